@@ -1,1 +1,1 @@
-"""From a problem to a CP-SAT model: variables, one constraint a file, objectives."""
+"""CP-SAT models of a problem: variables, one constraint per file, and objectives."""

@@ -1,1 +1,1 @@
-"""The published schedules, one family a file: each turns a problem into the order its paper draws."""
+"""Published schedules, one family per file: each turns a problem into the order drawn in its paper."""

@@ -1,4 +1,4 @@
-"""The registry of published schedules, with what each entry states about itself."""
+"""Registry of published schedules, with the properties that each entry states about itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A paper's formula for one problem: ticks, and the peak of each device in the memory's integers.
+    """Values of a paper's formulas for one problem: makespan and span in ticks, peak of each device in memory integers.
 
     None for a quantity without a formula. The tests compare the simulator's result with it.
     """
@@ -28,7 +28,7 @@ class ClosedForm:
 
 
 def no_closed_form(_: Problem) -> ClosedForm | None:
-    """Closed form of a schedule without one: always None."""
+    """Closed form of a schedule without formulas: always None."""
     return None
 
 
@@ -40,11 +40,11 @@ class Parameter(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Order in which solves and plans try a schedule, by experiment: places count from 0, None for all others.
+    """Order in which solves and plans try a schedule, found by experiment: places count from 0, None for all others.
 
-    `promising` schedules are tried first. `written` is the place among those that are written down or found at once and
-    lose least time, with which very long problems begin; `roomy` ones of these keep up to two activations for each
-    device. `plan` is the place among those whose best partition a plan starts from: it is soon proved.
+    `promising` schedules are tried first. `written` is the place among schedules that are made quickly and lose least
+    time, with which very long problems begin; `roomy` ones of these keep up to two activations for each device. `plan`
+    is the place among schedules whose best partition a plan starts from, since it is soon proved.
     """
 
     promising: bool = False
@@ -60,13 +60,13 @@ _ORDINARY = Standing()
 class Heuristic:
     """A published schedule.
 
-    `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason; what stages run once an
-    iteration is added to it. `closed_form` evaluates
-    the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
-    `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: what
-    NAME:NUMBER means, where it means something. `searched`: the order is found by a search, which takes seconds where
-    a problem is large. `improves`: the name of the published schedule whose passes it reorders. `ceiling`: where the
-    order depends on times, most activations of the largest chunk on a device, by devices and chunks a device.
+    `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason; gathers, reductions and
+    optimizer steps are added to it. `closed_form` evaluates the formulas `bubble` and `peak` on a problem that meets
+    their assumptions, and gives None on any other. `same_for_all_costs`: problems that differ only in times and memory
+    get the same order. `parameter`: the meaning of NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found
+    by a search, which takes seconds where a problem is large. `improves`: the name of the published schedule whose
+    passes it reorders. `ceiling`: where the order depends on times, the most activations of the largest chunk on a
+    device, as a function of devices and chunks per device.
     """
 
     name: str
@@ -108,7 +108,10 @@ HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule", _OTHER_NAME
 
 
 def schedule_named(name: str) -> Heuristic:
-    """The published schedule of this name, with its parameter where one is given: `interleaved-1f1b:8`; `BadInput`."""
+    """Return the published schedule of this name, with its parameter if one is given (`interleaved-1f1b:8`).
+
+    Else `BadInput`.
+    """
     base, colon, number = name.partition(":")
     found = HEURISTICS[base]
     if not colon:

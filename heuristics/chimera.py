@@ -17,15 +17,16 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def chimera(problem: Problem) -> Schedule:
-    """Units of p micro-batches, half of them in each direction (fewer in the last), one directly after the other.
+    """Return Chimera's order: units of p micro-batches, half in each direction, one directly after the other.
 
-    The next unit's forwards take the slots that stay free at a unit's end: the paper's direct concatenation.
+    The last unit may be smaller. The next unit's forwards take the slots that stay free at a unit's end, which is the
+    paper's direct concatenation.
     """
     return by_slots(problem, two_directions(problem) // 2, "chimera")
 
 
 def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
-    """Every chain of S stages as 1F1B in units of a given number of micro-batches, merged by the slot of each pass.
+    """Return every chain of S stages as 1F1B in units of `unit` micro-batches, merged by the slot of each pass.
 
     Micro-batch j of a unit runs forwards through the i-th stage in slot i + 2j and backwards in slot 2S-1-i + 2j: with
     F and BW a slot each, 1F1B with a slot between micro-batches, in which the other chain, or the other leg of a wave,
@@ -47,7 +48,12 @@ def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
 
 
 def by_slots_form(problem: Problem, depth: int, units: int, chunks: Sequence[int]) -> ClosedForm | None:
-    """Whole units: depth - 2 slots of the longer of F and BW stay free, and as many lose |F - BW| at each seam."""
+    """Return the closed form for whole units.
+
+    `depth` is the number of stages in a chain or wave of the merged pipelines.
+
+    `depth` - 2 slots of the longer of F and BW stay free, and as many lose |F - BW| at each seam between units.
+    """
     cost = equal_costs(problem)
     if cost is None:
         return None

@@ -1,7 +1,7 @@
 """DualPipe: micro-batches enter at both ends; forwards of one direction overlap backwards of the other.
 
-Every device holds two stages, one of each direction. The eight steps that make up its order are here; DualPipeV runs
-the same ones on half the devices.
+Every device has two stages, one of each direction. The eight steps that make up its order are here; DualPipeV runs the
+same ones on half the devices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Direction(NamedTuple):
 
 
 def dualpipe(problem: Problem) -> Schedule:
-    """Direction 0 of a device is the one that enters at its own end of the pipeline; ranks count from that end."""
+    """Return DualPipe's order; direction 0 of a device enters at its own end of the pipeline, from which ranks
+    count.
+    """
     split_backward(problem)
     half, of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
     orders: list[tuple[Slot, ...]] = []
@@ -40,7 +42,7 @@ def dualpipe(problem: Problem) -> Schedule:
 
 
 def _pairs_of_microbatches(problem: Problem) -> int:
-    """The number of devices, if placement and counts are what DualPipe is defined for."""
+    """Return the number of devices; raises `DoesNotApply` unless placement and micro-batches are those of DualPipe."""
     p, m = two_directions(problem), problem.microbatches
     if m % 2 or m < 2 * p:
         raise DoesNotApply(f"needs an even number of micro-batches, at least {2 * p} (two a device); found {m}")
@@ -48,10 +50,10 @@ def _pairs_of_microbatches(problem: Problem) -> int:
 
 
 def eight_steps(near: Direction, far: Direction, rank: int, half: int) -> Iterator[Slot]:
-    """The order of the device with this rank of `half`, counted from the end at which direction 0 (`near`) enters.
+    """Yield the order of the device of this rank of `half`, counted from the end where direction 0 (`near`) enters.
 
     A step is a number of rounds; in a round 0 and 1 are the directions, B is the split backward, BW the full one and W
-    the oldest weight pass put off.
+    the oldest weight pass postponed.
     """
     inner, outer = rank + 1, half - 1 - rank
     main = len(near.microbatches) - 2 * half + inner
@@ -73,7 +75,7 @@ def eight_steps(near: Direction, far: Direction, rank: int, half: int) -> Iterat
 
 
 def _slots(directions: tuple[Direction, Direction], texts: Iterable[str]) -> Iterator[Slot]:
-    """`F0&BW1` and the like with the next micro-batch of each direction filled in."""
+    """Yield the slots of texts like `F0&BW1`, with the next micro-batch of each direction filled in."""
     forwards, backwards = ([iter(direction.microbatches) for direction in directions] for _ in range(2))
     put_off: deque[Pass] = deque()
 
@@ -93,7 +95,7 @@ def _slots(directions: tuple[Direction, Direction], texts: Iterable[str]) -> Ite
 
 
 def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
-    """Closed form of the eight steps for equal stages with W <= B <= F and blocks no shorter than F+W.
+    """Return the closed form of the eight steps for equal stages with W <= B <= F and blocks no shorter than F+W.
 
     The paper's formula is the idle time of the innermost devices, which overlap the most pairs: all but 2 half + 1. It
     takes F and B to be equal; where B < F, F replaces B in it. Without blocks the passes of a pair run one after the

@@ -12,7 +12,10 @@ from pipesched.schedule.schedule import Schedule
 
 
 def dualpipe_v(problem: Problem) -> Schedule:
-    """DualPipe's first p of 2p devices: passes of the other half run on the V's second leg instead."""
+    """Return DualPipe's order on the first p of 2p devices.
+
+    Passes of the other half run on the V's second leg instead.
+    """
     split_backward(problem)
     p, of = _microbatch_a_stage(problem), problem.microbatches_of
     orders = (
@@ -23,7 +26,7 @@ def dualpipe_v(problem: Problem) -> Schedule:
 
 
 def _microbatch_a_stage(problem: Problem) -> int:
-    """The number of devices, if placement and micro-batches are what DualPipeV is defined for."""
+    """Return the number of devices; raises `DoesNotApply` unless placement and micro-batches are those of DualPipeV."""
     p, m = v_of_stages(problem), problem.microbatches
     if m < 2 * p:
         raise DoesNotApply(f"needs at least {2 * p} micro-batches (one a stage); found {m}")

@@ -1,4 +1,4 @@
-"""Generalised interleaved 1F1B: groups of fewer than p micro-batches, down to p/2, hold about half the activations."""
+"""Generalised interleaved 1F1B: groups of fewer than p micro-batches, down to p/2, with about half the activations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def generalised_interleaved(problem: Problem, group: int | None = None) -> Schedule:
-    """With groups of g, device d warms up with p-1-d + (v-1)g forwards, then alternates; W directly follows its B.
+    """Return the order with groups of g: device d warms up with p-1-d + (v-1)g forwards, then alternates F, B and W.
 
     Any g from p/2 (half the memory of interleaved 1F1B) to p (the shorter warm-up) runs free of deadlock. A last group
-    of fewer than g keeps the order it has in a full one.
+    of fewer than g keeps the order that it has in a full one.
     """
     round_robin(problem)
     p, m = problem.devices, problem.microbatches
@@ -33,9 +33,9 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
 
 
 def default_group(problem: Problem) -> int:
-    """The least g from p/2 to p without waiting in the steady state: a group's work covers the round trip.
+    """Return the least g from p/2 to p without waiting in the steady state: a group's work covers the round trip.
 
-    The authors' code makes this choice; it also leaves transfers out of account.
+    The authors' code makes this choice; it also ignores transfers.
     """
     p, kinds = problem.devices, (F, *problem.network.backwards[0])
 

@@ -10,7 +10,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def gpipe(problem: Problem) -> Schedule:
-    """Forwards 0..m-1, then backwards m-1..0, as figure 2c of the paper draws them."""
+    """Return GPipe's order: forwards 0..m-1, then backwards m-1..0, as in figure 2c of the paper."""
     one_stage_a_device(problem)
     m = problem.microbatches
     orders = []

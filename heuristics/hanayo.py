@@ -11,17 +11,19 @@ from pipesched.schedule.schedule import Schedule
 
 
 def hanayo(problem: Problem) -> Schedule:
-    """Units of p micro-batches, one directly after the other; the legs of a wave merge by Chimera's slots.
+    """Return Hanayo's order: units of p micro-batches, one after the other.
 
-    A wave is two chunks a device. One wave is half of a Chimera on 2p devices, folded; half a wave more (an odd number
-    of chunks) runs by the same rule. The paper draws one unit and leaves open how the next one follows.
+    The legs of a wave merge by Chimera's slots.
+
+    A wave is two chunks per device. One wave is half of a Chimera on 2p devices, folded; half a wave more (an odd
+    number of chunks) runs by the same rule. The paper draws one unit and leaves open how the next one follows.
     """
     _legs(problem)
     return by_slots(problem, problem.devices, "hanayo")
 
 
 def _legs(problem: Problem) -> int:
-    """Chunks per device of a wave or v-shape placement; `DoesNotApply` for any other placement."""
+    """Return the chunks per device of a wave or v-shape placement; raises `DoesNotApply` for any other placement."""
     p, placement = problem.devices, problem.placement
     legs = placement.stages // p
     if len(placement.chains) != 1 or legs < 2 or placement.stage_device != wave(p, legs).stage_device:

@@ -1,4 +1,4 @@
-"""Interleaved 1F1B (VPP): each device holds several chunks, and groups of p micro-batches run through them in turn."""
+"""Interleaved 1F1B (VPP): each device has several chunks, and groups of p micro-batches run through them in turn."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pipesched.schedule.schedule import Schedule
 
 
 def interleaved_1f1b(problem: Problem, group: int | None = None) -> Schedule:
-    """Megatron's order for any number of chunks v and micro-batches m; with v = 1 it is 1F1B.
+    """Return Megatron's order for any number of chunks v and micro-batches m; with v = 1 it is 1F1B.
 
     With groups of n micro-batches (n = p where p divides m), device d warms up with 2(p-1-d) + (v-1)n forwards, then
-    alternates. `group` is Megatron's microbatch_group_size_per_vp_stage: larger groups hide transfers and hold more.
+    alternates. `group` is Megatron's microbatch_group_size_per_vp_stage: larger groups hide transfers and need more
+    memory.
     """
     hop = 2 if round_robin(problem) > 1 else 1
     groups = even_groups(problem) if group is None else groups_of(problem, group)

@@ -10,7 +10,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def interleaved_zero_bubble(problem: Problem) -> Schedule:
-    """ZB-H1's idea on several chunks: on device d, each W follows its B by d backwards.
+    """Return ZB-H1's order on several chunks: on device d, each W follows its B by d backwards.
 
     With groups of n micro-batches (n = p where p divides m), device d warms up with p-1-d + (v-1)n forwards: half the
     hops of interleaved 1F1B, since a gradient is sent before its W is done.

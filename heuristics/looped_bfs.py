@@ -10,9 +10,10 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
-    """Chunks first to last forwards, then last to first backwards; micro-batches backwards in reverse, as in GPipe.
+    """Return the order: chunks first to last forwards, then last to first backwards, with micro-batches reversed.
 
-    With a `size` so many micro-batches after the other: sharded parameters are gathered twice a stage for each.
+    With `size`, groups of that many micro-batches run one after the other; sharded parameters are gathered twice per
+    stage for each group.
     """
     round_robin(problem)
     m, orders = problem.microbatches, []
@@ -27,7 +28,7 @@ def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Fewer micro-batches than devices wait at every chunk for the first to come around."""
+    """Return the closed form; with fewer micro-batches than devices, each chunk waits for the first one to return."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None:
         return None

@@ -1,9 +1,9 @@
 """1F1B with overlap: a steady forward and backward share a slot; one communicates while the other computes.
 
-Where passes are several tasks, the two of a slot interleave layer by layer: combine B, attention F, experts B,
-dispatch F, dispatch B, experts W, experts F, attention B, attention W, combine F (DeepSeek-V3's published trace of a
-pair). Megatron-Core runs the same order, with the last attention W after the transfer of the gradient, and lets both
-passes of a pair end before the next one begins (core/models/common/model_chunk_schedule_plan.py).
+Where passes are several tasks, the two of a slot interleave layer by layer: combine B, attention F, experts B, dispatch
+F, dispatch B, experts W, experts F, attention B, attention W, combine F (DeepSeek-V3's published trace of a pair).
+Megatron-Core runs the same order, with the last attention W after the transfer of the gradient, and lets both passes of
+a pair end before the next one begins (core/models/common/model_chunk_schedule_plan.py).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pipesched.schedule.schedule import Schedule
 
 
 def overlapped_1f1b(problem: Problem) -> Schedule:
-    """1F1B in paired slots: the i-th device (from 0) warms up with 2(p-1-i) + 1 forwards.
+    """Return 1F1B in paired slots: the i-th device (from 0) warms up with 2(p-1-i) + 1 forwards.
 
-    One forward more, and the two of a slot belong to different micro-batches even on the last device. Two more than
-    the device after, not one: a slot hands its forward down and its backward up at its end, so that a pair of
+    With one more forward, the two passes of a slot belong to different micro-batches even on the last device. The
+    difference between neighbours is two, not one: a slot hands its forward down and its backward up at its end, so
     neighbours one apart would wait for each other every other slot.
     """
     devices = lines(problem, lambda i: 2 * (problem.devices - 1 - i) + 1)
@@ -35,7 +35,9 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
 
 
 def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False, offload: bool = False) -> Schedule:
-    """Interleaved 1F1B with one more warm-up forward, in paired slots; `offload` copies activations during the slots.
+    """Return interleaved 1F1B with one more warm-up forward, in paired slots.
+
+    `offload` copies activations during the slots.
 
     `cut_weights` splits the backwards of the cool-down, which have no forward to overlap with: the gradient is sent
     before W runs (where the backward splits at all). If passes are several tasks, all weight tasks of a pair then run
@@ -54,18 +56,18 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
 
 
 def _cut(slot: Slot) -> list[Slot]:
-    """A backward alone in its slot as B and W; any other slot as it is."""
+    """Return a backward alone in its slot as B and W; any other slot unchanged."""
     if slot[0].kind is not BW:
         return [slot]
     return [(slot[0]._replace(kind=B),), (slot[0]._replace(kind=W),)]
 
 
 def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> ClosedForm | None:
-    """Blocks F&B on the last device between p(v-1) + 1 forwards of warm-up and as many backwards of cool-down.
+    """Return the closed form: blocks F&B on the last device between p(v-1) + 1 warm-up forwards and as many backwards.
 
-    Needs equal blocks, none shorter than what it covers. Where weights are cut, the gradient of the last block goes
-    up past the first device after its W, past the others before it; so fast only if blocks are no shorter than B+2W,
-    since each device has two backwards more left than the one after it.
+    Needs equal blocks, none shorter than its passes. With `cut_weights` the gradient of the last block passes the first
+    device after its W and the others before it; this holds only if blocks are no shorter than B+2W, since each device
+    has two backwards more left than the one after it.
     """
     cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
     blocks = {*problem.pipeline.blocks.values()}
@@ -83,7 +85,10 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
 
 
 def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
-    """The warm-up and the forward overlapped with the first backward; unknown where a split backward takes memory."""
+    """Return the peaks: the warm-up, and the forward overlapped with the first backward.
+
+    None where a split backward takes memory.
+    """
     if cut and problem.network.backward_takes_memory:
         return None
     device, p = problem.placement.stage_device, problem.devices

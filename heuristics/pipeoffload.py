@@ -21,14 +21,14 @@ Rule = Callable[[Problem, Schedule], Schedule]
 
 
 def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
-    """The order of passes is that without copies; an activation whose copies do not fit between is kept."""
+    """Return the order without copies, offloaded by `rule`; an activation whose copies do not fit between is kept."""
     several = problem.placement.stages > problem.devices
     order = generalised_interleaved(problem) if several else one_f_one_b(problem)
     return rule(problem, Schedule(order.orders, name))
 
 
 def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
-    """The time of 1F1B: copies no longer than a forward, with one stream for each direction, delay nothing.
+    """Return the time of 1F1B: copies no longer than a forward, with one stream for each direction, delay nothing.
 
     Under full offload a device then has three activations at once: one that runs, and one in each copy direction.
     """

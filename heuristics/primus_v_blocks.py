@@ -2,8 +2,8 @@
 
 The paper's generator (arXiv 2405.15362; here `v-half`, `v-min`) compacts warm-up and cool-down device by device. Primus
 goes through all slots in order, moves every pass of a slot to the first free slot on its device within the peak memory
-of the block, and repeats that for the passes after the last forward, there ignoring memory and with weight passes
-last. Slots have one length: orders do not depend on times.
+of the block, and repeats that for the passes after the last forward, there ignoring memory and with weight passes last.
+Slots have one length: orders do not depend on times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAKEN = {F: 1, B: 0, W: -1}  # activations of a chunk
 
 
 def primus_v(problem: Problem, name: str, offsets: Offsets) -> Schedule:
-    """The order of every device; equal to Primus' own from two devices on."""
+    """Return the order of every device, equal to Primus' own for two devices and more."""
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
 
@@ -41,7 +41,10 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 
 class _Slots:
-    """The pass of each slot of each device, and the slot of each pass; `held` are activations by device and slot."""
+    """The pass of each slot of each device (`rows`), and the slot of each pass (`at`).
+
+    `held` is the number of live activations by device and slot.
+    """
 
     def __init__(self, p: int, m: int, offsets: Offsets) -> None:
         self.p, self.m = p, m
@@ -54,7 +57,7 @@ class _Slots:
         self.cool_down: set[Pass] = set()
 
     def add_weight_passes(self) -> None:
-        """Each in the first free slot after its B; the cool-down follows a device's last forward up."""
+        """Put each W into the first free slot after its B; the cool-down begins after a device's last forward up."""
         for device, row in asking(enumerate(self.rows)):
             waiting: deque[Pass] = deque()
             cooling, level, levels = False, 0, list[int]()
@@ -77,7 +80,7 @@ class _Slots:
             self.held.append(levels)
 
     def draw_together(self) -> None:
-        """No device holds more than the block's most on any device."""
+        """Move passes to earlier slots while no device exceeds the block's peak of any device."""
         most = max(map(max, self.held))
         for slot, device, q in self._in_turn():
             level, taken = self.held[device], _TAKEN[q.kind]
@@ -101,18 +104,18 @@ class _Slots:
             self._put(device, next(self._free(device, q)), q)
 
     def _in_turn(self) -> Iterator[tuple[int, int, Pass]]:
-        """(slot, device, pass) in order of slots; passes only move to earlier slots meanwhile."""
+        """Yield (slot, device, pass) in order of slots; passes may only move to earlier slots meanwhile."""
         for slot in asking(range(1 + max(map(max, self.rows)))):
             for device, row in enumerate(self.rows):
                 if slot in row:
                     yield slot, device, row[slot]
 
     def _free(self, device: int, q: Pass) -> Iterator[int]:
-        """The free slots of a device in which a pass can run, without end."""
+        """Yield the free slots of a device in which a pass can run, without end."""
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
     def _earliest(self, q: Pass) -> int:
-        """The first slot after all predecessors of a pass, including the previous micro-batch's pass."""
+        """Return the first slot after all predecessors of a pass, including the previous micro-batch's pass."""
         needed = [q._replace(microbatch=q.microbatch - 1)] if q.microbatch else []
         if q.kind is F and q.stage:
             needed.append(q._replace(stage=q.stage - 1))
@@ -134,12 +137,15 @@ class _Slots:
 
 
 def _half_beyond(p: int) -> int:
-    """Slots of span beyond the work: the paper's rate of about p/2m, exact for the order."""
+    """Return the slots of the span beyond the work: the paper's rate of about p/2m, exact for this order."""
     return max(0, 3 * p - (4 if p % 2 else 7))
 
 
 def _min_beyond(p: int) -> int:
-    """The paper's rate of about 2p/3m; one slot less than the paper's own order where p mod 3 is 2."""
+    """Return the slots of the span beyond the work: the paper's rate of about 2p/3m, exact for this order.
+
+    One slot less than the paper's own order where p mod 3 is 2.
+    """
     return max(0, 4 * p - (7, 5, 6)[p % 3])
 
 

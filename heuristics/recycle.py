@@ -1,4 +1,4 @@
-"""ReCycle: pipelines side by side, where the workers of some run what a lost worker of another would have run."""
+"""ReCycle: parallel pipelines in which workers of some run the passes of a lost worker of another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TURN = {B: 0, BW: 0, F: 1, W: 2}  # of passes that could start at the same time
 
 @dataclass
 class _Device:
-    """A device at work: when each pass that has all it needs can start, and the forwards whose backward is to come."""
+    """State of a device: the earliest start of each ready pass, and the forwards whose backward is not done."""
 
     most: int
     free: int = 0
@@ -27,7 +27,7 @@ class _Device:
     order: list[Pass] = field(default_factory=list)
 
     def next(self) -> tuple[int, int, int, Pass] | None:
-        """(start, turn, arrival, pass) of the next pass; None if the device waits for other devices."""
+        """Return (start, turn, arrival, pass) of the next pass; None if the device waits for other devices."""
         able = [
             (max(self.free, arrival), _TURN[p.kind], arrival, p)
             for p, arrival in self.arrivals.items()
@@ -43,11 +43,12 @@ class _Device:
 
 
 def recycle(problem: Problem) -> Schedule:
-    """1F1B on every device, with split backwards: the first pass that can start there, B before F before W.
+    """Return 1F1B on every device, with split backwards: the first pass that can start there, B before F before W.
 
-    The i-th device of a pipeline holds up to p-i micro-batches in flight, and one more for every other chain that goes
-    through it: the paper's adaptive pipelining with decoupled backwards, without its mixed-integer program. Devices
-    hold one position of all chains each, so those at the end of the chains can always go on, and after them all others.
+    The i-th device of a pipeline has up to p-i micro-batches in flight, and one more for every other chain that goes
+    through it: the paper's adaptive pipelining with decoupled backwards, without its mixed-integer program. Each device
+    has one position of all its chains, so those at the end of the chains can always continue, and after them all
+    others.
     """
     devices = [_Device(most) for most in _most_in_flight(problem)]
     kinds = (F, *problem.network.backwards[0])
@@ -73,7 +74,10 @@ def recycle(problem: Problem) -> Schedule:
 
 
 def _most_in_flight(problem: Problem) -> list[int]:
-    """Limit of micro-batches in flight per device; `DoesNotApply` unless several chains have one position each."""
+    """Return the limit of micro-batches in flight per device.
+
+    `DoesNotApply` unless several chains have one position each.
+    """
     where = problem.placement
     places = [Counter(chain.index(s) for chain in where.chains for s in chain if s in held) for held in where.stages_of]
     lengths = {len(chain) for chain in where.chains}

@@ -1,4 +1,4 @@
-"""Seq1F1B, SlimPipe and TeraPipe: micro-batches of several pieces, of which backwards run the last one first."""
+"""Seq1F1B, SlimPipe and TeraPipe: micro-batches of several pieces, whose backwards run the last piece first."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def seq1f1b(problem: Problem) -> Schedule:
-    """1F1B of pieces: the i-th of p devices runs p-i forwards and c-1 more, then a backward and a forward in turn."""
+    """Return 1F1B of pieces: the i-th of p devices runs p-i forwards and c-1 more, then backward and forward in
+    turn.
+    """
     return _in_turn(problem, _one_stage(problem), 1, "seq1f1b")
 
 
 def slimpipe(problem: Problem) -> Schedule:
-    """1F1B of slices: all c slices of a sequence run through the v chunks of a device, and back in reverse.
+    """Return 1F1B of slices: all c slices of a sequence run through the v chunks of a device, and back in reverse.
 
     The i-th of p devices runs vc-1 forwards first, and 2(p-i) more, so that it keeps little more than one sequence;
-    with one chunk p-i more, as Seq1F1B. Slices are a multiple of the devices: those of a chunk fill the round trip.
+    with one chunk p-i more, as Seq1F1B. The number of slices is a multiple of the devices: those of a chunk fill the
+    round trip.
     """
     count, chunks = problem.chain_arcs.pieces, _round_robin(problem)
     if count % problem.devices:
@@ -36,7 +39,7 @@ def slimpipe(problem: Problem) -> Schedule:
 
 
 def terapipe(problem: Problem) -> Schedule:
-    """GPipe of pieces: all forwards, then all backwards, the last piece first."""
+    """Return GPipe of pieces: all forwards, then all backwards, the last piece first."""
     orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
     for line in _one_stage(problem):
         forwards = line.forwards
@@ -62,7 +65,7 @@ def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
 
 
 def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> Schedule:
-    """1F1B of lines in the order of the pipeline: each warms up with `hop` forwards more than the next one."""
+    """Return 1F1B of lines in the order of the pipeline: each warms up with `hop` forwards more than the next one."""
     orders: dict[int, list[Slot]] = {}
     for place, (device, forwards, backwards, first) in enumerate(lines):
         warm_up = min(len(forwards), hop * (problem.devices - 1 - place) + first - 1)
@@ -71,7 +74,7 @@ def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> S
 
 
 def _one_stage(problem: Problem) -> list[_Line]:
-    """The lines of devices that hold one stage each."""
+    """Require one stage (of each piece) per device; returns the lines of the devices."""
     count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     if len(where.chains) > count or where.stages != problem.devices * count:
@@ -81,7 +84,7 @@ def _one_stage(problem: Problem) -> list[_Line]:
 
 
 def _round_robin(problem: Problem) -> int:
-    """Stage s on device s mod p; the number of chunks a device."""
+    """Require stage s on device s mod p; returns the number of chunks per device."""
     count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     alike = all(device == s // count % where.devices for s, device in enumerate(where.stage_device))

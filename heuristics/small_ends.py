@@ -22,13 +22,13 @@ def _with_small_ends(problem: Problem, base: Callable[[Problem], Schedule], name
 
 
 def one_f_one_b_small_ends(problem: Problem) -> Schedule:
-    """1F1B with the smallest micro-batches first and last."""
+    """Return 1F1B with the smallest micro-batches first and last."""
     one_stage_a_device(problem)
     return _with_small_ends(problem, one_f_one_b, "1f1b-small-ends")
 
 
 def interleaved_1f1b_small_ends(problem: Problem) -> Schedule:
-    """Interleaved 1F1B with the smallest micro-batches first and last."""
+    """Return interleaved 1F1B with the smallest micro-batches first and last."""
     round_robin(problem)
     return _with_small_ends(problem, interleaved_1f1b, "interleaved-small-ends")
 

@@ -14,14 +14,17 @@ NAME = "uniform-recompute"
 
 
 def megatron_recompute(problem: Problem) -> Schedule:
-    """`--recompute-granularity full --recompute-method uniform` over 1F1B, interleaved for several chunks a device."""
+    """Return 1F1B, interleaved for several chunks, with `--recompute-granularity full --recompute-method uniform`."""
     several = problem.placement.stages > problem.devices
     order = interleaved_1f1b(problem) if several else one_f_one_b(problem)
     return uniform_recompute(problem, Schedule(order.orders, NAME))
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """One stage a device: the last one is never idle, and recomputes m times; the others recompute while they wait."""
+    """Return the closed form for one stage per device: the last one is never idle, and recomputes m times.
+
+    The other devices recompute while they wait.
+    """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     ways = {stage.recompute[0] for stage in problem.stages if stage.recompute}
     if cost is None or problem.placement.stages > p or len(ways) != 1:

@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 class _Slots(NamedTuple):
-    """Bubble slots beyond the work, and live chunk activations per device, for passes of one length."""
+    """Bubble slots of makespan and span beyond the work, and live chunk activations per device, for equal passes."""
 
     makespan: int
     span: int
@@ -29,13 +29,16 @@ def _zb_slots(p: int) -> _Slots:
 
 
 def _half_slots(p: int) -> _Slots:
-    """The paper's bubble rate of about p/2m, exact for the generated order."""
+    """Return the slots of V-Half: the paper's bubble rate of about p/2m, exact for the generated order."""
     bubble = max(p - 1, 3 * p - (4 if p % 2 else 7))
     return _Slots(bubble, bubble, (2 * ((p + 2) // 2),) * p)
 
 
 def _min_slots(p: int) -> _Slots:
-    """The paper's bubble rate of about 2p/3m, exact for the generated order; device 0 may hold one less."""
+    """Return the slots of V-Min: the paper's bubble rate of about 2p/3m, exact for the generated order.
+
+    Device 0 may have one activation less.
+    """
     bubble, most = 4 * p - (5 if p % 3 else 7) if p > 1 else 0, 2 * ((p + 4) // 3)
     return _Slots(bubble, bubble, (most - (p % 3 == 2), *(most,) * (p - 1)))
 

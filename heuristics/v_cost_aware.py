@@ -1,10 +1,10 @@
 """ZBV, V-Half and V-Min with their passes reordered for the real times, in the memory that the published order takes.
 
-The published order is drawn together by forward-backward improvement, known from project scheduling: from the end,
-every pass as late as it can be; then from the start, every pass as soon as it can be; again while it gets better. To
-leave the order so found, a few times the passes of one kind and some consecutive micro-batches are given other turns
-and all is drawn together again. A schedule counts only if the exact simulator finds it better and within the
-published order's peak on every device, so none of these is ever worse than the schedule it starts from.
+The published order is compacted by forward-backward improvement, known from project scheduling: from the end, every
+pass as late as possible; then from the start, every pass as early as possible; repeated while it gets better. To leave
+a local optimum, a few times the passes of one kind and some consecutive micro-batches are shifted and all is compacted
+again. A schedule counts only if the exact simulator finds it better and within the published order's peak on every
+device, so none of these is ever worse than the schedule it starts from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TURNS = 8  # times the order is disturbed
 
 
 def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name: str) -> Schedule:
-    """The best order found from the published one, or that one itself."""
+    """Return the best order found from the published one, or the published order itself."""
     start = published(problem)
     search = _Search(problem, Schedule(start.orders, name))
     starts = search.drawn_together([search.of_best.start(p) for p in asking(search.graph.passes, SHORT)])
@@ -42,7 +42,10 @@ def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name:
 
 
 class _Search:
-    """The best schedule so far, and the means to find better ones. Ticks and memory as the problem's."""
+    """The best schedule so far, and the methods that look for better ones.
+
+    Ticks and memory are those of the problem.
+    """
 
     def __init__(self, problem: Problem, published: Schedule) -> None:
         self.problem, self.graph = problem, pass_graph(problem)
@@ -54,11 +57,14 @@ class _Search:
         self.ceiling, self.least, self.load = found.peak_quanta, found.value_ticks(self.goal), max(found.work_ticks)
 
     def may_improve(self) -> bool:
-        """True if the best makespan exceeds the busiest device's work, the lower bound."""
+        """True if the best value exceeds the busiest device's work, a lower bound."""
         return self.least > self.load
 
     def drawn_together(self, starts: Sequence[float]) -> list[float]:
-        """Forward-backward improvement of starts, or of priorities alone; every improvement is recorded."""
+        """Return starts after forward-backward improvement of `starts` (used as priorities).
+
+        Improvements are recorded.
+        """
         best: Sequence[float] | None = None
         for _ in range(ROUNDS):
             built = insert_all(self.graph, starts, self.ceiling, [0] * self.problem.devices)
@@ -74,7 +80,10 @@ class _Search:
         return list(best if best is not None else starts)
 
     def _from_the_end(self, built: Built) -> Built | None:
-        """Every pass as late as it can be; for the span, a device that begins later may also end later."""
+        """Return the schedule with every pass as late as possible.
+
+        For the span, a device that begins later may also end later.
+        """
         ends = [start + ticks for start, ticks in zip(built.starts, self.graph.ticks, strict=True)]
         opens = [0] * self.problem.devices
         if self.goal is Objective.SPAN:
@@ -88,7 +97,7 @@ class _Search:
         return Built(starts, [order[::-1] for order in found.orders])
 
     def _offer(self, built: Built) -> None:
-        """Keep an order that is better and within the published peak, by the exact simulator."""
+        """Keep an order that the exact simulator finds better and within the published peak."""
         if self.value(built.starts) >= self.least:
             return
         passes = self.graph.passes
@@ -100,7 +109,7 @@ class _Search:
             self.best, self.of_best, self.least = schedule, timeline, found.value_ticks(self.goal)
 
     def value(self, starts: Sequence[float]) -> float:
-        """The makespan or span of these starts."""
+        """Return the makespan or span of these starts."""
         begin, end = [float("inf")] * self.problem.devices, [0.0] * self.problem.devices
         for start, ticks, d in zip(starts, self.graph.ticks, self.graph.device, strict=True):
             begin[d] = min(begin[d], start)
@@ -109,7 +118,9 @@ class _Search:
         return max(last - first for first, last in zip(began, end, strict=True))
 
     def turned(self, starts: Sequence[float], random: Random) -> list[float]:
-        """Other turns: one kind's passes, of consecutive micro-batches and one leg or both, move together."""
+        """Return starts with one kind's passes, of consecutive micro-batches and some legs, shifted by a random
+        amount.
+        """
         m, p = self.problem.microbatches, self.problem.devices
         first = random.randrange(m)
         last = random.randrange(first, m)

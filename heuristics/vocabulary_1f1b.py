@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 class _Model(NamedTuple):
-    """The stages in the order of the pipeline, the head, and an embedding if that is on all devices, too."""
+    """The stages in the order of the pipeline, the shared head, and the shared embedding if there is one."""
 
     chain: tuple[int, ...]
     head: Module
@@ -32,7 +32,7 @@ class _Slot(NamedTuple):
 
 
 def vocabulary_1f1b(problem: Problem) -> Schedule:
-    """1F1B whose i-th of p devices runs p-i forwards ahead, and one more for each barrier of the head.
+    """Return 1F1B whose i-th of p devices runs p-i forwards ahead, and one more for each barrier of the head.
 
     Between a backward and a forward, or after the forward, each device runs its part of the head: the backward of one
     micro-batch, then the forward of the next, at about the same time on all devices. The parts of an embedding run
@@ -48,7 +48,7 @@ def vocabulary_1f1b(problem: Problem) -> Schedule:
 
 
 class _Line:
-    """The order of a device while it grows, with how many of each kind of part it has."""
+    """The order of a device under construction, with its counts of each kind of part."""
 
     def __init__(self, problem: Problem, model: _Model, device: int, longest: int) -> None:
         self.problem, self.microbatches, self.longest = problem, problem.walks.shares[0], longest
@@ -57,7 +57,10 @@ class _Line:
         self.embedding = None if model.embedding is None else model.embedding.first + device
 
     def run(self, stage: int, ahead: int, slot: _Slot) -> list[Pass]:
-        """The order of the device with this stage, from which on there are so many."""
+        """Return the order of the device with this stage.
+
+        `ahead` is the number of stages from it on, `slot` the head's position.
+        """
         m = self.microbatches
         forwards = min(ahead, m)
         self._embed(min(self.problem.devices, m) - forwards + 1)
@@ -84,15 +87,15 @@ class _Line:
         return self.order
 
     def _forward(self, stage: int, done: int) -> int:
-        """The next forward of the stage, if there is one more; how many there are then."""
+        """Append the next forward of the stage, if there is one left; returns the number of forwards then."""
         if done < self.microbatches:
             self._add(F, stage, done)
         return min(done + 1, self.microbatches)
 
     def _part(self) -> None:
-        """The head's backward of a micro-batch and its forward of the next, then parts of the embedding.
+        """Append the head's backward of a micro-batch and its forward of the next, then parts of the embedding.
 
-        With one barrier nothing waits for the last backward, which runs when all else has.
+        With one barrier nothing waits for the last backward, which is appended at the end of the order.
         """
         j, m = self.parts, self.microbatches
         if j > m or (j == m and self.barriers == 1):
@@ -115,7 +118,7 @@ class _Line:
             self.embedded = until
 
     def _return(self) -> None:
-        """A backward of the embedding."""
+        """Append the next backward of the embedding."""
         if self.embedding is not None:
             self._add(BW, self.embedding, self.returned)
             self.returned += 1
@@ -125,7 +128,10 @@ class _Line:
 
 
 def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
-    """Slots of the devices from the first on; parts of the head run at the same time on neighbouring devices."""
+    """Return the slots of the devices from the first on.
+
+    Parts of the head run at the same time on neighbouring devices.
+    """
     forward, backward = (max(problem.duration(Pass(kind, s, 0)) for s in chain) for kind in (F, BW))
     if backward < forward:
         raise DoesNotApply("needs backwards no shorter than forwards")
@@ -142,7 +148,11 @@ def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
 
 
 def _model_of(problem: Problem) -> _Model:
-    """`DoesNotApply` unless there are one stage a device and parts of a head, and perhaps of an embedding, on all."""
+    """Return the stages and shared modules of a problem.
+
+    Raises `DoesNotApply` unless there is one stage per device, a head with parts on all, and at most an embedding
+    likewise.
+    """
     where, modules = problem.placement, problem.chain_arcs.modules
     heads = [one for one in modules if one.shared and one.barriers]
     embeddings = [one for one in modules if one.shared and not one.barriers and one.feeds == where.chains[0][:1]]
@@ -155,7 +165,10 @@ def _model_of(problem: Problem) -> _Model:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Without an embedding: the peak; of stages and of parts alike, with free transfers, also the time."""
+    """Return the closed form without an embedding: the peak.
+
+    For equal stages and parts and free transfers also the time.
+    """
     try:
         chain, head, embedding = _model_of(problem)
     except DoesNotApply:

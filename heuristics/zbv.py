@@ -1,7 +1,7 @@
 """ZBV: zero bubble in the memory of 1F1B, by a search over a V of stages; weight passes fill the bubbles.
 
-Section 6 of arXiv 2401.10241. A micro-batch walks four legs over the devices: forward down and up, backward down and
-up. Forwards fill the wait for the first gradient; then a round is one backward and one forward on every device, the
+Section 6 of arXiv 2401.10241. A micro-batch traverses four legs over the devices: forward down and up, backward down
+and up. Forwards fill the wait for the first gradient; then a round is one backward and one forward on every device, the
 legs up before the legs down, with weight passes where a device would wait or where memory runs out. Unlike the blocks
 of the V family, its order depends on the times.
 """
@@ -27,14 +27,14 @@ Needs = list[list[list[tuple[int, int, int]]]]
 
 
 class Choices(NamedTuple):
-    """Where else a W fills a wait shorter than itself, on devices that can afford the delay: before these passes."""
+    """Passes before which a W also fills a wait shorter than itself, on devices that can afford the delay."""
 
     before_backward_down: bool
     before_forward: bool
 
 
 def zbv(problem: Problem) -> Schedule:
-    """The best of the four variants with room for 2p chunk activations a device.
+    """Return the best of the four variants with room for 2p chunk activations per device.
 
     A variant runs again as long as it gets better, each device then allowed the waits that the last run left it with.
     """
@@ -96,7 +96,10 @@ class _Search:
                 self._put(d, weights.popleft())
 
     def _fill_the_wait_for_the_first_gradient(self) -> None:
-        """The first micro-batch down and up; before it returns to device d, more forwards run down to that device."""
+        """Run the first micro-batch down and up.
+
+        Before it returns to device d, more forwards run down to that device.
+        """
         for d in range(self.p):
             self._walk(d, F_DOWN)
         for d in reversed(range(self.p)):
@@ -109,7 +112,7 @@ class _Search:
             self._walk(d, F_UP)
 
     def _even_out_forwards(self) -> None:
-        """Each device runs no fewer forwards than the one before it, its legs down and up in turn."""
+        """Give each device at least as many forwards as the one before it, its legs down and up in turn."""
         leg = F_DOWN
         for d in range(1, self.p):
             idle_legs = 0
@@ -126,7 +129,7 @@ class _Search:
         return down + up < above_down + above_up or up <= above_up < self.m
 
     def _backwards(self) -> None:
-        """The next backward on every device: up if a gradient waits for it there, else down."""
+        """Run the next backward on every device: up if a gradient waits for it there, else down."""
         up = [self._up_is_next(d) for d in range(self.p)]
         turns = [(d, B_UP) for d in reversed(range(self.p)) if up[d]]
         turns += [(d, B_DOWN) for d in range(self.p) if not up[d]]
@@ -142,7 +145,7 @@ class _Search:
         return d == self.p - 1 or done[B_DOWN] == self.m or done[B_UP] < self.done[d + 1][B_UP]
 
     def _forwards(self) -> None:
-        """The next forward on every device, up if it can."""
+        """Run the next forward on every device, up if it can."""
         for d in range(self.p):
             leg = next((leg for leg in (F_UP, F_DOWN) if self._ready(d, leg)), None)
             if leg is None:
@@ -154,12 +157,19 @@ class _Search:
                 self._walk(d, leg)
 
     def _fits(self, d: int, leg: int) -> bool:
-        """Room for one more forward; one place is never for those yet to come up, which would wait for each other."""
+        """True if a device has room for one more forward.
+
+        One place is never used by forwards whose micro-batch has yet to return up, since these would wait for each
+        other.
+        """
         down_only = self.done[d][F_DOWN] - self.done[d][F_UP]
         return self.held[d] + self.whole <= self.room and (leg == F_UP or down_only + 1 < self.places)
 
     def _fill_wait(self, d: int, leg: int, small: bool) -> None:
-        """Weight passes while the device would wait; where it can afford it, one more, too long for the wait."""
+        """Run weight passes while the device would wait.
+
+        If it can afford it, one more that is too long for the wait.
+        """
         weights = self.weights[d]
         if not weights:
             return
@@ -181,7 +191,7 @@ class _Search:
         return all(len(self.ends[device][other]) > j for device, other, _ in self.needs[d][leg])
 
     def _arrival(self, d: int, leg: int) -> int:
-        """The time at which all inputs of the next pass of a leg have arrived."""
+        """Return the time at which all inputs of the next pass of a leg have arrived."""
         j = self.done[d][leg]
         return max((self.ends[device][other][j] + lag for device, other, lag in self.needs[d][leg]), default=0)
 
@@ -199,7 +209,7 @@ class _Search:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """No bubble of span: the paper's claim for F = B = W and micro-batches enough to fill warm-up and cool-down."""
+    """Return the closed form without a bubble of span: F = B = W and enough micro-batches for warm-up and cool-down."""
     cost, p, m, network = equal_costs(problem), problem.devices, problem.microbatches, problem.network
     if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:
         return None

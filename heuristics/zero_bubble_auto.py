@@ -1,8 +1,8 @@
 """ZB-1p, ZB-2p and every memory cap between: the Zero Bubble paper's automatic schedule (its heuristic search).
 
-Section 3.1 of arXiv 2401.10241: fill memory with forwards before the first backward; then one forward and one
-backward a round, with weight passes put where a device would wait, or where memory runs out. Three yes/no choices
-make eight variants; the best by the problem's objective is taken.
+Section 3.1 of arXiv 2401.10241: fill memory with forwards before the first backward; then one forward and one backward
+per round, with weight passes where a device would wait, or where memory runs out. Three yes/no choices make eight
+variants; the best by the problem's objective is taken.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Choices(NamedTuple):
 
 
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
-    """The best of the eight variants with room for `per_stage` x p activations a device (None: the file's capacity)."""
+    """Return the best of eight variants with room for `per_stage` x p activations per device (None: file's
+    capacity).
+    """
     split_backward(problem)
     chain = one_stage_a_device(problem)
     caps = _caps(problem, chain, per_stage)
@@ -40,7 +42,7 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 
 
 def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
-    """Memory limit of each stage of the chain, in the memory's integers."""
+    """Return the memory limit of each stage of the chain, in the memory's integers."""
     if per_stage is not None:
         return [per_stage * len(chain) * problem.network.held_in_flight[stage] for stage in chain]
     return [problem.room[problem.placement.stage_device[stage]] for stage in chain]
@@ -58,7 +60,7 @@ class _Search:
         self.held = [0] * self.p  # the memory of the device behind all that was put on it
 
     def run(self) -> list[list[Pass]]:
-        """The order of every device, by device number."""
+        """Return the order of every device, by device number."""
         self._warm_up()
         for _ in range(1, self.m):
             self._forwards()
@@ -71,7 +73,7 @@ class _Search:
         return orders
 
     def _warm_up(self) -> None:
-        """Forwards until the first gradient arrives or memory is full, then the first backward on every stage."""
+        """Run forwards until the first gradient arrives or memory is full, then the first backward on every stage."""
         for i in range(self.p):
             self._put(i, F)
         extra = self._extra_forwards()
@@ -85,7 +87,9 @@ class _Search:
             self._put(i, B)
 
     def _extra_forwards(self) -> list[int]:
-        """Number of additional forwards for which each stage has time and memory before its first backward."""
+        """Return the number of additional forwards for which each stage has time and memory before its first
+        backward.
+        """
         extra = [0] * self.p
         gradient_at = self.free_at[-1] + self._ticks(self.p - 1, B)
         for i in reversed(range(self.p - 1)):
@@ -101,7 +105,7 @@ class _Search:
         return extra
 
     def _forwards(self) -> None:
-        """One forward on every stage that wants one and whose later stages all take theirs."""
+        """Run one forward on every stage that wants one and whose later stages all take theirs."""
         wanted = [self._wants_forward(i) for i in range(self.p)]
         for i in reversed(range(self.p - 1)):
             wanted[i] = wanted[i] and wanted[i + 1]
@@ -127,7 +131,7 @@ class _Search:
         return gradient_at - now > max(self.waited) - self.waited[i]
 
     def _backwards(self) -> None:
-        """The next backward on every stage, last stage first."""
+        """Run the next backward on every stage, last stage first."""
         for i in reversed(range(self.p)):
             self._make_room(i, B)
             if i + 1 < self.p:
@@ -144,7 +148,7 @@ class _Search:
             self._put(i, W)
 
     def _ticks_to_make_room(self, i: int) -> int:
-        """The W a device must run before one more forward fits."""
+        """Return the ticks of the weight passes that a device must run before one more forward fits."""
         held, ready = self.held[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
         count = 0
         while not self._fits(i, held + count * self._change(i, W)) and count < ready:
@@ -152,7 +156,7 @@ class _Search:
         return count * self._ticks(i, W)
 
     def _fill_wait(self, i: int, until: int) -> None:
-        """Weight passes while the device would wait; the last, too long one where the device can afford it."""
+        """Run weight passes while the device would wait; a last one that is too long where the device can afford it."""
         weight = self._ticks(i, W)
         while self.done[i][W] < self.done[i][B] and self.free_at[i] + weight <= until:
             self._put(i, W)
@@ -187,12 +191,12 @@ class _Search:
         return cap is None or held <= cap
 
     def _lag(self, i: int, to: int) -> int:
-        """From the i-th stage of the chain to a neighbour of it."""
+        """Return the transfer time from the i-th stage of the chain to its neighbour."""
         return self.problem.lag(self.chain[i], self.chain[to])
 
 
 def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
-    """One activation a stage is ZB-H1's memory and gives its span; two give no bubble where W fills the gaps."""
+    """Return the closed form: one activation per stage gives ZB-H1's memory and span, two give no bubble."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or not cost.F == cost.B == cost.W or per_stage is None or m < 2 * p:
         return None

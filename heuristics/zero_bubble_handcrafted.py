@@ -12,11 +12,11 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
-    """The family of both: `depth` 1 is ZB-H1, 2 is ZB-H2.
+    """Return the order of ZB-H1 (`depth` 1) or ZB-H2 (`depth` 2).
 
-    On the i-th stage (from 0), warm up with depth(p-1-i) forwards; then alternate F and B, with W following its B
-    by depth*i micro-batches, so that every device holds the same number of activations; then the backwards and
-    weight passes left over.
+    On the i-th stage (from 0), warm up with depth(p-1-i) forwards; then alternate F and B, with W following its B by
+    depth*i micro-batches, so that every device has the same number of activations; then the backwards and weight passes
+    left over.
     """
     split_backward(problem)
     devices = lines(problem, lambda i: depth * (problem.devices - 1 - i))
@@ -24,7 +24,7 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
 
 
 def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
-    """Tables 1 and 2 of the paper, for W no longer than F or B and enough micro-batches to fill the warm-up."""
+    """Return tables 1 and 2 of the paper, for W no longer than F or B and enough micro-batches to fill the warm-up."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     network = problem.network
     if cost is None or min(cost.F, cost.B) < cost.W or m < depth * (p - 1) + 1:

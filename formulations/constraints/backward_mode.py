@@ -1,4 +1,4 @@
-"""Constraint: every backward runs either split (B and a later W) or fused (BW)."""
+"""Constraint: every backward runs either split (B and a later W) or full (BW, B and W fused)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """Each micro-batch on each stage: F, and either BW or both B and W."""
+    """True if each micro-batch has on each stage F, and either BW or both B and W."""
     problem = timeline.problem
     held = Counter(timeline.schedule.passes())
     for stage in range(problem.placement.stages):
@@ -24,7 +24,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """The weight operation of a fused backward has zero duration and starts where the backward ends."""
+    """Give the W of a fused backward zero duration, at the end of the backward."""
     ops = model.operations
     for weight in filter(ops.is_empty_if_fused, model.start):
         backward = weight._replace(role=B)

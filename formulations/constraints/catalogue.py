@@ -1,4 +1,4 @@
-"""The registry of constraints: each module of this package registers one."""
+"""Registry of constraints: each module of this package registers one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Constraint:
-    """One rule; a test enumerates small timelines and holds `check` and `post` equal.
+    """One constraint; a test enumerates small timelines and compares `check` with `post`.
 
-    `of_problem` says whether every schedule must keep it, so that the validator demands it too.
+    `of_problem`: True if every valid schedule satisfies it, so that the validator demands it too.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Constraint: a pass runs while the parameters of its stage are gathered, which is done no more often than allowed."""
+"""Constraint: a pass runs while its stage's parameters are gathered, and gathers do not exceed their limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """By the order of each device."""
+    """True if every pass lies between its stage's gather and release, and the number of gathers is within the limit."""
     problem, found = timeline.problem, gathered(timeline.problem, timeline.schedule)
     times = sum(p.kind is UNSHARD for p in timeline.schedule.passes())
     return (problem.parameters.most is None or times <= problem.parameters.most) and all(
@@ -24,7 +24,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Each pass ends before a release of its parameters, or starts after the gathering that follows the release."""
+    """Require each pass to end before a release of its parameters, or to start after the gather that follows it."""
     of, cp = model.operations.of, model.cp
     for gap in model.jobs.gaps:
         release, gather = of[gap.release], of[gap.gather]

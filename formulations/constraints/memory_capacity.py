@@ -1,10 +1,10 @@
-"""Constraint: the memory of a device or host never exceeds its capacity under any durations.
+"""Constraint: the memory of a device or host never exceeds its capacity, whatever the durations.
 
 A schedule keeps its memory under all durations if every unit that a pass takes is from the stock or from a pass that
-gives it back and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits for
-what has ended change no start, so starts have such a flow if and only if the memory is kept at every one of them: what
-is there is handed out in the order of time. So of each pass that takes memory what has been taken by its start, less
-what has been given back by then, is no more than there is; `schedule_of_starts` sets the waits.
+frees it and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits for passes
+that have ended change no start, so starts have such a flow if and only if the memory is kept at every one of them: free
+memory is handed out in the order of time. So at the start of each pass that takes memory, what has been taken less what
+has been freed is at most the capacity; `schedule_of_starts` sets the waits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """The level over time, device by device, and how many stages are gathered."""
+    """True if the memory level over time, and the number of gathered stages, is within its limit on every device."""
     for device, capacity in enumerate(timeline.problem.room):
         if capacity is not None and max(level for _, level in memory_steps(timeline, device)) > capacity:
             return False
@@ -34,7 +34,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def _most_gathered(timeline: Timeline, device: int) -> int:
-    """The largest number of stages of a device whose parameters are gathered at the same time."""
+    """Return the largest number of stages of a device whose parameters are gathered at the same time."""
     passes = timeline.schedule.passes_on(device)
     changes = [(timeline.start(p), 1) for p in passes if p.kind is UNSHARD]
     changes += [(timeline.end(p), -1) for p in timeline.schedule.passes_on(device) if p.kind is RESHARD]
@@ -42,7 +42,7 @@ def _most_gathered(timeline: Timeline, device: int) -> int:
 
 
 def post(model: Model) -> None:
-    """By order, a row for each pass that takes memory; else by CP-SAT's cumulative."""
+    """Post the constraint: with order literals one row per pass that takes memory, else CP-SAT's cumulative."""
     if model.order is None:
         _cumulative(model)
     else:
@@ -50,9 +50,12 @@ def post(model: Model) -> None:
 
 
 def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _: 0) -> None:
-    """One row for each pass that takes memory. `outside` gives the memory of passes outside the model at its start.
+    """Post one row for each pass that takes memory.
 
-    Orders forced by memory need no row: they are known. On one resource the no-overlap constraint states them.
+    `outside` gives the memory of passes outside the model at its start.
+
+    Orders forced by memory are known and need no literal: on one resource the no-overlap constraint states them, else a
+    precedence is posted here.
     """
     for x, y in model.known.forced:
         if model.operations.resource(x) != model.operations.resource(y):
@@ -69,7 +72,7 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _
 
 
 def _add(model: Model, taker: OperationMemory, level: Linear, room: int) -> None:
-    """The row of one taker, enforced only if its job runs."""
+    """Post the row of one pass that takes memory, enforced only if its job runs."""
     where = model.where_jobs(taker.where)
     if not isinstance(level, int):
         model.cp.add(level <= room).only_enforce_if(where)
@@ -78,7 +81,7 @@ def _add(model: Model, taker: OperationMemory, level: Linear, room: int) -> None
 
 
 def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> Truth:
-    """True, False or a literal: a pass has ended completely before another begins.
+    """Return True, False or a literal: the pass `giver` has ended completely before `taker` begins.
 
     A backward that runs in one overlapped block with the taker has not: it releases its memory at the block's end.
     """
@@ -101,7 +104,7 @@ def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> 
 
 
 def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory) -> Truth:
-    """True, False or a literal: the other pass runs and may take its memory no later than this one.
+    """Return True, False or a literal: the pass `other` runs and may take its memory no later than `taker`.
 
     A pass that begins with several tasks takes its memory with the first of them; the first listed task of the taker
     represents it. A pass that starts in one block with the taker takes nothing, nor does the taker in another mode.
@@ -136,9 +139,9 @@ def _runs(model: Model, one: OperationMemory) -> Truth:
 
 
 def _cumulative(model: Model) -> None:
-    """CP-SAT's cumulative: one interval with its demand from each taker's start to the end of each giver.
+    """Post CP-SAT's cumulative: an interval with its demand from each taker's start to the end of each giver.
 
-    Memory that an unfused B takes in addition is occupied until the last giver ends.
+    Memory that a B of a split backward takes in addition is occupied until the last giver ends.
     """
     for pool, room in enumerate(model.jobs.room):
         if room is None:
@@ -158,9 +161,9 @@ def _cumulative(model: Model) -> None:
 def _in_turn(
     model: Model, held: Sequence[OperationMemory]
 ) -> Iterator[tuple[OperationMemory, OperationMemory | None, int]]:
-    """(taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first; None gives nothing.
+    """Yield (taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first.
 
-    Memory that a pass takes and gives back itself is one of these; all other goes from pass to pass.
+    Giver None: the memory is never freed. Memory that a pass takes and frees itself has the pass as taker and giver.
     """
     if not all(model.operations.always(_operation(model, one)) for one in held):
         raise ValueError("a model without order literals, of passes that may not run")
@@ -179,13 +182,13 @@ def _in_turn(
 
 
 def _stays(model: Model, taker: OperationMemory) -> int:
-    """Memory that no pass gives back."""
+    """Return the memory that no pass frees."""
     task = model.jobs.jobs[taker.where].task
     return model.jobs.problem.network.until_end.get(task.of[:2], 0) if taker.pool < model.jobs.problem.devices else 0
 
 
 def _interval(model: Model, taker: OperationMemory, giver: OperationMemory | None) -> cp_model.IntervalVar:
-    """From the start of one pass to the end of another, or of all passes."""
+    """Return the interval from the start of `taker` to the end of `giver`, or to the end of the model (None)."""
     size, end = (model.cp.new_int_var(0, model.horizon, "") for _ in range(2))
     if giver is None:
         model.cp.add(end == model.horizon)

@@ -12,7 +12,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """Each line sorted by start is sorted by micro-batch; a queue of stages is one line."""
+    """True if the passes of each type run in micro-batch order on each stage, or on each queue of stages."""
     problem, lines = timeline.problem, dict[tuple[PassKind, int], list[Pass]]()
     for p in timeline.schedule.passes():
         role = B if p.kind is BW else p.kind
@@ -26,7 +26,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Each operation after the one of the micro-batch before."""
+    """Require each operation to start after that of the previous micro-batch."""
     ops = model.operations
     for earlier, x in (*ops.in_microbatch_order.items(), *(ops.alike if model.known.numbered else ())):
         model.cp.add(model.start[x] >= model.end(earlier))

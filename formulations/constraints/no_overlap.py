@@ -17,7 +17,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """Sorted by start, no interval of a stream begins before the one before it ends."""
+    """True if no task of a stream begins before the previous one ends."""
     for device in range(timeline.problem.devices):
         for stream in timeline.problem.streams:
             intervals = sorted(timeline.busy(device, stream))
@@ -27,7 +27,9 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """By order literals where the model has them: the earlier of two operations ends before the other starts."""
+    """Require the earlier of two operations to end before the other starts, by order literals where the model has
+    them.
+    """
     if model.order is None:
         by_intervals(model)
         return
@@ -43,7 +45,7 @@ def post(model: Model) -> None:
 
 
 def _together(model: Model, order: ResourceOrder) -> None:
-    """The two passes of a block start together, have the same order to all others, and are in no other block."""
+    """Require the two passes of a block to start together, with the same order to all others and in no other block."""
     for (forward, backward), block in order.together.items():
         model.cp.add(model.start[forward] == model.start[backward]).only_enforce_if(block)
         model.cp.add_implication(block, model.fused[backward.stage, backward.microbatch])
@@ -59,7 +61,9 @@ def _together(model: Model, order: ResourceOrder) -> None:
 
 
 def by_intervals(model: Model) -> None:
-    """CP-SAT's own no-overlap on each resource: an operation alone, or one interval for its block."""
+    """Post CP-SAT's no-overlap on each resource: one interval for each operation outside of blocks and for each
+    block.
+    """
     intervals: dict[Resource, list[cp_model.IntervalVar]] = {where: [] for where in model.operations.on}
     blocks: dict[Operation, list[cp_model.IntVar]] = {}
     for (forward, backward), block in model.together.items():
@@ -76,7 +80,7 @@ def by_intervals(model: Model) -> None:
 
 
 def _alone(model: Model, x: Operation, blocks: list[cp_model.IntVar] | None) -> cp_model.IntervalVar:
-    """The interval of an operation, which is there where it runs and none of its blocks is."""
+    """Return the interval of an operation, present if it runs and is in no block."""
     start, size, runs, name = model.start[x], model.alone(x), model.runs(x), f"I{x}"
     if isinstance(size, int) and blocks is None:
         return model.cp.new_optional_fixed_size_interval_var(start, size, runs, name)

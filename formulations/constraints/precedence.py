@@ -9,7 +9,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """Plain reading of the problem's needs."""
+    """True if each pass starts after all its predecessors, plus the transfer time."""
     network, held = timeline.problem.network, timeline.schedule.pass_set
     return all(
         timeline.start(p) >= timeline.end(before) + lag
@@ -19,7 +19,10 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """The same, operation by operation; where two modes are one operation and both wait, whatever is chosen."""
+    """Require each operation to start after its predecessors plus the lag, where both run.
+
+    If two modes share one operation and both wait, the row is unconditional.
+    """
     for before, after, lag, jobs, whole in asking(model.operations.arcs, SHORT):
         later = model.start[after] >= model.end(before) + lag
         for where in [model.where(before, after)] if whole else [model.where_jobs(*pair) for pair in jobs]:

@@ -1,7 +1,7 @@
 """A block graph: the work of one micro-batch as blocks with durations, devices, precedences and memory.
 
-The periodic model speaks of blocks only. A problem becomes a graph by `graph_of`; shapes that no problem file can
-describe, such as a layer that all devices run at once, are graphs written by hand (Tessel, HPCA'24).
+The periodic model is stated in blocks only. `graph_of` converts a problem; shapes that no problem file can describe,
+such as a layer that all devices run at once, are graphs written by hand (Tessel, HPCA'24).
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from pipesched.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Block:
-    """`ticks` on every device of `memory` at once; `memory[d]` is what it changes there."""
+    """A block of work that takes `ticks` on all devices of `memory` at once.
+
+    `memory[d]` is its memory change on device d.
+    """
 
     name: str
     ticks: int
@@ -34,7 +37,7 @@ class Block:
 
 
 class Precedence(NamedTuple):
-    """Block `after` starts `lag` ticks after the end of block `before` of the same micro-batch, or later."""
+    """Block `after` starts at least `lag` ticks after the end of block `before` of the same micro-batch."""
 
     before: int
     after: int
@@ -42,9 +45,8 @@ class Precedence(NamedTuple):
 
 
 class Fusion(NamedTuple):
-    """Blocks `backward` and `weight` may run as one, of `ticks`, whose memory is given back when all of it ends.
-
-    It takes `taken` when it starts.
+    """Blocks `backward` and `weight` may run as one, in `ticks`, with memory freed at its end and `taken` at its
+    start.
     """
 
     backward: int
@@ -54,7 +56,7 @@ class Fusion(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """Block `forward` of one micro-batch and `backward`, fused, of another may run together, in `ticks` for both."""
+    """Block `forward` of one micro-batch and `backward` (fused) of another may run together, in `ticks` for both."""
 
     forward: int
     backward: int
@@ -63,12 +65,12 @@ class Overlap(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockGraph:
-    """Blocks are known by their number.
+    """Blocks of one micro-batch, identified by their index.
 
-    `microbatches` is how many micro-batches one copy of the graph stands for: one for each chain. `capacity[d]` is None
-    where device d's memory is unlimited. Where the graph is a problem's, `of_task` tells the block of a task, whose
-    backward is the one that sends the gradient; where passes are several tasks, each stream is a device. What two
-    blocks of an overlap take of memory is taken when both start, and given back when both end.
+    `microbatches` is the number of micro-batches that one copy of the graph stands for: one for each chain.
+    `capacity[d]` is None where device d's memory is unlimited. For the graph of a problem, `of_task` gives the block of
+    a task, the backward being the one that sends the gradient; where passes are several tasks, each stream is a device.
+    The memory of both blocks of an overlap is taken when both start, and freed when both end.
     """
 
     blocks: tuple[Block, ...]
@@ -95,7 +97,7 @@ class BlockGraph:
 
     @cached_property
     def depth(self) -> tuple[int, ...]:
-        """The largest number of waits on a path to each block."""
+        """The largest number of precedences on a path to each block."""
         found = [0] * len(self.blocks)
         for _ in found:
             for wait in self.waits:
@@ -104,7 +106,7 @@ class BlockGraph:
 
     @cached_property
     def component(self) -> tuple[int, ...]:
-        """The chain each block belongs to, as the least number of a block that it is tied to by waits."""
+        """The chain of each block, given by the least index of the blocks connected to it by precedences."""
         root = list(range(len(self.blocks)))
 
         def find(x: int) -> int:
@@ -120,11 +122,11 @@ class BlockGraph:
 
 
 def graph_of(problem: Problem) -> BlockGraph:
-    """The blocks of a problem: the tasks of F, of the backward that sends the gradient, and of W on each stage walked.
+    """Return the blocks of a problem: the tasks of F, of the backward that sends the gradient, and of W on each stage.
 
-    A backward block has B's duration where it may split; `fusions` tell where it may run in one go, `overlaps` which
-    forwards and full backwards are faster together than in turn: both of passes of one task. `BadInput` for what has no
-    period.
+    A backward block has B's duration where it may be split; `fusions` list those that may be full, and `overlaps` the
+    forwards and full backwards that are shorter together: both only for passes of one task. Raises `BadInput` for a
+    problem without periods.
     """
     refuse_no_period(problem)
     network = problem.network
@@ -164,13 +166,13 @@ def graph_of(problem: Problem) -> BlockGraph:
 
 
 def streams_of(problem: Problem) -> list[Resource]:
-    """The resources of a problem's graph: every stream with tasks, and the first stream of each device."""
+    """Return the resources of a problem's graph: every stream with tasks, and the first stream of each device."""
     first = (Resource(device, problem.streams[0]) for device in range(problem.devices))
     return sorted({*problem.network.resources, *first})
 
 
 def refuse_no_period(problem: Problem) -> None:
-    """`BadInput` for a problem with passes that are not those of each micro-batch, or memory of several streams."""
+    """Raise `BadInput` for a problem without periods: passes not of micro-batches, or memory of several streams."""
     network, allowed = problem.network, "passes, of one or several tasks"
     if not network.has_plain_chains:
         raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
@@ -184,7 +186,7 @@ def refuse_no_period(problem: Problem) -> None:
 
 
 def _memory_streams(problem: Problem, device: int) -> set[Resource]:
-    """The streams of the tasks that take memory of a device and give it back."""
+    """Return the streams of the tasks that take and free memory of a device."""
     network, found = problem.network, set[Resource]()
     for (kind, stage), change in network.change.items():
         if problem.placement.stage_device[stage] == device and kind in (F, *network.backwards[0]):
@@ -195,19 +197,22 @@ def _memory_streams(problem: Problem, device: int) -> set[Resource]:
 
 
 def _capacity(problem: Problem, where: Resource) -> int | None:
-    """The memory that tasks on a stream take of."""
+    """Return the capacity of the memory that tasks on a stream use; None if unlimited or none."""
     if problem.network.one_task_each:
         return problem.room[where.device]
     return next((problem.room[d] for d in range(problem.devices) if where in _memory_streams(problem, d)), None)
 
 
 def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tasks of a pass that wait for none of the same pass, and those that end it."""
+    """Return the tasks of a pass that wait for no task of the same pass, and those that end it."""
     return first_parts(network, pass_type), network.ends[pass_type]
 
 
 def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Precedence]:
-    """The arcs of the network; what takes limited memory together, or gives it back, does so one after the other."""
+    """Yield the precedences of the network.
+
+    Tasks that take limited memory together, or free it together, are put in sequence.
+    """
     network = problem.network
     for task, block in of_task.items():
         own = task._replace(kind=network.gradient) if task.kind is B else task
@@ -222,10 +227,10 @@ def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Preced
 
 
 def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Overlap]:
-    """(forward, backward) pairs of one device that are shorter as one overlapped block than one after the other.
+    """Yield the overlaps of forwards and backwards on one device that are shorter than the two in sequence.
 
-    A block that is not, starts and ends no pass sooner than the forward and then the backward do, and where B and
-    W are never worse than the full backward none gains.
+    Other blocks start and end no pass sooner than the two in sequence; and where B and W are never worse than the full
+    backward no block gains.
     """
     view = problem.pipeline
     for stage, other in view.pairs_on_devices():

@@ -1,4 +1,4 @@
-"""The maximum cycle ratio of precedences that repeat: the least length of a period that no cycle of them exceeds."""
+"""Maximum cycle ratio of repeating precedences: the least period length that no cycle of them exceeds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Arc(NamedTuple):
-    """`after` starts at least `ticks` after the start of `before`, less `repetitions` periods."""
+    """Node `after` starts at least `ticks` after the start of `before`, less `repetitions` periods."""
 
     before: int
     after: int
@@ -17,9 +17,9 @@ class Arc(NamedTuple):
 
 
 def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fraction, list[Fraction]]:
-    """The least period in ticks and the earliest start of each node in it, by Newton's method on increasing values.
+    """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it.
 
-    ValueError for arcs that wait for themselves at any length.
+    Newton's method on increasing values. Raises ValueError for arcs that form a cycle at any length.
     """
     length = Fraction(at_least)
     while True:
@@ -32,7 +32,7 @@ def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fracti
 
 
 def _longest_ways(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[int, int]:
-    """The earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for the length."""
+    """Return the earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for `length`."""
     parts, whole = length.denominator, length.numerator
     weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]
     way = [0] * nodes
@@ -52,7 +52,7 @@ def _longest_ways(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int
 
 
 def _cycle(arcs: Sequence[Arc], came_by: list[int | None]) -> list[Arc]:
-    """A cycle among the arcs that nodes were reached by; empty where there is none."""
+    """Return a cycle among the arcs by which nodes were last reached; empty if there is none."""
     seen = [-1] * len(came_by)
     for root in range(len(came_by)):
         path: list[Arc] = []

@@ -1,4 +1,6 @@
-"""Order of one device's blocks within a period: one at a time, fused weight blocks, and forwards with a backward."""
+"""Order of one device's blocks within a period: no overlap, fused weight blocks, and overlapped forwards and
+backwards.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
 
 class Period(Protocol):
-    """The variables that the order of a device refers to: times in steps, positions by block and device.
+    """Variables that the order of a device refers to: times in steps, positions by block and device.
 
     `together` has a literal for every forward and backward that may overlap, forward first.
     """
@@ -31,11 +33,11 @@ class Period(Protocol):
     together: dict[tuple[Copy, Copy], cp_model.IntVar]
 
     def duration(self, x: Copy) -> Linear:
-        """From a block's start to its end."""
+        """Return the duration of a block in steps."""
 
 
 def post_order(model: Period, device: int) -> None:
-    """One block at a time, a literal for the order of every two, and one for every two that may overlap."""
+    """Post the order of a device's blocks: no overlap, and a literal for the order of each two."""
     held = [Copy(b, i) for b in model.graph.on_device[device] for i in range(model.copies)]
     _no_overlap(model, device, held)
     for at, x in enumerate(held):
@@ -52,7 +54,7 @@ def post_order(model: Period, device: int) -> None:
 
 
 def _no_overlap(model: Period, device: int, held: list[Copy]) -> None:
-    """CP-SAT's own; of two blocks that overlap only the backward counts."""
+    """Post CP-SAT's no-overlap; of two overlapped blocks only the backward counts."""
     intervals = []
     for x in held:
         place, ticks = model.place[x, device], model.duration(x)
@@ -78,7 +80,7 @@ def _no_overlap(model: Period, device: int, held: list[Copy]) -> None:
 
 
 def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
-    """Order literals of x and y: one precedes the other, or neither where they may overlap; the anchor is first."""
+    """Create the order literals of x and y: one precedes the other, or neither if they overlap; the anchor is first."""
     anchor = model.anchor[device]
     together = next((model.together[pair] for pair in ((x, y), (y, x)) if pair in model.together), None)
     ahead: Truth = x == anchor if anchor in (x, y) else model.cp.new_bool_var(f"{x}<{y}@{device}")
@@ -95,7 +97,7 @@ def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
 
 
 def _fuse(model: Period, device: int, held: list[Copy]) -> None:
-    """A weight block fused with its backward directly follows it on every device that it runs on."""
+    """Require a weight block fused with its backward to follow it directly, on every device that it runs on."""
     for fusion in model.graph.fusions:
         for i in range(model.copies):
             backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
@@ -114,7 +116,7 @@ def _fuse(model: Period, device: int, held: list[Copy]) -> None:
 
 
 def _overlap(model: Period, device: int, held: list[Copy]) -> None:
-    """Two overlapping blocks share a position and their order to all others; a block overlaps at most one other."""
+    """Give two overlapped blocks one position and the same order to all others; a block overlaps at most one other."""
     pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in held}
     for (forward, backward), literal in pairs.items():
         model.cp.add(model.place[forward, device] == model.place[backward, device]).only_enforce_if(literal)

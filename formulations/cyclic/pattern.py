@@ -22,12 +22,12 @@ class Copy(NamedTuple):
 
 @dataclass(frozen=True)
 class Pattern:
-    """`copies` consecutive micro-batches of a graph, repeated.
+    """Periodic repetition of `copies` consecutive micro-batches of a graph.
 
     `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
-    repetition count: after the first block of device d, the block runs in period n for micro-batch
-    (n - count) * copies + copy. `fused` are the fused backwards. `overlapped` are a forward and a fused backward that
-    run together; they stand side by side in the cyclic order, the forward first.
+    repetition count: after the first block of device d, the block runs in period n for micro-batch (n - count) * copies
+    + copy. `fused` are the fused (full) backwards. `overlapped` are pairs of a forward and a fused backward that run
+    together; they are adjacent in the cyclic order, the forward first.
     """
 
     graph: BlockGraph
@@ -39,21 +39,21 @@ class Pattern:
 
     @property
     def period(self) -> Fraction:
-        """The minimum time per micro-batch of this order, in ticks."""
+        """Minimum time per micro-batch of this order, in ticks."""
         return self.length / (self.copies * self.graph.microbatches)
 
     @property
     def length(self) -> Fraction:
-        """The minimum length of one period, in ticks."""
+        """Minimum length of one period, in ticks."""
         return self._times[0]
 
     @property
     def starts(self) -> Mapping[Copy, Fraction]:
-        """The earliest start of each copy in the repetition of micro-batch 0, up to a common shift."""
+        """Earliest start of each copy in the repetition of micro-batch 0, up to a common shift."""
         return self._times[1]
 
     def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
-        """The same pattern with these copies first on their devices, and their repetition counts zero."""
+        """Return the same pattern with these copies first on their devices, with repetition counts of zero."""
         cyclic_orders: list[tuple[Copy, ...]] = []
         repetitions = {x: dict(counts) for x, counts in self.repetitions.items()}
         for device, (cyclic_order, anchor) in enumerate(zip(self.cyclic_orders, anchors, strict=True)):
@@ -83,7 +83,7 @@ class Pattern:
         return {x: ticks[pair[0].block, pair[1].block] for pair in self.overlapped for x in pair}
 
     def ticks(self, x: Copy) -> int:
-        """From a block's start to its end."""
+        """Return the duration of a block in ticks; 0 for a weight block inside its fused backward."""
         if x in self._together:
             return self._together[x]
         if x in self._removed:
@@ -91,11 +91,11 @@ class Pattern:
         return self._fusion[x.block].ticks if x in self.fused else self.graph.blocks[x.block].ticks
 
     def runs(self, x: Copy) -> bool:
-        """True if the block is executed separately; weight passes inside a fused backward are not."""
+        """True if the block is executed separately; False for weight passes inside a fused backward."""
         return x not in self._removed
 
     def peak(self, device: int) -> int:
-        """The most memory the device ever holds."""
+        """Return the peak memory of a device."""
         held = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
         # Before the first block, `repetitions` copies of each block have yet to run and those before them have.
         level = -sum(change.total * self.repetitions[x][device] for x, change in held.items())
@@ -130,13 +130,13 @@ class Pattern:
                 yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
     def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
-        """Ticks that a device works in one period; two overlapped blocks count once."""
+        """Return the ticks that a device works in one period; two overlapped blocks count once."""
         second = {backward for _, backward in self.overlapped}
         return sum(self.ticks(x) for x in cyclic_order if x not in second)
 
     @cached_property
     def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
-        """The least length, and the start of each copy. ValueError for an order that waits for itself at any length."""
+        """The least length, and the start of each copy; raises ValueError for an order that is cyclic at any length."""
         copies = list(self.repetitions)
         arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))
         load = max(map(self._load, self.cyclic_orders), default=0)

@@ -1,4 +1,4 @@
-"""The cyclic scheduling model: one period of a block graph as a CP-SAT model, for a given length."""
+"""Cyclic scheduling model: one period of a block graph as a CP-SAT feasibility model, for a given length."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ class PeriodicModel:
     Times are in steps, `scale` of them to a tick, and blocks of zero duration take one step: all of them together less
     than a tick, so that each has its place in the order and no length in ticks is lost.
 
-    Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor is first in
-    its period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position in the
-    period, plus its repetition count times the length. With the length fixed all constraints are linear,
-    memory too: the level at a block is the sum over all blocks of their change of memory times (1 if it is earlier
-    in the period, else 0) - (its repetition count). Two blocks that overlap have one position, and neither is before
-    the other.
+    Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor is first in its
+    period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position in the period,
+    plus its repetition count times the length. With the length fixed all constraints are linear, memory too: the level
+    at a block is the sum over all blocks of their change of memory times (1 if it is earlier in the period, else 0) -
+    (its repetition count). Two blocks that overlap have one position, and neither is before the other.
     """
 
     def __init__(self, graph: BlockGraph, copies: int, length: int) -> None:
@@ -58,7 +57,7 @@ class PeriodicModel:
         self._waits()
 
     def _latency(self) -> int:
-        """The longest time a micro-batch need take: every precedence on its path may cost most of a period."""
+        """Return the longest time that a micro-batch needs: every precedence on its path may cost most of a period."""
         total = sum(self.steps) + sum(wait.lag * self.scale for wait in self.graph.waits)
         return total + len(self.graph.waits) * self.length
 
@@ -66,7 +65,7 @@ class PeriodicModel:
         return self.graph.depth[block], block
 
     def _overlaps(self) -> dict[tuple[Copy, Copy], cp_model.IntVar]:
-        """A literal for every forward and backward that may run together."""
+        """Return a literal for every forward and backward that may run together."""
         self._longer: dict[Copy, list[Linear]] = {}
         together: dict[tuple[Copy, Copy], cp_model.IntVar] = {}
         for forward, backward, ticks in self.graph.overlaps:
@@ -83,7 +82,7 @@ class PeriodicModel:
         return together
 
     def duration(self, x: Copy) -> Linear:
-        """From its start to its end, in steps: a number, or what follows from the literals."""
+        """Return the duration of a block in steps: a number, or an expression of its mode literals."""
         own = self.steps[x.block]
         longer = sum(self._longer.get(x, ()))
         if x in self.fused:
@@ -93,7 +92,9 @@ class PeriodicModel:
         return own + longer
 
     def _variables(self) -> None:
-        """Offsets of the devices; position and repetition count of each block on each of its devices."""
+        """Create the offset of each device, and the position and repetition count of each block on each of its
+        devices.
+        """
         component = self.graph.component
         far = (self._most_repetitions + 1) * self.length
         offset: list[Linear] = [self.cp.new_int_var(-far, far, f"O{d}") for d in range(len(self.graph.capacity))]
@@ -126,7 +127,7 @@ class PeriodicModel:
                 self.cp.add(self.repetitions[Copy(root, 0), device] == 0)
 
     def _memory(self, device: int) -> None:
-        """No block that takes memory starts at a level that leaves too little."""
+        """Post for each block that takes memory of the device that the level at its start leaves enough."""
         capacity = self.graph.capacity[device]
         if capacity is None:
             return
@@ -164,7 +165,7 @@ class PeriodicModel:
                 self.cp.add(self.start[first] + self.length >= self.start[last] + self.duration(last))
 
     def hint(self, pattern: Pattern) -> None:
-        """The order of a known pattern."""
+        """Add the order of a known pattern as a hint."""
         pattern = pattern.from_anchors(self.anchor)
         for device, cyclic_order in enumerate(pattern.cyclic_orders):
             where = {x: n for n, x in enumerate(cyclic_order)}
@@ -183,7 +184,7 @@ class PeriodicModel:
             self.cp.add_hint(block, pair in pattern.overlapped)
 
     def decode(self, value_of: Callable[[Literal], int]) -> Pattern:
-        """The pattern of a solution."""
+        """Return the pattern of a solution."""
 
         def value(x: Linear | Truth) -> int:
             return int(x) if isinstance(x, int) else value_of(x)  # type: ignore[arg-type]

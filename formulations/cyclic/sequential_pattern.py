@@ -1,4 +1,4 @@
-"""The pattern that holds least: everything of one micro-batch before anything of the next."""
+"""The pattern of least memory: all blocks of one micro-batch before any of the next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from formulations.cyclic.pattern import Copy, Pattern
 
 
 def sequential_pattern(graph: BlockGraph) -> Pattern:
-    """Everything of one micro-batch (of each chain) before anything of the next: the pattern that holds least."""
+    """Return the pattern that runs all blocks of one micro-batch (of each chain) before any of the next.
+
+    It has the least memory of all patterns.
+    """
     follows: list[list[int]] = [[] for _ in graph.blocks]
     missing = [0] * len(graph.blocks)
     for wait in graph.waits:

@@ -1,1 +1,1 @@
-"""The exact model of a whole iteration for CP-SAT, and its objectives."""
+"""Exact CP-SAT model of a whole iteration, and its objectives."""

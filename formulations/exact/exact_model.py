@@ -29,18 +29,21 @@ from pipesched.schedule.timeline import Timeline
 def improving(
     problem: Problem, incumbent: Timeline, value: Value, lower_bound: Value, most_literals: int = MOST_LITERALS
 ) -> ExactModel:
-    """The model of a problem with its objective between a proved lower bound and a known timeline (ticks)."""
+    """Return the model of a problem with its objective between `lower_bound` and `value` in ticks, `incumbent` as
+    hint.
+    """
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
 
 
 class ExactModel:
-    """Schedules of jobs in whole ticks of a value between two, in ticks. `starts` of a known one, in steps, are a hint.
+    """Schedules of jobs with a value between `at_least` and `at_most` ticks.
 
-    An order whose least span is a fraction of a tick has the next integer here.
-    Devices not in `devices` are relaxed to delays: there tasks of one type run one at a time and any others at once,
-    without memory limits, each as long as alone or in its shortest block. If no such schedule is as good, none of the
-    problem is either.
+    `starts` of a known one (steps) are a hint.
+
+    An order whose least span is a fraction of a tick has the next integer here. Devices not in `devices` are relaxed to
+    delays: there tasks of one type run one at a time and any others at once, without memory limits, each as long as
+    alone or in its shortest block. If no such schedule is as good, none of the problem is either.
     """
 
     def __init__(
@@ -72,11 +75,11 @@ class ExactModel:
 
     @property
     def bounds_everything(self) -> bool:
-        """True if the model's bound holds for every schedule; False if blocks or schedules were excluded."""
+        """True if the model's bound is valid for every schedule; False if blocks or schedules were excluded."""
         return self.model.has_all_blocks and not self.jobs.restricted
 
     def _hint(self, starts: Mapping[int, int]) -> None:
-        """Hints for every variable from a schedule that runs each pass type in micro-batch order."""
+        """Add hints for every variable from a schedule that runs each pass type in micro-batch order; else none."""
         model, known = self.model, self._known_starts(starts)
         if any(known[one] > known[other] for one, other in model.operations.in_microbatch_order.items()):
             return
@@ -96,7 +99,7 @@ class ExactModel:
             model.cp.add_hint(block, known[forward] == known[backward])
 
     def _known_starts(self, starts: Mapping[int, int]) -> dict[Operation, int]:
-        """Start of each operation in a timeline; the empty W of a fused backward starts where that backward ends."""
+        """Return the start of each operation; the empty W of a fused backward starts where that backward ends."""
         operations, found = self.model.operations, dict[Operation, int]()
         for n, start in starts.items():
             x = operations.of[n]
@@ -106,22 +109,22 @@ class ExactModel:
         return found
 
     def most(self, steps: float) -> Fraction:
-        """The most that the value in ticks can be of an order that takes so many steps."""
+        """Return the largest value in ticks that an order of this many steps can have."""
         return Fraction(round(steps), self.jobs.scale)
 
     def bound(self, steps: float) -> Value:
-        """The least value in ticks of an order that takes no fewer steps, given in whole ticks or not.
+        """Return the least value in ticks of an order that takes at least this many steps.
 
-        One that takes no time less than n ticks in whole ones may take less than n, but more than n - 1.
+        If no order takes less than n ticks in whole ticks, one may take less than n, but more than n - 1, in fractions.
         """
         return least_above(Fraction(round(steps) - 1 - self.jobs.zeros, self.jobs.scale), self.jobs.parts)
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
-        """The start of every job that runs, in steps."""
+        """Return the start of every job that runs in a solution, in steps."""
         model = self.model
         running = (n for n in range(len(self.jobs.jobs)) if all(value_of(one) for one in model.where_jobs(n)))
         return {n: value_of(model.start[model.operations.of[n]]) for n in running}
 
     def decode(self, value_of: Callable[[Literal], int], name: str = "pipesched") -> Schedule | None:
-        """The schedule of a solution, tasks that start together as a block; None where its memory is not safe."""
+        """Return the schedule of a solution, tasks that start together as a block; None if its memory is not safe."""
         return schedule_of_starts(self.jobs, self.starts(value_of), name)

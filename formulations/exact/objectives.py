@@ -1,4 +1,4 @@
-"""The objectives that CP-SAT minimises: makespan, span, and iteration: the makespan with the passes `once`."""
+"""Objectives that CP-SAT minimises: makespan, span, and iteration (makespan with reductions and optimizer steps)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def post_objective(
     idle: Mapping[Operation, cp_model.IntVar],
     work: Mapping[Resource, DeviceWork],
 ) -> cp_model.IntVar:
-    """The objective as a variable, in steps, between the bounds given in ticks.
+    """Add the objective as a variable in steps, between the bounds given in ticks, and return it.
 
-    `idle` is as `post_redundant` gives it, `work` as `post_work` does.
+    `idle` is the result of `post_redundant`, `work` that of `post_work`.
     """
     # Tasks of zero duration take so many steps in all at most.
     highest = at_most * model.scale + model.jobs.zeros
@@ -53,7 +53,7 @@ def post_objective(
 
 
 def _last(model: Model, operations: list[Operation]) -> list[Operation]:
-    """The operations of a device that may be its last: none is known to run after them."""
+    """Return the operations of a device that may be its last: none is known to run after them."""
     behind, number = 0, model.operations.number
     for x in operations:
         if model.operations.always(x):
@@ -62,7 +62,9 @@ def _last(model: Model, operations: list[Operation]) -> list[Operation]:
 
 
 def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | int:
-    """The start of a device's first task: known, or of one known to precede all others, or the earliest of several."""
+    """Return the start of a device's first task: a constant, the start of a known first operation, or a new
+    variable.
+    """
     opened = model.jobs.opened[device] if model.jobs.opened else None
     if opened is not None:
         return opened

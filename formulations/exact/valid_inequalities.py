@@ -14,7 +14,7 @@ from pipesched.deadline import asking
 
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
-    """Idle-time inequalities and order logic where there are order literals; returns the idle-time variables."""
+    """Post idle-time inequalities and order logic where there are order literals; returns the idle-time variables."""
     idle: dict[Operation, cp_model.IntVar] = {}
     for order in model.orders:
         _order_logic(model, order)
@@ -23,9 +23,9 @@ def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
 
 
 def post_origin(model: Model) -> None:
-    """The first task of all starts at 0: without it times could move as one, and nothing is known to be early or late.
+    """Require the first task of all to start at 0, so that schedules are not shifted as a whole.
 
-    Of the span of a whole iteration alone, since all else counts from 0.
+    Only for the span of a whole iteration, since all other times count from 0.
     """
     if not model.problem.objective.by_device or model.jobs.release:
         return
@@ -40,10 +40,10 @@ def post_origin(model: Model) -> None:
 
 
 def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar]:
-    """start = idle time before + work before, and idle time is non-decreasing along the order.
+    """Post start = idle time before + work before, with idle time non-decreasing along the order; returns idle times.
 
-    What a resource waits at the head and in the middle is carried to its end. As a variable of its own, idle time is
-    worth half the solve time. Work that may not be done counts as idle time.
+    Idle time at the head and in the middle of a resource is thus carried to its end. As separate variables, idle times
+    save half the solve time. Work that may not be done counts as idle time.
     """
     idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in order.operations}
     sure = [y for y in order.operations if model.shortest[y]]
@@ -56,7 +56,9 @@ def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar
 
 
 def _order_logic(model: Model, order: ResourceOrder) -> None:
-    """If x runs before y, so does whatever is known to run before x, and x runs before whatever follows y."""
+    """If x runs before y, require all known predecessors of x to run before y, and x before all known successors of
+    y.
+    """
     just_after: dict[Operation, list[Operation]] = {x: [] for x in order.operations}
     for x, near in asking(order.just_before.items()):
         for one in near:
@@ -72,7 +74,7 @@ def _order_logic(model: Model, order: ResourceOrder) -> None:
 
 
 def hint_idle(model: Model, idle: Mapping[Operation, cp_model.IntVar], starts: Mapping[Operation, int]) -> None:
-    """The idle time before each operation that has a start."""
+    """Add hints for the idle time before each operation that has a start."""
     for order in model.orders:
         here = [x for x in order.operations if x in starts]
         for x in here:

@@ -1,8 +1,8 @@
-"""Valid inequalities where modes are open: what a device has computed before its first and last passes, mode by mode.
+"""Valid inequalities for open modes: the work of a device before its first and last passes, by the modes of the passes.
 
-The idle-time inequalities count of each pass the least that it may take. Where a backward may be fused or a forward
-and a backward may form a block, that leaves out the W and most of the forwards. Here each pass counts what it takes in
-the mode that it has, before the first and the last pass of each kind of each stage. A block counts as its forward.
+The idle-time inequalities count for each pass the least that it may take. Where a backward may be full or a forward and
+a backward may form a block, that leaves out the W and most of the forwards. Here each pass counts what it takes in the
+mode that it has, before the first and the last pass of each kind of each stage. A block counts as its forward.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 
 
 class DeviceWork(NamedTuple):
-    """The least that a device computes in all with the modes it has, and the idle time before some of its passes."""
+    """The least work of a device with its chosen modes, and the idle time before some of its passes."""
 
     total: Linear
     idle: list[cp_model.IntVar]
 
 
 def post_work(model: Model) -> dict[Resource, DeviceWork]:
-    """By resource; none of one whose passes can run in one mode only, may not run, or have no order literals."""
+    """Post the inequalities and return them by resource.
+
+    Resources are left out if their passes have one mode only, may not run, or have no order literals.
+    """
     found = {}
     for where, order in (model.order or {}).items():
         fused = [model.fused[x.stage, x.microbatch] for x in order.operations if x.role is B]
@@ -39,14 +42,16 @@ def post_work(model: Model) -> dict[Resource, DeviceWork]:
 
 
 class _Modes:
-    """The passes of one device, and which of them are in no block: `alone`."""
+    """The passes of one device; `alone` has a literal for each that is in no block."""
 
     def __init__(self, model: Model, device: ResourceOrder) -> None:
         self.model, self.device = model, device
         self.alone = self._alone()
 
     def _alone(self) -> dict[Operation, Truth]:
-        """Literals for passes in no block: equally many forwards and backwards, and each pass in at most one block."""
+        """Return literals for passes in no block: equally many forwards and backwards, each pass in at most one
+        block.
+        """
         cp, alone = self.model.cp, dict[Operation, Truth]()
         for x in (x for x in self.device.operations if x.role is not W):
             blocks = [block for pair, block in self.device.together.items() if x in pair]
@@ -59,7 +64,10 @@ class _Modes:
         return alone
 
     def post(self) -> DeviceWork:
-        """start = idle time before + work before, in the modes that there are; idle time grows along the order."""
+        """Post start = idle time before + work before in the chosen modes.
+
+        Idle time does not decrease along the order.
+        """
         cp, model, idle = self.model.cp, self.model, dict[Operation, cp_model.IntVar]()
         for x in self._first_and_last():
             idle[x] = cp.new_int_var(0, model.horizon, f"R{x} by mode")
@@ -83,7 +91,7 @@ class _Modes:
             yield from dict.fromkeys((line[0], line[-1]))
 
     def _work(self, x: Operation, ahead: Truth) -> Linear:
-        """Steps of x in its mode if it runs earlier, else 0; a backward inside a block counts 0."""
+        """Return the steps of x in its mode if it runs earlier, else 0; a backward inside a block counts 0."""
         if x.role not in (B, W):
             steps = self._only(x)
             if x.role is not F:
@@ -97,7 +105,7 @@ class _Modes:
         return b * ahead + (whole - b) * fused - whole * self._both(ahead, negation(self.alone[x]))
 
     def _least(self, x: Operation) -> Linear:
-        """The least steps of x, a backward counted with its W, depending on its block literal."""
+        """Return the least steps of x, a backward counted with its W, depending on its block literal."""
         if x.role is F:
             return self._block(x) + (self._only(x) - self._block(x)) * self.alone[x]
         if x.role not in (B, W):
@@ -106,16 +114,19 @@ class _Modes:
         return min(whole, b + w) * self.alone[x] if x.role is B else 0
 
     def _only(self, x: Operation) -> int:
-        """Steps of an operation with a single mode: a forward, copy, recomputation or collective of parameters."""
+        """Return the steps of an operation with a single mode: a forward, copy, recomputation or collective."""
         return self.model.jobs.jobs[self.model.operations.jobs_of[x][0]].steps
 
     def _steps(self, x: Operation, kind: PassKind) -> int | None:
-        """Steps of the job of x with this pass kind; None if it has no such job."""
+        """Return the steps of the job of x with this pass kind; None if it has no such job."""
         jobs = (self.model.jobs.jobs[n] for n in self.model.operations.jobs_of.get(x, ()))
         return next((job.steps for job in jobs if job.task.of.kind is kind), None)
 
     def _backward(self, x: Operation) -> tuple[int, int, int]:
-        """Steps of B, of its W if that runs on this device, and of BW; a missing mode gets the steps of the other."""
+        """Return the steps of B, of its W if that runs on this device, and of BW.
+
+        A missing mode gets those of the other.
+        """
         b, whole, weight = self._steps(x, B), self._steps(x, BW), x._replace(role=W)
         w = self._steps(weight, W) or 0 if weight in self.device.operations else 0
         b = b if b is not None else whole or 0
@@ -126,7 +137,7 @@ class _Modes:
         return self.model.block(forward) if blocks else self._only(forward)
 
     def _both(self, one: Truth, other: Truth) -> Truth:
-        """The conjunction of two truth values, as a new literal where it is open."""
+        """Return the conjunction of two truth values, as a new literal if it is open."""
         if isinstance(one, bool):
             return other if one else False
         if isinstance(other, bool):

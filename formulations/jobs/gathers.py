@@ -19,7 +19,7 @@ _Ends = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Gathers:
-    """The `gaps` of all stages whose parameters are gathered, and the `precedences` that hold in any case."""
+    """The `gaps` of all stages whose parameters are gathered, and the unconditional `precedences` of their gathers."""
 
     def __init__(self, problem: Problem, held: Collection[Pass], number: Mapping[Task, int]) -> None:
         self._problem, self._held, self._number = problem, held, number
@@ -53,7 +53,7 @@ class Gathers:
 
 
 def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
-    """The first jobs of a pass, and those after which it has ended."""
+    """Return the first jobs of a pass, and those after which it has ended."""
     network, of = problem.network, (p.kind, p.stage)
     parts = first_parts(network, of), network.ends[of]
     first, last = (tuple(number[Task(p, part)] for part in own) for own in parts)
@@ -61,7 +61,7 @@ def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
 
 
 def first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
-    """The tasks of a pass that wait for none of the same pass."""
+    """Return the tasks of a pass that wait for no task of the same pass."""
     arcs = network.arcs_into[pass_type]
     own = (arc for arc in arcs if arc.share is None)
     later = {arc.after.part for arc in own if any(other.pass_type == pass_type for other in arc.alternatives)}
@@ -69,9 +69,9 @@ def first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
 
 
 def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
-    """The jobs restricted to schedules in which every pass uses the same gathering as in this one.
+    """Return the jobs restricted to schedules in which every pass uses the same gather as in `schedule`.
 
-    A recomputation that this one does without uses that of its backward.
+    A recomputation that `schedule` does not run uses the gather of its backward.
     """
     if not any(stage.gather for stage in jobs.problem.stages):
         return jobs
@@ -89,7 +89,7 @@ def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
 
 
 def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int, int], list[Pass]]:
-    """The recomputations of each stage and micro-batch that are not among the running passes."""
+    """Return the recomputations of each stage and micro-batch that are not among the running passes."""
     found: dict[tuple[int, int], list[Pass]] = {}
     for p in {job.task.of for job in jobs.jobs if job.task.of.kind in RECOMPUTATIONS} - set(running):
         found.setdefault(p[1:], []).append(p)
@@ -97,7 +97,7 @@ def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int
 
 
 def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
-    """The jobs restricted to the gatherings used by these starts (steps); jobs that have ended are absent."""
+    """Return the jobs restricted to the gathers used at these starts (steps); jobs that have ended are absent."""
     found = list[Precedence]()
     backward: dict[tuple[int, int], list[int]] = {}
     for n in starts if jobs.gaps else ():
@@ -115,7 +115,9 @@ def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
 
 
 def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
-    """Least number of gathers of each stage: those already begun, plus one if it was released and is still needed."""
+    """Return the least number of gathers of each stage: those begun, plus one if it was released and is still
+    needed.
+    """
     begun = {task.of for task in state.ran}
     holder = problem.parameters.holder
     left = state.passes(problem) - begun
@@ -130,13 +132,13 @@ def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
 
 
 def gaps_without_end(jobs: Jobs, running: Collection[int]) -> Iterator[tuple[int, int]]:
-    """The pairs of jobs of which the second follows the first since parameters are never gathered again."""
+    """Yield pairs of jobs of which the second follows the first because the parameters are never gathered again."""
     for gap in jobs.gaps:
         if gap.release in running and gap.gather not in running:
             yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)
 
 
 def in_turn(jobs: Jobs) -> Iterator[tuple[int, int]]:
-    """Choices of one stage, of which the later one is only taken if the earlier one is."""
+    """Yield pairs of gather choices of one stage; the later one is taken only if the earlier one is."""
     choices = [(choice.stage, n) for n, choice in enumerate(jobs.choices) if choice.gathers]
     yield from ((a[1], b[1]) for a, b in pairwise(choices) if a[0] == b[0])

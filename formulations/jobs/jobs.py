@@ -1,7 +1,7 @@
-"""The jobs of a problem: every task of its network copied for each micro-batch, numbered, with their precedences.
+"""Jobs of a problem: every task of its network copied for each micro-batch, numbered, with their precedences.
 
-Multi-mode scheduling: where a backward may run fused or split, or an activation may be kept, offloaded or recomputed,
-the jobs of all these are listed and some of them are chosen.
+Multi-mode scheduling: where a backward may run full or split, or an activation may be kept, offloaded or recomputed,
+the jobs of all modes are listed and some of them are chosen.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pipesched.problem.problem import Problem
 
 
 class Job(NamedTuple):
-    """A task of one micro-batch. It runs where its `choice` is its `option`; with no choice it always does.
+    """A task of one micro-batch; it runs if its `choice` takes its `option`, or always if it has no choice.
 
-    `steps` is its length: `scale` steps a tick, and one step where it takes no time.
+    `steps` is its duration: `scale` steps per tick, and one step if it takes no time.
     """
 
     task: Task
@@ -34,8 +34,8 @@ class Job(NamedTuple):
 class Decision(NamedTuple):
     """A choice for one micro-batch on one stage among `options` modes.
 
-    Of a backward they are split and fused; of an activation those of `TaskNetwork.options`. Where it `gathers`, it is
-    whether a stage's parameters are gathered once more, and `microbatch` counts that.
+    For a backward the modes are split and full; for an activation those of `TaskNetwork.options`. If it `gathers`, it
+    decides if a stage's parameters are gathered once more, and `microbatch` is the number of that gather.
     """
 
     stage: int
@@ -45,9 +45,9 @@ class Decision(NamedTuple):
 
 
 class Precedence(NamedTuple):
-    """A job starts no sooner than `lag` steps after the end of that one of the alternatives that runs.
+    """A job starts at least `lag` steps after the end of the one of its `alternatives` that runs.
 
-    One of them does, but for an `optional` precedence.
+    Exactly one of them runs, except for an `optional` precedence, where none may.
     """
 
     after: int
@@ -57,14 +57,14 @@ class Precedence(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """Memory that a pass takes when its first job starts, and gives back when its last job has ended.
+    """Memory that a pass takes when its first job starts, and frees when its last job has ended.
 
     `pool` indexes the devices, then the hosts with a limit, then each device's window of gathered stages if there is
     one. `first` are the jobs that wait for no other job of the pass; the pass has ended when all jobs in `last` have.
     The entry counts only if job `where` runs.
 
-    The copy of an activation to the host gives back what the copy to the device takes again. If an activation is
-    recomputed, its forward gives back at its end what the recomputation takes again.
+    The copy of an activation to the host frees the memory that the copy to the device takes again. If an activation is
+    recomputed, its forward frees at its end the memory that the recomputation takes again.
     """
 
     pool: int
@@ -91,10 +91,9 @@ class Gap(NamedTuple):
 class Jobs:
     """Jobs with precedences, memory and open `choices`; `room` is the capacity of each memory pool, devices first.
 
-    At most `most_further_gathers` of the choices that gather are taken. Identical micro-batches may be `renumbered`.
-
-    `zeros` jobs take no time. Each of them has one step, so that every job has its own place in an order. All these
-    steps together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
+    At most `most_further_gathers` of the gather choices are taken. Identical micro-batches may be `renumbered`. `zeros`
+    jobs take no time; each of them has one step, so that every job has its own place in an order. All these steps
+    together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
     """
 
     problem: Problem
@@ -116,12 +115,12 @@ class Jobs:
     opened: tuple[int | None, ...] = ()
 
     def released(self, n: int) -> int:
-        """The earliest step at which a job may start."""
+        """Return the earliest step at which a job may start."""
         return self.release[n] if self.release else 0
 
     @property
     def scale(self) -> int:
-        """Steps in a tick."""
+        """Steps per tick."""
         return self.parts * self.zeros + 1
 
     @cached_property
@@ -139,7 +138,7 @@ class Jobs:
 
     @cached_property
     def pools(self) -> tuple[tuple[int, ...], ...]:
-        """The devices whose passes take of each memory."""
+        """The devices whose passes take memory of each pool."""
         return (
             *((device,) for device in range(self.problem.devices)),
             *(one.devices for one in limited_hosts(self.problem)),
@@ -147,23 +146,25 @@ class Jobs:
         )
 
     def device(self, n: int) -> int:
-        """The device of a job's stage, whatever stream it runs on."""
+        """Return the device of a job's stage, whatever stream it runs on."""
         return self.problem.device(self.jobs[n].task.of)
 
     def devices_on(self, where: Resource) -> Collection[int]:
-        """The devices whose tasks a stream runs."""
+        """Return the devices whose tasks a stream runs."""
         sharing = (one.devices for one in self.problem.resources.shared_streams if one.stream == where.stream)
         return next((devices for devices in sharing if where.device in devices), (where.device,))
 
     @cached_property
     def taken_by(self) -> dict[int, int]:
-        """The memory that each job takes of, where there is a limit; of two only where both are its device's."""
+        """The limited memory pool that each job takes from; of two pools one, both then being of its device."""
         takers = (one for one in self.holdings if one.takes and self.room[one.pool] is not None)
         return {n: one.pool for one in takers for n in one.first}
 
     @cached_property
     def alike(self) -> tuple[tuple[int, int], ...]:
-        """(first job of a micro-batch, that of the next): the second starts no sooner; used if `consecutive` is empty.
+        """Pairs (first job of a micro-batch, that of the next): the second starts no sooner.
+
+        Used if `consecutive` is empty.
 
         Micro-batches of a chain are identical, so they may be numbered in the order in which they begin. Chains joined
         by arcs are numbered together, in the order of the first of these chains.
@@ -179,7 +180,7 @@ class Jobs:
         return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
 
     def chosen(self, running: Collection[int]) -> dict[int, int]:
-        """The option of each choice, where these jobs run: the first where none of its jobs does."""
+        """Return the option of each choice if these jobs run; the first option if none of its jobs does."""
         found = dict.fromkeys(range(len(self.choices)), 0)
         for n in running:
             job = self.jobs[n]
@@ -189,12 +190,12 @@ class Jobs:
 
     @cached_property
     def consecutive(self) -> tuple[tuple[int, int], ...]:
-        """(job, the same job of the next micro-batch): in some optimal schedule the second follows the first.
+        """Pairs (job, the same job of the next micro-batch): in some optimal schedule the second follows the first.
 
         Micro-batches of a chain are identical, so the starts of each job type may be sorted: every precedence still
-        holds, and memory is taken no sooner and given back no later. This fails where micro-batches may differ in
-        their modes, or some have begun. Across chains each micro-batch needs its share in order, which sorting keeps;
-        arcs of single micro-batches occur only with `queues`, whose micro-batches keep their order anyway.
+        holds, and memory is taken no sooner and freed no later. This fails where micro-batches may differ in their
+        modes, or some have begun. Across chains each micro-batch needs its share in order, which sorting keeps; arcs of
+        single micro-batches occur only with `queues`, whose micro-batches keep their order anyway.
         """
         if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()
@@ -202,14 +203,14 @@ class Jobs:
 
 
 def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
-    """The jobs restricted to schedules that run what always runs in the order of micro-batches, type by type."""
+    """Return the jobs restricted to schedules in which jobs that always run are in micro-batch order, type by type."""
     always = ((n, job) for n, job in enumerate(jobs.jobs) if job.choice is None)
     turns = (Precedence(later, (earlier,), 0) for earlier, later in _next_microbatches(always))
     return replace(jobs, precedences=(*jobs.precedences, *turns), restricted=True)
 
 
 def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, int]]:
-    """The number of each job with that of the job of the same type in the next micro-batch."""
+    """Yield the number of each job with that of the job of the same type in the next micro-batch."""
     by_type: dict[TaskType, list[tuple[int, int]]] = {}
     for n, job in jobs:
         kind, stage, j = job.task.of
@@ -219,5 +220,5 @@ def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, i
 
 
 def limited_hosts(problem: Problem) -> list[HostMemory]:
-    """The hosts whose memory is limited."""
+    """Return the hosts whose memory is limited."""
     return [host for host in problem.network.hosts if host.room is not None]

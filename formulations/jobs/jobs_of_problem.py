@@ -1,4 +1,4 @@
-"""Lists the jobs of a problem: which of its passes there are, what precedes what, and the memory they hold."""
+"""Creation of the jobs of a problem: its passes, their precedences, and their memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def jobs_of(
     gathered: Mapping[int, int] | None = None,
     opened: Collection[int] = (),
 ) -> Jobs:
-    """The jobs of all passes or of a subset; precedences from passes outside the subset are dropped.
+    """Return the jobs of all passes or of the subset `passes`; precedences from passes outside the subset are dropped.
 
-    `ways`: of each activation, by stage and micro-batch, the sets of passes of which one runs, where not all are open.
-    `gathered`: how often the parameters of each stage are gathered at least, where that is not once. `opened`: the
-    devices that have begun, at times that are known.
+    `ways`: for each activation (stage, micro-batch) the sets of passes of which one runs, where not all modes are open.
+    `gathered`: the least number of gathers of each stage's parameters, where that is not one. `opened`: the devices
+    that have begun, at known times.
     """
     if problem.network.scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
@@ -69,14 +69,14 @@ def jobs_of(
 
 
 def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
-    """The number of gathers still allowed in addition to these; negative if the limit is exceeded."""
+    """Return the number of gathers still allowed in addition to `times`; negative if the limit is exceeded."""
     if any(own.gather is not None and own.gather.most < times[s] for s, own in enumerate(problem.stages)):
         return -1
     return None if problem.parameters.most is None else problem.parameters.most - sum(times.values())
 
 
 class _Chosen:
-    """The `choices` of backwards in both modes, of activations with several options, and of further gatherings."""
+    """The `choices` of backwards with both modes, of activations with several modes, and of further gathers."""
 
     def __init__(self, problem: Problem, held: Collection[Pass], ways: OpenModes, times: Mapping[int, int]) -> None:
         self._problem, self._ways = problem, ways
@@ -105,7 +105,7 @@ class _Chosen:
         return self._ways.get((stage, j), self._problem.network.options[stage])
 
     def decides(self, p: Pass) -> tuple[int | None, int]:
-        """The choice that decides whether a pass runs, and the option under which it does."""
+        """Return the choice on which a pass depends (None: it always runs), and the option with which it runs."""
         if p.kind in (B, W, BW):
             return self._backward.get(p[1:]), int(p.kind is BW)
         if p.kind in (UNSHARD, RESHARD):
@@ -117,7 +117,7 @@ class _Chosen:
 
 
 def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
-    """The arcs of the network between the passes that are here, for every micro-batch."""
+    """Return the arcs of the network between the given passes, for every micro-batch."""
     found = []
     for p in asking(held, SHORT):
         for arc in problem.network.arcs_into[p.kind, p.stage]:
@@ -130,7 +130,7 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
 
 
 def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
-    """Precedences of queues: forwards run in the order of micro-batches, and so do backwards."""
+    """Yield the precedences of queues: forwards run in the order of micro-batches, and so do backwards."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
     for p in held if problem.walks.queues else ():
         if p.kind in (F, B, BW):
@@ -142,7 +142,7 @@ def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]
 
 
 def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
-    """The passes that change the level of a device's or a limited host's memory."""
+    """Yield the memory changes of passes, on their device and on hosts with limited memory."""
     network = problem.network
     first = {pass_type: first_parts(network, pass_type) for pass_type in network.tasks}
     hosts = {device: problem.devices + n for n, host in enumerate(limited_hosts(problem)) for device in host.devices}

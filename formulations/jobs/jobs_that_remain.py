@@ -1,4 +1,4 @@
-"""The unfinished jobs of an iteration under way, with their release times and the remaining memory."""
+"""Unfinished jobs of an iteration under way, with their release times and the remaining memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipesched.problem.state import State
 
 
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
-    """A task that runs when the state is taken becomes a job for its remaining time, first on its stream.
+    """Return the jobs left at `state`; a running task becomes a job for its remaining time, first on its stream.
 
-    The span of what remains may be a fraction of a tick where devices have not begun.
+    The span of the remaining jobs may be a fraction of a tick where devices have not begun.
     """
     gathered = gathered_at_least(problem, state)
     since = [state.opening(problem, device) for device in range(problem.devices)]
@@ -27,7 +27,7 @@ def jobs_that_remain(problem: Problem, state: State) -> Jobs:
 
 
 class _Remaining:
-    """`left` are the jobs that have not ended, `number` their new numbers, `running` those of them that have begun."""
+    """Conversion of all jobs to those not ended: `_number` has their new numbers, `_running` those that have begun."""
 
     def __init__(self, whole: Jobs, state: State) -> None:
         self._whole, self._state = whole, state
@@ -38,7 +38,7 @@ class _Remaining:
         self._room = list(whole.room)
 
     def jobs(self) -> Jobs:
-        """The jobs that are left, with what those that have ended leave to them."""
+        """Return the jobs that are left, with the memory and release times that ended jobs leave to them."""
         whole, now = self._whole, self._state.now
         jobs = [whole.jobs[n] for n in self._number]
         for n in self._running:
@@ -52,7 +52,7 @@ class _Remaining:
         )  # fmt: skip
 
     def _gaps(self) -> tuple[list[Precedence], tuple[Gap, ...]]:
-        """Future gaps of passes that have not begun; gaps already decided become precedences."""
+        """Return future gaps of passes that have not begun; gaps already decided become precedences."""
         ties, gaps, number = list[Precedence](), list[Gap](), self._number
         for gap in self._whole.gaps:
             begun = [user for user in gap.users if any(n in self._ran for n in user[0])]
@@ -67,7 +67,7 @@ class _Remaining:
         return ties, tuple(gaps)
 
     def _precedences(self, whole: Iterable[Precedence]) -> Iterator[Precedence]:
-        """Precedences between remaining jobs; ended jobs become release times."""
+        """Yield precedences between remaining jobs; ended jobs become release times."""
         number, scale = self._number, self._whole.scale
         for one in whole:
             if one.after in self._ran:
@@ -84,7 +84,7 @@ class _Remaining:
                     yield Precedence(number[other], (number[n],), 0)
 
     def _holdings(self) -> Iterator[Holding]:
-        """Memory still to be taken or given back; what has happened already changes the capacity."""
+        """Yield memory still to be taken or freed; past changes are subtracted from the capacity."""
         for one in self._whole.holdings:
             first, last = (tuple(self._number[n] for n in on if n in self._number) for on in (one.first, one.last))
             begun, gives = any(n in self._ran for n in one.first), one.gives if last else 0

@@ -15,8 +15,8 @@ from pipesched.problem.network.task_network import Resource
 class PlacedJobs:
     """A schedule as jobs with times in steps: the order on each resource, all starts, each device's opening time.
 
-    `before[n]` and `after[n]` are (job, lag) of its precedences; `waits` are (job, job) that keep the memory within
-    capacity: the first has ended before the second starts.
+    `before[n]` and `after[n]` are the (job, lag) pairs of its precedences; `waits` are pairs of jobs that keep the
+    memory within capacity: the first ends before the second starts.
     """
 
     jobs: Jobs
@@ -32,12 +32,12 @@ class PlacedJobs:
 
     @cached_property
     def value(self) -> int:
-        """The longest time from a device's opening to its end."""
+        """The longest time from a device's opening to its end, in steps."""
         return max((self.end(n) - self.opening[self.jobs.device(n)] for n in self.start), default=0)
 
     @cached_property
     def next_on_resource(self) -> Mapping[int, int]:
-        """The job that follows each on its resource."""
+        """The job that follows each job on its resource."""
         return dict(pair for order in self.orders.values() for pair in pairwise(order))
 
     @cached_property

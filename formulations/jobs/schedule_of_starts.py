@@ -13,10 +13,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") -> Schedule | None:
-    """The schedule whose jobs start so (steps); None where it takes more memory than there is.
+    """Return the schedule with these job starts (steps); None if it exceeds the memory.
 
-    Where each pass is one task on one stream, a forward and a backward that start together are a block.
-    Waits for what has ended change no start: so memory that is kept at every start can always be made safe.
+    Where each pass is one task on one stream, a forward and a backward that start together are a block. Waits for
+    passes that have ended change no start, so memory that is kept at every start can always be made safe.
     """
     running = {job.task: start for job, start in ((jobs.jobs[n], start) for n, start in starts.items())}
     orders: list[list[tuple[int, Pass]]] = [[] for _ in range(jobs.problem.devices)]
@@ -49,7 +49,10 @@ def _one_task_on_one_stream(jobs: Jobs) -> bool:
 
 
 def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
-    """The passes of a device in the order of their starts, a forward and a backward that start together as one."""
+    """Yield the passes of a device in order of their starts.
+
+    A forward and a backward that start together are one slot.
+    """
     by_start: dict[int, list[Pass]] = {}
     for start, p in sorted(order):
         by_start.setdefault(start, []).append(p)
@@ -62,9 +65,11 @@ def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
 
 
 def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
-    """Start of each job in steps from a timeline; finer ticks are rounded down to whole ticks of the problem.
+    """Return the start of each job in steps from a timeline.
 
-    A fused backward without a job of its own becomes B and then W; None if there is no such W or it has several tasks.
+    Finer ticks are rounded down to whole ticks of the problem.
+
+    A full backward without a job of its own becomes B and then W; None if there is no such W or it has several tasks.
     """
     parts, found = int(jobs.problem.tick / timeline.problem.tick), dict[int, int]()
     for task, start in asking(timeline.starts.items(), SHORT):
@@ -103,7 +108,7 @@ class _Memory:
         return max(self._starts[n] + self._jobs.jobs[n].steps for n in one.last)
 
     def waits(self) -> list[Wait] | None:
-        """The waits that keep the pool within its capacity; None if its level exceeds the capacity."""
+        """Return the waits that keep the pool within its capacity; None if its level exceeds the capacity."""
         if self._left is None:
             return []
         found, given, ended = list[Wait](), list[tuple[Holding, int]](), 0
@@ -129,7 +134,7 @@ class _Memory:
         return found
 
     def _known_at(self, taker: Holding) -> dict[Resource, int]:
-        """Per stream, the position up to which all jobs are known to have ended when the taker starts."""
+        """Return for each stream the position up to which all jobs are known to have ended when the taker starts."""
         if len(taker.first) > 1:
             return {}
         resource = self._job(taker.first[0]).resource

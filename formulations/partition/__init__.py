@@ -1,1 +1,1 @@
-"""Partitions as a CP-SAT model: how many layers each stage has, what is recomputed, and what that bounds."""
+"""Partitions as a CP-SAT model: the layers of each stage, the recomputed ones, and lower bounds on the objective."""

@@ -1,7 +1,8 @@
-"""Lower bounds that hold for every order, as rows of a partition's variables: load, head and tail, round trips.
+"""Lower bounds valid for every order, as rows of a partition's variables: load, head and tail, round trips.
 
 They are the arguments of the analytic bounds on one problem (solver/bounds/analytic), stated for all partitions at
-once: sums of stages' times become linear expressions, and the micro-batches that memory admits become a choice.
+once: sums of stages' times become linear expressions, and the number of micro-batches that memory admits becomes a
+choice.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class BoundRows:
         self._chain, self._capacity = ChainPaths(model, choice), model.capacity or None
 
     def add(self) -> None:
-        """All of them."""
+        """Add all rows."""
         self._memory()
         paths = self.add_of_devices()
         # Of pieces memory admits parts of micro-batches, which these rows do not count.
@@ -38,9 +39,9 @@ class BoundRows:
             MemoryRows(self._chain, self.value, self._capacity).add(paths)
 
     def add_of_devices(self) -> PathLengths | None:
-        """Rows for load, head and tail of every device; returns the chain's paths, None for several chains.
+        """Add rows for load, head and tail of every device; returns the chain's paths, None for several chains.
 
-        With blocks, several chains or transfers as tasks only the load is stated; it always holds.
+        For several chains only the load is stated.
         """
         for device in range(self._chain.placement.devices):
             self._load(device)
@@ -54,9 +55,9 @@ class BoundRows:
         return paths
 
     def _memory(self) -> None:
-        """Before a micro-batch's first backward on a device it holds all its activations of one chain there.
+        """Add rows of memory: before its first backward on a device, a micro-batch has all its activations there.
 
-        And whenever one of its passes runs, the parameters of its stage where they are gathered.
+        Whenever one of its passes runs, its stage's gathered parameters are in memory in addition.
         """
         if self._capacity is None:
             return
@@ -68,7 +69,10 @@ class BoundRows:
                     self.model.cp.add(self._chain.layers(device) + held <= capacity)
 
     def _load(self, device: int) -> None:
-        """Load rows: a stream runs one task at a time; a reduction and an optimizer step follow the last backward."""
+        """Add load rows: a stream runs one task at a time.
+
+        A reduction and an optimizer step follow the last backward.
+        """
         m, share = self.plan.microbatches, -(-self.plan.microbatches // len(self._chain.chains))
 
         def work(stage: int) -> Linear:
@@ -88,7 +92,7 @@ class BoundRows:
         self.model.cp.add(self.value >= passes + self._around(device))
 
     def _around(self, device: int) -> Linear:
-        """The least time of a device before its first pass of a micro-batch plus after its last pass."""
+        """Return the least time of a device before its first pass of a micro-batch plus after its last pass."""
         gathers = self.model.extra.gathers
         before = self._chain.least(device, f"before{device}", lambda terms: terms.gather, gathers)
         return before + self._after(device)
@@ -97,7 +101,10 @@ class BoundRows:
         return self._chain.least(device, f"after{device}", self._once, self.model.extra.once)
 
     def _once(self, terms: StageTerms) -> Linear:
-        """All buckets wait for the last backward of a stage, whose passes are single tasks."""
+        """Return the ticks of reduction and optimizer step after a stage's last backward.
+
+        All buckets wait for the last backward of a stage, whose passes are single tasks.
+        """
         reduce = self.plan.model.parameters.reduce
         return terms.reduce * (reduce.parts if reduce else 1) + terms.step
 
@@ -105,9 +112,11 @@ class BoundRows:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.held(device))
 
     def _head_and_tail(self, device: int, paths: PathLengths) -> None:
-        """Head-and-tail rows: path to a device, its work, path from its last gradient; a W may follow that gradient.
+        """Add head-and-tail rows: path to a device, its work, path from its last gradient.
 
-        Of what modules run there, only that counts which must lie between.
+        A W may follow that gradient.
+
+        Work of an encoder or a sharded vocabulary on the device counts only if it must lie between.
         """
         held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
         before, between, after = (own[device] for own in self.model.extra.in_turn)
@@ -126,7 +135,7 @@ class BoundRows:
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> int:
-    """All that the model computes on the chains of a choice, spread over the devices by their speed, in ticks."""
+    """Return the work of the model on the chains of `choice` divided by the total speed of the devices, in ticks."""
     each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
     for model in (piece.model for piece in plan.pieces_of(choice)):
         each += sum((layer.count * (layer.forward + layer.least_backward) for layer in model.layers), Fraction(0))

@@ -1,4 +1,4 @@
-"""Stages of each device and the path lengths between stages as variables, from which bound rows are built."""
+"""Stages of each device and path lengths between stages as variables, from which bound rows are built."""
 
 from __future__ import annotations
 
@@ -48,22 +48,26 @@ class ChainPaths:
         self.longest = int((way + overhead) * slowest) + lags if self.one_chain else 0
 
     def held(self, device: int) -> tuple[int, ...]:
-        """Positions in the chain of the stages that a device has."""
+        """Return the positions in the chain of the stages of a device."""
         length = len(self.chains[0])
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
     def static(self, device: int) -> Linear:
-        """Memory in use whenever a pass takes some: the device's layers and one stage's gathered parameters."""
+        """Return the memory in use whenever a pass takes some: the device's layers and one stage's gathered
+        parameters.
+        """
         return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
 
     def layers(self, device: int) -> Linear:
-        """The memory of a device's layers, which it holds at all times."""
+        """Return the memory of a device's layers, which is in use at all times."""
         return sum(self.model.terms[k].memory for k in self.held(device))
 
     def least(
         self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[int, int] | None = None
     ) -> Linear:
-        """The minimum of a term over the device's stages and the `extra` value, as a number or a named variable."""
+        """Return the minimum of a term over the device's stages and its `extra` value, as a number or a named
+        variable.
+        """
         own = [of(self.model.terms[k]) for k in self.held(device)]
         own += [extra[device]] if extra and device in extra else []
         if len(own) <= 1 or all(isinstance(each, int) for each in own):
@@ -74,7 +78,7 @@ class ChainPaths:
         return self._least[name]
 
     def paths(self) -> PathLengths:
-        """Each path length as a variable of its own, so that rows stay short.
+        """Return the path lengths, each as a variable of its own, so that rows stay short.
 
         Paths are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
         last.
@@ -96,17 +100,17 @@ class ChainPaths:
         return PathLengths(head, back, around)
 
     def named(self, name: str, expression: Linear, most: int) -> Linear:
-        """A variable that equals the expression, and is never above `most`."""
+        """Return a new variable that equals the expression; it is never above `most`."""
         variable = self.model.cp.new_int_var(0, most, name)
         self.model.cp.add(variable == expression)
         return variable
 
     def _lags(self) -> list[tuple[int, int]]:
-        """Ticks from each stage of the chain to the next, and of the gradient back, at the least."""
+        """Return the least ticks of the transfers from each stage of the chain to the next and of the gradient back."""
         return self.plan.least_lags(self._choice)
 
 
 def _longest(layer: LayerType) -> Fraction:
-    """A layer's forward and its longest backward, recomputed."""
+    """Return a layer's forward plus its longest backward, including recomputation."""
     again = max((way.time for way in layer.recompute), default=Fraction(0))
     return layer.forward + max(layer.full_backward, layer.backward + (layer.weight or 0)) + again

@@ -17,14 +17,14 @@ from pipesched.problem.gradient_lag import gradient_lag
 
 @dataclass
 class ExtraLoads:
-    """Ticks and memory that no partition changes; lists have one number for each device, also for an encoder's own.
+    """Ticks and memory that no partition changes; lists have one number for each device, including an encoder's own.
 
     Work of a device for all micro-batches: `before` precedes its last gradient (it feeds the first stage), `between`
     lies after its first forward and before its last gradient, `after` follows its first forward. `head` ticks precede
     the first stage's first forward, `tail` ticks follow its last gradient, `around` ticks lie between the last stage's
     forward and the backward of the same micro-batch. Together these take less than `most`. `memory` is occupied at all
-    times, in the file's unit. `gathers` and `once` are the least time of one of these stages on a device to gather its
-    parameters before its passes, and to reduce gradients and step after them; head and tail include their own.
+    times, in the file's unit. `gathers` and `once` are, by device, the least time of one of its extra stages to gather
+    its parameters before its passes, and to reduce gradients and step after them; head and tail include their own.
     """
 
     before: list[int]
@@ -41,7 +41,7 @@ class ExtraLoads:
 
     @classmethod
     def of(cls, plan: PlanProblem, choice: Choice) -> ExtraLoads:
-        """The extra load of a plan problem; zero if all layers are in stages."""
+        """Return the extra loads of a plan problem; zero if all layers are in stages."""
         devices = plan.all_devices.devices
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
         where = choice.on(plan.cluster.devices)
@@ -58,15 +58,15 @@ class ExtraLoads:
 
     @property
     def in_turn(self) -> tuple[list[int], list[int], list[int]]:
-        """Ticks that each device runs before, between and after, as defined above."""
+        """Ticks that each device runs `before`, `between` and `after`."""
         return self.before, self.between, self.after
 
     def load(self, device: int) -> int:
-        """All that it runs."""
+        """Return all extra ticks of a device."""
         return self.before[device] + self.between[device] + self.after[device]
 
     def _encoder(self, stages: Sequence[EncoderStage], fed: int) -> None:
-        """Copies take passes in turn, and feed micro-batches in order: the first is the first copy's."""
+        """Add the stages of an encoder, whose copies take passes in turn and feed micro-batches in order."""
         assert self.plan.encoder is not None
         copies = len(self.plan.encoder.copies(len(self.memory)))
         passes, length = self.plan.microbatches // self.plan.encoder.serves, len(stages) // copies
@@ -87,7 +87,9 @@ class ExtraLoads:
         self.tail += self._after(last[0].costs)
 
     def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
-        """A vocabulary embedding: its forward precedes the first stage, its backward follows that stage's backward."""
+        """Add a vocabulary embedding: its forward precedes the first stage, its backward follows that stage's
+        backward.
+        """
         for device, costs in enumerate(parts):
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
@@ -104,7 +106,10 @@ class ExtraLoads:
         self.tail = max(self.tail, *after_gradient)
 
     def _head(self, parts: Sequence[StageCosts], follows: int) -> None:
-        """Two collectives: all parts of the forward before any of the backward, and these before the last stage's."""
+        """Add a sharded vocabulary head with two collectives.
+
+        All parts of its forward precede any of its backward, and these precede the last stage's backward.
+        """
         m, forwards = self.plan.microbatches, list[int]()
         for device, costs in enumerate(parts):
             forward, gradient = self._ticks(costs.forward), self._gradient(costs)
@@ -129,12 +134,12 @@ class ExtraLoads:
         self.once[device] = min(after, self.once.get(device, after))
 
     def _after(self, costs: StageCosts) -> int:
-        """Ticks after a stage's last backward, if its passes are single tasks: all buckets and the optimizer step."""
+        """Return the ticks of all reduction buckets and the optimizer step after a stage's last backward."""
         return self._ticks(costs.reduce + costs.step)
 
     @property
     def _joining(self) -> int:
-        """A collective: the longest transfer."""
+        """Ticks of a collective: the longest transfer."""
         return self._ticks(self.plan.all_devices.longest_lag)
 
     def _lags(self, links: Iterable[tuple[int, int]]) -> int:

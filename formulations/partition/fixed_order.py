@@ -1,4 +1,4 @@
-"""Rows for an order that is the same whatever the stages cost: its memory, and the lengths of its paths."""
+"""Rows for an order that does not depend on the stage costs: its memory, and the lengths of its paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Counts = Iterable[tuple[tuple[PassKind, int], int]]
 
 
 def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int) -> None:
-    """The objective is no less than the length of a path of these passes and transfers: a Benders cut."""
+    """Add a Benders cut: the objective is at least the length of a path of these passes and transfers."""
 
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
     def ticks(kind: PassKind, stage: int) -> Linear:
@@ -29,7 +29,7 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
 
 
 def add_memory(model: PartitionModel, schedule: Schedule) -> None:
-    """At no moment of its order a device holds more than it has."""
+    """Add rows that no device exceeds its memory at any moment of its order."""
     for device, room in enumerate(model.capacity):
         own = {p.stage // len(model.pieces) for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
@@ -38,7 +38,7 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
 
 
 def held_at_most(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
-    """The activations on a device at each moment that may hold most."""
+    """Return the activation memory of a device at each moment that may have the most."""
     return [sum(number * _amount(model, state) for state, number in held.items()) for held in fullest(schedule, device)]
 
 
@@ -52,7 +52,10 @@ def _amount(model: PartitionModel, state: State) -> Linear:
 
 
 def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
-    """Micro-batches by state at the moments that hold most: no other of them has as many in every state."""
+    """Return the micro-batches by state at each moment that may use the most memory.
+
+    These are the moments that no other one equals or exceeds in every state.
+    """
     now: Counter[State] = Counter()
     seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}
     for p in schedule.passes_on(device):

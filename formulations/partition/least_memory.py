@@ -1,4 +1,4 @@
-"""The partition whose worst device lacks the least memory: with one order, or for one micro-batch at a time."""
+"""Partition whose worst device exceeds its memory by the least: for one order, or for one micro-batch at a time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MOST = 2**32  # steps of memory
 
 
 class LeastExcess:
-    """Minimise the greatest need above capacity over the devices; `needs[d]` is what device d needs at least.
+    """Model that minimises the greatest need above capacity over devices; `needs[d]` is the least need of device d.
 
-    A device holds its layers, and one micro-batch's activations of all its stages of a chain before the first backward
-    there, with gathered parameters. One micro-batch after the other holds no more: no plan needs less. With `order`:
-    what that order holds.
+    A device has its layers and, before its first backward, one micro-batch's activations of all its stages of a chain,
+    with gathered parameters. One micro-batch after the other needs no more, and every plan at least that. With `order`,
+    the need is that of the order.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:

@@ -28,7 +28,7 @@ class _Times(NamedTuple):
 
 
 class MemoryRows:
-    """Rows that hold `value`, the objective in ticks, above what memory of these capacities forces on one chain."""
+    """Rows that make `value`, the objective in ticks, at least the bounds that memory forces on one chain."""
 
     def __init__(self, chain: ChainPaths, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
         layers, model = chain.plan.model.sequence, chain.model
@@ -38,14 +38,14 @@ class MemoryRows:
         self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
 
     def add(self, paths: PathLengths) -> None:
-        """All of them."""
+        """Add all rows."""
         for stage in range(self._chain.placement.stages):
             self._in_flight(stage, paths)
         for device in range(self._chain.placement.devices):
             self._memory_over_time(device, paths)
 
     def _in_flight(self, stage: int, paths: PathLengths) -> None:
-        """Memory admits so many micro-batches to the stage at once; a literal for each number, then for a few each."""
+        """Add rows by the number of micro-batches that memory admits to a stage, a literal for each number or range."""
         cp, m = self._chain.model.cp, self._chain.plan.microbatches
         device, terms = self._chain.placement.stage_device[stage], self._chain.model.terms[stage]
         room = self._chain.named(
@@ -69,7 +69,9 @@ class MemoryRows:
         cp.add_exactly_one(literals)
 
     def _admitting(self, stage: int, number: int, times: _Times, paths: PathLengths) -> list[Linear]:
-        """Rows enforced if a stage admits at most this many micro-batches at once, fewer than the iteration has."""
+        """Return bounds valid if a stage admits at most `number` micro-batches at once, fewer than the iteration
+        has.
+        """
         m, around = self._chain.plan.microbatches, paths.around[stage]
         rounds = -(-m // number)
         there_and_back = times.forward + around + times.gradient
@@ -91,7 +93,7 @@ class MemoryRows:
         return found
 
     def _memory_over_time(self, device: int, paths: PathLengths) -> None:
-        """Every activation occupies memory for at least its round trip; their total is limited by capacity times time.
+        """Add rows that the round trips of all activations fit capacity times time.
 
         The share of the memory that an activation takes is rounded down to one of a few levels.
         """
@@ -122,9 +124,10 @@ class MemoryRows:
 
 
 def _numbers_admitted(microbatches: int, stages: int) -> Iterator[tuple[int, int | None]]:
-    """Ranges of how many micro-batches memory admits to a stage with so many stages from it on, least and most.
+    """Yield ranges (least, most) of the number of micro-batches that memory may admit to a stage.
 
-    One by one at first, then a few at a time; from where hardly anything follows, up to any number (None).
+    `stages` is the number of stages from it on. Ranges are single numbers at first and then widen; the last has no
+    upper limit (None), since hardly any bound follows there.
     """
     least = 1
     while least < microbatches and least <= _MOST_ROUNDS * stages:

@@ -1,6 +1,6 @@
-"""The variables of a partition: where the stages of a chain begin, and how many layers are recomputed on each.
+"""Variables of a partition: where the stages of a chain begin, and how many layers are recomputed on each.
 
-Layers come in runs of equal ones.
+Layers are grouped in runs of equal ones.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ MOST_STEPS = 2**22
 
 
 class PartitionModel:
-    """`begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, way]` layers of stage k are recomputed.
+    """CP-SAT variables of a partition.
 
-    Memory is counted in steps of `step`. Where those are coarser than the problem's, what is taken is rounded down and
-    `capacity` up: every partition that fits the memory is there, and one that does not by less than a step a layer.
-    `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]` of its j-th piece.
+    `begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, way]` layers of stage k are recomputed.
+    Memory is counted in steps of `step`. Where these are coarser than the problem's, demands are rounded down and
+    `capacity` up: every partition that fits the memory is included, and some that exceed it by less than a step per
+    layer. `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]` those of its j-th piece.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
@@ -58,9 +59,10 @@ class PartitionModel:
                 self.cp.add(sum(self._held(k)) == count)
 
     def needs(self, chain: Sequence[int]) -> Iterator[Linear]:
-        """Least memory for one micro-batch and gathered parameters on a device, in addition to its layers.
+        """Yield the least memory for one micro-batch and gathered parameters on a device, in addition to its layers.
 
-        `chain`: its stages of a chain, in order. When the forward of each starts, and its backward.
+        `chain`: its stages of a chain, in order. There is one value for each stage, at the start of its forward or
+        backward.
         """
         gather = self.plan.model.parameters.gather
         for at, k in enumerate(chain):
@@ -71,7 +73,7 @@ class PartitionModel:
             yield held
 
     def of_stage(self, stage: int) -> StageTerms:
-        """The terms of a stage by its number in the problem, in which every piece has its own stages."""
+        """Return the terms of a stage by its number in the problem, in which every piece has its own stages."""
         where, piece = divmod(stage, len(self.pieces))
         return self.pieces[piece][where % self.stages]
 
@@ -109,7 +111,7 @@ class PartitionModel:
             self.cp.add(sum(self._held(k)) >= 1)
 
     def _held(self, k: int) -> list[Linear]:
-        """Layers of each run on stage k."""
+        """Return the layers of each run on stage k."""
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
     def _of_kind(self, k: int, kind: LayerType) -> Linear:
@@ -139,7 +141,7 @@ class PartitionModel:
             rows.add(plan.recompute_rule)
 
     def partition(self, value: Callable[[Linear], int]) -> Partition:
-        """The partition that a solution is."""
+        """Return the partition of a solution."""
         counts = tuple(value(sum(self._held(k))) for k in range(self.stages))
         recompute = tuple(
             tuple(Recomputed(*names, value(number)) for names, number in ways.items() if value(number))
@@ -148,7 +150,7 @@ class PartitionModel:
         return Partition(counts, recompute if any(recompute) else ())
 
     def hint(self, partition: Partition) -> None:
-        """Begin the search at this partition."""
+        """Hint the search at this partition."""
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
         values = {}
         for variable, number in self.values_of(partition):
@@ -158,7 +160,7 @@ class PartitionModel:
             self.cp.add_hint(literal, values[variable.index] == whole)
 
     def values_of(self, partition: Partition) -> Iterator[tuple[cp_model.IntVar, int]]:
-        """Every variable that tells partitions apart, and its value for this one."""
+        """Yield every variable that distinguishes partitions, and its value for this one."""
         for k, numbers in enumerate(self._begins(partition)):
             for variable, number in zip(self.begin[k], numbers, strict=True):
                 if isinstance(variable, cp_model.IntVar):
@@ -172,7 +174,7 @@ class PartitionModel:
                     yield variable, known.get(names, 0)
 
     def _begins(self, partition: Partition) -> list[Sequence[int]]:
-        """Layers of each run before every stage."""
+        """Return the layers of each run before every stage."""
         found: list[Sequence[int]] = []
         for held in (*partition.ranges(), range(sum(partition.counts), 0)):
             left, numbers = held.start, []

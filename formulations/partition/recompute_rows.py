@@ -1,4 +1,4 @@
-"""Rows for which layers may be recomputed together, where a rule restricts that."""
+"""Rows that restrict which layers may be recomputed together, as the plan problem's rule says."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RecomputeRows:
         self._full = [self._by_run(k) for k in range(len(numbers))]
 
     def add(self, rule: RecomputeRule) -> None:
-        """The rows of `why_not_expressible`."""
+        """Add the rows of a rule; they allow the partitions for which `why_not_expressible` has no objection."""
         for numbers in self._numbers:
             for (name, way), number in numbers.items():
                 known = way in FULL or (rule is RecomputeRule.SAME and modules_of(way))
@@ -47,7 +47,9 @@ class RecomputeRows:
             self._same()
 
     def _by_run(self, k: int) -> dict[int, Linear]:
-        """Number of fully recomputed layers on a stage for each run of transformer or multi-token prediction layers."""
+        """Return the fully recomputed layers on a stage for each run of transformer or multi-token-prediction
+        layers.
+        """
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
             own = [r for r in self._own if self._runs[r].name == name]
@@ -65,7 +67,7 @@ class RecomputeRows:
         return found
 
     def _first(self, k: int) -> None:
-        """A layer is recomputed only if all before it on the stage are."""
+        """Require that a layer is recomputed only if all before it on the stage are."""
         before: cp_model.IntVar | None = None
         for r in self._own:
             number, held = self._full[k][r], self._on_stage[k][r]
@@ -78,7 +80,7 @@ class RecomputeRows:
             before = whole
 
     def _all_or_none(self) -> None:
-        """Every layer recomputed whole, or none."""
+        """Require every layer to be recomputed whole, or none."""
         every = self._cp.new_bool_var("every layer")
         for k, numbers in enumerate(self._numbers):
             for name in self._names:
@@ -94,7 +96,7 @@ class RecomputeRows:
         return sum(self._on_stage[k][r] for r in self._own if self._runs[r].name == name)
 
     def _selected(self) -> cp_model.IntVar:
-        """One list of modules for all layers, which the literal returned says, or none."""
+        """Add the option of one list of modules recomputed in all layers; returns the literal that it is used."""
         lists = selections([self._runs[r] for r in self._own])
         literals = [self._cp.new_bool_var(f"modules{number}") for number in range(len(lists))]
         some = self._cp.new_bool_var("modules")
@@ -110,7 +112,10 @@ class RecomputeRows:
         return some
 
     def _same(self) -> None:
-        """One number for all stages and no multi-token prediction layer, or all layers; or modules of all layers."""
+        """Require one number of first layers for all stages, all layers, or one list of modules of all layers.
+
+        With one number for all stages no multi-token-prediction layer is recomputed.
+        """
         some = self._selected()
         everything = self._cp.new_bool_var("everything")
         most = sum(self._runs[r].count for r in self._own)

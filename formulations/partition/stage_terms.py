@@ -20,10 +20,10 @@ Linear: TypeAlias = Any
 class StageTerms:
     """Times (ticks) and memory (the problem's integers) of one stage, linear in the variables.
 
-    `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
-    least that a micro-batch's passes take in all, `least_backward` its backward part. `gather` and the fields after it
-    are time and memory for the stage's parameters; `reduce` is one bucket;
-    `gathered_to_backward` is the least that stays from a stage's forward to its backward.
+    `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the least
+    that a micro-batch's passes take in all, `least_backward` its backward part. `gather` and the fields after it are
+    time and memory for the stage's parameters; `reduce` is one bucket; `gathered_to_backward` is the least that stays
+    from a stage's forward to its backward.
     """
 
     forward: Linear
@@ -45,7 +45,10 @@ class StageTerms:
 
     @classmethod
     def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
-        """Terms summed over a micro-batch's pieces; before its first backward it also keeps all that pieces lent."""
+        """Return the terms summed over a micro-batch's pieces.
+
+        The activation includes the memory that pieces keep for later ones until the first backward.
+        """
         found = {one.name: sum(getattr(piece, one.name) for piece in pieces) for one in fields(cls)}
         names = ("memory", "gather", "gathered", "gathered_to_backward", "reduce", "step")
         once = {name: getattr(pieces[0], name) for name in names}
@@ -53,7 +56,10 @@ class StageTerms:
 
 
 class StageLayers(NamedTuple):
-    """Layers of each run on a stage, those recomputed by kind and method, its device, and whether it is the last."""
+    """Layers of each run on a stage, those recomputed by kind and mode, the device's slowness.
+
+    `last`: the last stage.
+    """
 
     held: Sequence[Linear]
     recomputed: Mapping[tuple[str, str], Linear]
@@ -61,7 +67,10 @@ class StageLayers(NamedTuple):
     last: bool
 
     def terms(self, plan: PlanProblem, model: Model, step: Fraction, pieces: int) -> StageTerms:
-        """Terms of the stage for a model that is one of `pieces` pieces of a micro-batch; memory in units of `step`."""
+        """Return the terms of the stage for a model that is one of `pieces` pieces of a micro-batch.
+
+        Memory in units of `step`.
+        """
         # A tick of the device, in the unit of a layer's own time.
         splits, tick = model.splittable, plan.tick / self.slowness
 

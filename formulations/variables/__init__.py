@@ -1,1 +1,1 @@
-"""Decision variables: operations with start and end, order literals."""
+"""Decision variables of the exact model: operations with start and end, and order literals."""

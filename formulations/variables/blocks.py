@@ -13,10 +13,10 @@ from pipesched.problem.problem import Problem
 
 
 def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int]) -> Iterator[Pair]:
-    """(forward, backward) pairs of these devices whose order is open and for which a block can be faster.
+    """Yield (forward, backward) pairs of these devices whose order is open and for which a block can be faster.
 
-    A block no shorter than the forward followed by the full backward ends nothing sooner, and no block helps where
-    the split B and W are never worse than the full backward.
+    A block no shorter than the forward followed by the full backward ends nothing sooner, and no block helps where the
+    split B and W are never worse than the full backward.
     """
     problem = operations.jobs.problem
     if not problem.network.blocks or not problem.network.one_task_each:

@@ -36,7 +36,7 @@ class _Activation(NamedTuple):
 def forced_by_memory(
     operations: Operations, before: Sequence[int], pools: Collection[int]
 ) -> Iterator[tuple[Operation, Operation]]:
-    """(x, y) where x must end before y starts. `before` is all that is known to precede each operation, as bits."""
+    """Yield (x, y) where x must end before y starts; `before` has the known predecessors of each operation as bits."""
     names = list(operations.jobs_of)
     for pool in asking(pools):
         room = operations.jobs.room[pool]
@@ -47,7 +47,7 @@ def forced_by_memory(
 
 
 def _activations(operations: Operations, before: Sequence[int], pool: int) -> list[_Activation]:
-    """Activations in a memory pool whose release times are certain."""
+    """Return the activations in a memory pool whose release times are certain."""
     number, found = operations.number, list[_Activation]()
     by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
     for one in operations.held:
@@ -72,7 +72,7 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
 
 
 def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """(x, y) by number; of several x in a row only the last."""
+    """Yield (x, y) by number; of several x that precede each other only the last."""
     takers = np.array([one.taker for one in held])
     of, givers, gives = np.array(
         [(n, *giver) for n, one in enumerate(held) for giver in one.givers], np.int64
@@ -92,7 +92,7 @@ def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> It
 
 
 def _bits(before: Sequence[int], rows: Array) -> NDArray[np.bool_]:
-    """A row of truths for each of these sets of bits."""
+    """Return a row of booleans for each of these sets of bits."""
     size = (len(before) + 7) // 8
     packed = np.frombuffer(b"".join(before[n].to_bytes(size, "little") for n in rows.tolist()), np.uint8)
     return np.unpackbits(packed.reshape(-1, size), axis=1, bitorder="little").astype(np.bool_)

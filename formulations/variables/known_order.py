@@ -1,4 +1,4 @@
-"""The order of operations that precedences and memory alone fix: predecessors of every operation, as sets of bits."""
+"""Order of operations that precedences and memory alone fix: predecessors of every operation, as sets of bits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipesched.deadline import SHORT, asking
 
 
 class KnownOrder:
-    """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps micro-batch order.
+    """Known order of operations; `precedes(x, y)` is True if x ends before y starts in every schedule that runs both.
 
-    `numbered`: micro-batches are numbered in the order in which they begin, where nothing more is known of their order.
-    Only the memory of `devices` (all if None) is used to derive orders.
+    Only schedules in micro-batch order count. `numbered`: micro-batches are numbered in the order in which they begin,
+    where no more is known of their order. Only the memory of `devices` (all if None) is used to derive orders.
     """
 
     def __init__(self, operations: Operations, numbered: bool = False, devices: Collection[int] | None = None) -> None:
@@ -43,11 +43,11 @@ class KnownOrder:
         return bool(self.before[self._number[y]] >> self._number[x] & 1)
 
     def knows(self, x: Operation, y: Operation) -> bool:
-        """True if the order of two operations is fixed, or never both run."""
+        """True if the order of two operations is fixed, or they never both run."""
         return self.precedes(x, y) or self.precedes(y, x) or self.operations.exclude(x, y)
 
     def just_before(self, x: Operation, among: Sequence[Operation]) -> list[Operation]:
-        """The operations `among` a subset known to run before x, without those implied transitively."""
+        """Return the operations `among` a subset known to run before x, without those implied transitively."""
         left, found = self.before[self._number[x]] & self.bits(among), list[Operation]()
         for y in sorted((y for y in among if left >> self._number[y] & 1), key=self._count, reverse=True):
             if left >> self._number[y] & 1:
@@ -57,7 +57,7 @@ class KnownOrder:
         return found
 
     def bits(self, operations: Iterable[Operation]) -> int:
-        """A set of operations as `before` has them."""
+        """Return a set of operations as bits, as in `before`."""
         found = 0
         for x in operations:
             found |= 1 << self._number[x]
@@ -71,7 +71,7 @@ class KnownOrder:
             self._further[self._number[after]].append(self._number[before])
 
     def _operations_by_mode(self) -> dict[tuple[int | None, int], int]:
-        """The operations that run if a choice is an option."""
+        """Return the operations that run with each (choice, option), as bits."""
         found: dict[tuple[int | None, int], int] = {}
         for n, x in enumerate(self._names):
             mode = self.operations.mode(x)
@@ -89,7 +89,7 @@ class KnownOrder:
                 self._into[self._number[after]][ops.jobs_of[after].index(arc.after)].append(group)
 
     def _closed(self) -> list[int]:
-        """All predecessors of each operation, as bits (transitive closure)."""
+        """Return all predecessors of each operation, as bits (transitive closure)."""
         ops, found = self.operations, [0] * len(self._names)
         direct = [
             {one for groups in self._into[n] for group in groups for one in group}.union(also, further)
@@ -115,7 +115,7 @@ class KnownOrder:
         return found
 
     def _one_of(self, group: Sequence[int], found: Sequence[int]) -> int:
-        """Predecessors common to all operations of a group, one of which runs, and operations bound to one of them."""
+        """Return the predecessors common to `group`, one of which runs, and operations that run with one of them."""
         common, own = found[group[0]] | 1 << group[0], 0
         for one in group:
             common &= found[one] | 1 << one
@@ -123,7 +123,7 @@ class KnownOrder:
         return common | own
 
     def _with(self, n: int, found: Sequence[int]) -> int:
-        """The operation and its predecessors, limited to those that run if and only if it does."""
+        """Return the operation and its predecessors, limited to those that run if and only if it does."""
         ops, x, before = self.operations, self._names[n], found[n] | 1 << n
         if ops.choice(x) is None:
             return before

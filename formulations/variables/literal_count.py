@@ -18,7 +18,7 @@ _MOST_JOBS = 6_000
 
 
 def literal_count(problem: Problem, devices: Collection[int] | None = None) -> int:
-    """Order literals on these devices (all if None); for very large problems the number of all pairs."""
+    """Return the order literals on these devices (all if None); for very large problems the number of all pairs."""
     return _count(problem, None if devices is None else frozenset(devices))
 
 
@@ -35,7 +35,7 @@ def _count(problem: Problem, devices: frozenset[int] | None) -> int:
 
 
 def open_pairs(known: KnownOrder, devices: Collection[int] | None = None) -> int:
-    """The pairs of operations of one resource whose order is not known."""
+    """Return the number of pairs of operations of one resource whose order is not known."""
     ops, found = known.operations, 0
     for where, here in ops.on.items():
         if devices is None or where.device in devices:
@@ -46,7 +46,7 @@ def open_pairs(known: KnownOrder, devices: Collection[int] | None = None) -> int
 
 
 def _excluded(known: KnownOrder, here: Sequence[Operation]) -> int:
-    """Number of pairs in addition whose two operations never both run."""
+    """Return the number of further pairs whose two operations never both run."""
     ops, by_choice = known.operations, dict[int | None, list[Operation]]()
     for x in here:
         if not ops.always(x):

@@ -1,4 +1,4 @@
-"""Truths that are known or decided by CP-SAT, linear expressions, and the horizon that CP-SAT can take."""
+"""Truth values that are constant or decided by CP-SAT, linear expressions, and the longest horizon of CP-SAT."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LONGEST = 2**50
 
 
 class TooLong(PipeschedError):
-    """A problem whose times CP-SAT's integers cannot hold; the text says so in one sentence."""
+    """Error for a problem whose times CP-SAT's integers cannot represent; its text is one sentence."""
 
 
 def refuse_too_long(horizon: int) -> None:
-    """Raises `TooLong` for a horizon, in steps, that CP-SAT cannot take."""
+    """Raise `TooLong` for a horizon, in steps, that CP-SAT cannot represent."""
     if horizon > _LONGEST:
         raise TooLong(
             f"the times need {horizon:.1e} whole steps and CP-SAT takes up to {_LONGEST:.1e}: give them with fewer "
@@ -31,5 +31,5 @@ def refuse_too_long(horizon: int) -> None:
 
 
 def negation(truth: Truth) -> Truth:
-    """The opposite of a truth."""
+    """Return the negation of a constant or literal."""
     return not truth if isinstance(truth, bool) else cast(Literal, truth.negated())

@@ -1,4 +1,4 @@
-"""Decision variables of the exact model: starts of operations, what is chosen, the order on every resource."""
+"""Decision variables of the exact model: starts of operations, chosen modes, and the order on every resource."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MOST_BLOCKS = 40_000
 
 
 class Model:
-    """A CP-SAT model under construction, with the variables that constraints speak of.
+    """A CP-SAT model under construction, with the variables that constraints use.
 
-    Times are in steps, `scale` of them to a tick (see `Jobs`). What does not run starts anywhere. `chosen[c][k]` says
-    whether choice c is option k. Without order literals `order` is None; devices that are left out have no order, and
-    no limit of memory.
+    Times are in steps, `scale` of them to a tick (see `Jobs`). Operations that do not run may start anywhere.
+    `chosen[c][k]` is true if choice c takes option k. Without order literals `order` is None; devices that are left out
+    have no order, and no limit of memory.
     """
 
     def __init__(
@@ -41,11 +41,10 @@ class Model:
         horizon: int | None = None,
         numbered: bool = True,
     ) -> None:
-        """Order literals on these devices, all unless said, if they are not too many, or some jobs may not run.
+        """Create the variables, with order literals on `devices` (None: all) if they are at most `most_literals`.
 
-        Raises `TooLong`.
-
-        All ends are up to the horizon, in steps; unless given it is all jobs and transfers one after another.
+        If some jobs may not run, order literals are always created. All ends are at most `horizon` steps; None: all
+        jobs and transfers in sequence. Raises `TooLong`.
         """
         self.jobs, self.problem, self.scale = jobs, jobs.problem, jobs.scale
         self.operations = Operations(jobs)
@@ -75,7 +74,7 @@ class Model:
                 self._partners.setdefault(x, []).append((pair[0], literal))
 
     def _options(self, choice: Decision) -> list[Truth]:
-        """A literal for each option, of which just one holds."""
+        """Return a literal for each option of a choice, exactly one of which is true."""
         name = f"C{choice.stage}.{choice.microbatch}"
         if choice.options == 2:
             second = self.cp.new_bool_var(name)
@@ -94,7 +93,7 @@ class Model:
         self.together = {pair: literal for order in self.order.values() for pair, literal in order.together.items()}
 
     def _blocks_without_order(self, pairs: list[Pair]) -> None:
-        """A literal for each block, unless they are too many: then the model bounds nothing."""
+        """Create a literal for each block; if they are too many, none, and the model then gives no bound."""
         if len(pairs) > MOST_BLOCKS:
             self.has_all_blocks = False
         else:
@@ -106,29 +105,29 @@ class Model:
         return self.order.values() if self.order is not None else ()
 
     def runs_job(self, n: int) -> Truth:
-        """True, False or a literal: the job runs under the modes chosen."""
+        """Return True, False or a literal: the job runs under the chosen modes."""
         job = self.jobs.jobs[n]
         return True if job.choice is None else self.chosen[job.choice][job.option]
 
     def runs(self, x: Operation) -> Truth:
-        """True, False or a literal: the operation runs; one that always runs may have length 0."""
+        """Return True, False or a literal: the operation runs; one that always runs may have length 0."""
         return True if self.operations.always(x) else self.runs_job(self.operations.jobs_of[x][0])
 
     def where(self, *operations: Operation) -> list[Literal]:
-        """The literals that say that these run."""
+        """Return the literals that must be true for these operations to run."""
         return [runs for runs in map(self.runs, operations) if not isinstance(runs, bool)]
 
     def where_jobs(self, *jobs: int) -> list[Literal]:
         return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
-        """True, False or a literal: x ends before y starts; None if no literal orders the two."""
+        """Return True, False or a literal: x ends before y starts; None if no literal orders the two."""
         here = (self.order or {}).get(self.operations.resource(x))
         return None if here is None or self.operations.resource(y) != self.operations.resource(x) else here.before(x, y)
 
     @cached_property
     def fused(self) -> dict[tuple[int, int], Truth]:
-        """True, False or a literal: the backward of (stage, micro-batch) is fused."""
+        """True, False or a literal for each (stage, micro-batch): its backward is full (B and W fused)."""
         found: dict[tuple[int, int], Truth] = {}
         for n, job in enumerate(self.jobs.jobs):
             p = job.task.of
@@ -142,7 +141,7 @@ class Model:
     def shortest(self) -> dict[Operation, int]:
         """The least steps that an operation adds to the work before its successors on the resource.
 
-        A block of two is shorter than one after the other; the forward bears the difference.
+        A block is shorter than its two passes in sequence; the difference is subtracted from the forward.
         """
         ops, jobs = self.operations, self.jobs.jobs
         shortest = {
@@ -156,19 +155,19 @@ class Model:
         return shortest
 
     def block(self, forward: Operation) -> int:
-        """The steps of an overlapped block with this forward."""
+        """Return the steps of an overlapped block with this forward."""
         ticks = self.problem.stages[forward.stage].overlapped
         assert ticks is not None
         return max(1, ticks * self.scale)
 
     def _whole(self, backward: Operation) -> int:
-        """The steps of a full backward."""
+        """Return the steps of a full backward."""
         return max(1, self.problem.duration(Pass(BW, backward.stage, backward.microbatch)) * self.scale)
 
     def duration(self, x: Operation) -> Linear:
-        """Duration of an operation in steps: a number, or an expression of its fused and block literals.
+        """Return the duration of an operation in steps: a number, or an expression of its fused and block literals.
 
-        A block's two operations both last as long as the block. In one, the backward is fused.
+        Both operations of a block last as long as the block, in which the backward is fused.
         """
         alone, partners = self.alone(x), self._partners.get(x)
         if not partners:
@@ -177,7 +176,7 @@ class Model:
         return alone + sum((self.block(forward) - base) * literal for forward, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
-        """Duration in steps of an operation outside any block."""
+        """Return the duration in steps of an operation outside any block."""
         jobs = self.operations.jobs_of[x]
         steps = {self.jobs.jobs[n].option: self._least_in_block(x, n) for n in jobs}
         if self.operations.is_empty_if_fused(x):
@@ -187,7 +186,7 @@ class Model:
         return steps[0] + (steps[1] - steps[0]) * self.fused[x.stage, x.microbatch]
 
     def _least_in_block(self, x: Operation, n: int) -> int:
-        """On a device that is relaxed to delays: a job alone, or in the shortest block that it may be in."""
+        """Return a job's steps; on a device relaxed to delays at most those of the shortest block that it may be in."""
         p, alone, device = self.jobs.jobs[n].task.of, self.jobs.jobs[n].steps, self.operations.device(x)
         if self.order is None or device in self.devices or not self.problem.network.blocks or p.kind not in (F, BW):
             return alone

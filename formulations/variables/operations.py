@@ -1,7 +1,7 @@
 """Operations: the start variables of a model. One for each job; B and BW of one micro-batch share one.
 
 Where a backward is one task in either mode, B and BW share the operation of role B, which lasts as long as the one that
-runs, and W is an operation of no length right after it where the backward is fused. So the order of a device has one
+runs, and W is an operation of zero length right after it where the backward is fused. So the order of a device has one
 literal for both modes. All other jobs of choices are operations that may not run.
 """
 
@@ -27,14 +27,15 @@ class Operation(NamedTuple):
 
     @property
     def memory_key(self) -> tuple[int, ...]:
-        """Key shared by operations that take and give back the same memory."""
+        """Key shared by operations that take and free the same memory."""
         return self.role in OF_PARAMETERS, self.stage, self.microbatch
 
 
 class Arc(NamedTuple):
-    """`after` starts no sooner than `lag` steps after the end of `before`.
+    """Operation `after` starts at least `lag` steps after the end of `before`.
 
-    `jobs` are the pairs (before, after) of which that is said; `whole` where those are all that the two stand for.
+    `jobs` are the pairs (before, after) of jobs to which this applies; `whole`: True if these are all that the two
+    stand for.
     """
 
     before: Operation
@@ -47,7 +48,7 @@ class Arc(NamedTuple):
 class OperationMemory(NamedTuple):
     """`Holding` in terms of operations; an empty W represents the release of a fused backward.
 
-    `where` is the job with which it takes, and, unless its operation always runs, without which it gives nothing.
+    `where` is the job with which it takes memory; unless its operation always runs, it frees nothing without that job.
     """
 
     pool: int
@@ -59,12 +60,12 @@ class OperationMemory(NamedTuple):
 
     @property
     def running(self) -> int:
-        """Memory that it takes and gives back itself."""
+        """Memory that the pass both takes and frees itself."""
         return min(self.takes, self.gives)
 
 
 class Operations:
-    """The operations of jobs. `of[n]` is that of job n, `jobs_of[x]` are the jobs that x stands for: one or two."""
+    """Operations of jobs; `of[n]` is that of job n, and `jobs_of[x]` are the one or two jobs that x stands for."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
@@ -87,7 +88,7 @@ class Operations:
         return self.jobs.jobs[self.jobs_of[x][0]].resource
 
     def device(self, x: Operation) -> int:
-        """The device of an operation's stage, whatever stream it runs on."""
+        """Return the device of an operation's stage, whatever stream it runs on."""
         return self.jobs.device(self.jobs_of[x][0])
 
     def always(self, x: Operation) -> bool:
@@ -99,7 +100,7 @@ class Operations:
         return self.jobs.jobs[self.jobs_of[x][0]].choice
 
     def mode(self, x: Operation) -> tuple[int | None, int]:
-        """The choice on which it depends whether x runs, and the option with which it does."""
+        """Return the choice on which it depends if x runs (None: always), and the option with which it does."""
         job = self.jobs.jobs[self.jobs_of[x][0]]
         return job.choice, job.option
 
@@ -130,9 +131,9 @@ class Operations:
     def in_microbatch_order(self) -> dict[Operation, Operation]:
         """Each operation with the same one of the next micro-batch, which follows it in some optimal schedule.
 
-        Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
-        memory is taken no sooner and given back no later. Not so a W that may be empty, which runs at its backward;
-        nor where micro-batches may differ in more than how backwards run.
+        Micro-batches of a chain are identical, so the starts of each type may be sorted: every precedence is kept, and
+        memory is taken no sooner and freed no later. Excluded are a W that may be empty, which runs at its backward,
+        and problems in which micro-batches may differ in more than the modes of backwards.
         """
         if not self.jobs.renumbered or self.jobs.release or len(self.merged) < self._choices:
             return {}
@@ -150,14 +151,18 @@ class Operations:
 
     @cached_property
     def alike(self) -> list[tuple[Operation, Operation]]:
-        """For micro-batches with different modes: the first task of each with that of the next, which begins later."""
+        """For micro-batches with different modes: pairs of first tasks of consecutive micro-batches, in order of
+        start.
+        """
         if len(self.merged) == self._choices:
             return []
         return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
 
     @cached_property
     def held(self) -> list[OperationMemory]:
-        """Takers and givers of memory; a B and W that may be fused also represent BW, but for what BW itself takes."""
+        """Takers and givers of memory; a B and W that may be fused also represent BW, but not the memory that BW
+        takes.
+        """
         found = []
         for one in self.jobs.holdings:
             other = self._is_other_mode(one.where)
@@ -176,9 +181,9 @@ class Operations:
 
 
 def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
-    """The choices of how a backward runs where that is one task in each mode, on one stream, and holds as much.
+    """Return choices of backward modes that can share operations: one task per mode, on one stream, equal memory.
 
-    And where nothing else begins while one takes more than its other mode.
+    Also required: nothing else begins on the device while one mode uses more memory than the other.
     """
     one_stream = len({one.device for one in jobs.on}) == len(jobs.on)
     by_choice: dict[int, list[int]] = {}

@@ -18,10 +18,10 @@ Pair = tuple[Operation, Operation]
 
 
 class ResourceOrder:
-    """The order of one resource's operations. A literal means nothing unless both of its operations run.
+    """The order of one resource's operations; a literal has no meaning unless both of its operations run.
 
-    `before(x, y)` for every two; `together` where a forward and a full backward may run as one block, which `blocks`
-    names for two of them in either order.
+    `before(x, y)` exists for every two; `together` has a literal where a forward and a full backward may run as one
+    block. `blocks` maps such pairs, in either order, to (forward, backward).
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class ResourceOrder:
                 cp.add_exactly_one(ahead, behind, block)
 
     def before(self, x: Operation, y: Operation) -> Truth:
-        """True, False or a literal: x ends before y starts; False if they are the same."""
+        """Return True, False or a literal: x ends before y starts; False if they are the same."""
         return x != y and self._truth[x, y]
 
     def undecided(self) -> Iterator[tuple[Operation, Operation, Literal]]:
-        """(x, y, literal) for every ordered pair that CP-SAT decides."""
+        """Yield (x, y, literal) for every ordered pair that CP-SAT decides."""
         for (x, y), truth in asking(self._truth.items(), SHORT):
             if not isinstance(truth, bool):
                 yield x, y, truth
 
     @cached_property
     def just_before(self) -> Mapping[Operation, Sequence[Operation]]:
-        """By operation, those known to run before it; what follows from others between is left out."""
+        """For each operation, those known to run directly before it, without those implied transitively."""
         return {x: self._known.just_before(x, self.operations) for x in asking(self.operations)}
 
 

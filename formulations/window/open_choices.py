@@ -1,4 +1,4 @@
-"""Activation modes that a window may change, and the jobs of modes that are not used so far."""
+"""Activation modes that a window may change, and the jobs of modes that are not currently used."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Arc = tuple[int, int, int]
 
 
 def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[int]) -> list[int]:
-    """The choices of activations all of whose jobs up to the backward are inside, on devices that are free.
+    """Return the activation choices whose jobs up to the backward are all inside the window, on free devices.
 
-    How a backward runs is kept, and how often parameters are gathered.
+    Modes of backwards and the number of gathers are kept.
     """
     jobs, inside = placed.jobs, set(inside)
     own: dict[tuple[int, int], list[int]] = {}
@@ -36,13 +36,13 @@ def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[i
 
 
 def idle_jobs(placed: PlacedJobs, choices: Collection[int]) -> list[int]:
-    """The jobs of these choices that do not run so far."""
+    """Return the jobs of these choices that do not currently run."""
     jobs = placed.jobs.jobs
     return [n for n, job in enumerate(jobs) if job.choice in choices and n not in placed.start]
 
 
 def arcs_of_idle_jobs(jobs: Jobs, idle: Sequence[int], inside: Collection[int]) -> list[Arc]:
-    """Precedences inside a window to and from jobs that do not run so far."""
+    """Return the precedences inside a window to and from jobs that do not currently run."""
     added = set(idle)
     return [
         (before, one.after, one.lag)

@@ -20,7 +20,7 @@ from formulations.window.window_jobs import WindowJobs
 
 
 class TaskWindow:
-    """The model of a window; it minimises the longest time from a device's opening to its end."""
+    """Model of a window that minimises the longest time from a device's opening to its end."""
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
         self.window = WindowJobs(placed, since, until, free)
@@ -39,7 +39,7 @@ class TaskWindow:
         return self.model.cp
 
     def _post_edges(self, horizon: int) -> None:
-        """Earliest starts and tails from outside the window, the objective, and the current schedule as hints."""
+        """Post earliest starts and tails from outside the window and the objective; hint the current schedule."""
         placed, model, cp = self.window.placed, self.model, self.cp
         value = cp.new_int_var(-horizon, horizon, "value")
         earliest, tails = self.window.earliest(), self.window.tails()
@@ -63,7 +63,7 @@ class TaskWindow:
         cp.minimize(value)
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
-        """The start of each job inside that runs, in steps."""
+        """Return the start of each job inside that runs in a solution, in steps."""
         model, inside = self.model, enumerate(self.window.inside)
         of = model.operations.of
         return {n: value_of(model.start[of[m]]) for m, n in inside if all(map(value_of, model.where_jobs(m)))}

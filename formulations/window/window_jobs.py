@@ -15,11 +15,11 @@ from pipesched.problem.network.task_network import Resource
 
 
 class WindowJobs:
-    """The jobs that start from `since` to before `until`, in steps; devices that are not free keep their orders.
+    """Jobs that start from `since` to before `until`, in steps; devices not in `free` keep their orders.
 
     `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or
-    its recomputation and its backward are all inside, its mode is chosen again: the jobs of the other modes, which do
-    not run so far, are inside as well.
+    its recomputation and its backward are all inside, its mode is open: the jobs of the other modes, which do not
+    currently run, are inside as well.
     """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
@@ -32,7 +32,7 @@ class WindowJobs:
         self.jobs = self._own_jobs()
 
     def _own_jobs(self) -> Jobs:
-        """The jobs inside with their precedences; orders that are kept are precedences too."""
+        """Return the jobs inside with their precedences; orders that are kept are precedences too."""
         placed, inside = self.placed, self._number
         arcs = [(b, n, lag) for n in self.inside for b, lag in placed.before.get(n, ()) if b in inside]
         arcs += arcs_of_idle_jobs(placed.jobs, self._idle, inside)
@@ -57,7 +57,7 @@ class WindowJobs:
         return all(device in self._free for device in self.placed.jobs.pools[pool])
 
     def _inside_of(self, one: Holding) -> Holding | None:
-        """The part of a pass's memory changes inside the window, with the window's job numbers."""
+        """Return the part of a pass's memory changes inside the window, with the window's job numbers."""
         inside = self._number
         takes = one.takes if all(n in inside for n in one.first) else 0
         ended = [n for n in one.last if n not in inside and self.placed.start[n] < self.since]
@@ -70,9 +70,9 @@ class WindowJobs:
         return Holding(one.pool, takes, gives, first or last, last, where)
 
     def held(self, pool: int, taker: int) -> int:
-        """Memory of passes that began before the window, at the start of a job inside that takes some.
+        """Return the memory of passes that began before the window, at the start of job `taker`, which takes some.
 
-        A release before the window counts if it has ended when the job starts so far; the job then waits for it.
+        A release before the window counts if it has ended when the job currently starts; the job then waits for it.
         """
         placed, begin = self.placed, self._begun(self.inside[taker])
         level = 0
@@ -82,12 +82,12 @@ class WindowJobs:
         return level
 
     def _begun(self, n: int) -> int:
-        """Start of a job so far; the beginning of the window if it did not run."""
+        """Return the current start of a job; the beginning of the window if it does not run."""
         return self.placed.start.get(n, self.since)
 
     @cached_property
     def _outside(self) -> Mapping[int, Sequence[Holding]]:
-        """The passes that take of each memory, those alone that take or give before the window."""
+        """The passes with memory in each pool that take or free some before the window, with these changes only."""
         placed, found = self.placed, dict[int, list[Holding]]()
         for one in placed.jobs.holdings:
             if one.where in placed.start:
@@ -108,7 +108,7 @@ class WindowJobs:
         ]
 
     def earliest(self) -> dict[int, int]:
-        """Earliest start of each job, from its device's opening and the jobs before the window."""
+        """Return the earliest start of each job, from its device's opening and the jobs before the window."""
         placed, found = self.placed, dict[int, int]()
         begin: dict[Resource, int] = {}
         for where, order in placed.orders.items():
@@ -138,7 +138,7 @@ class WindowJobs:
 
     @cached_property
     def _ended_before(self) -> Mapping[int, Sequence[int]]:
-        """For each memory pool, jobs before the window of passes that give memory back inside it."""
+        """For each memory pool, the jobs before the window of passes that free memory inside it."""
         found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
         for one in self.placed.jobs.holdings:
             if (
@@ -151,7 +151,7 @@ class WindowJobs:
         return found
 
     def tails(self) -> dict[int, int]:
-        """The longest path from each job's end to the end of a device through jobs after the window."""
+        """Return the longest path from each job's end to the end of a device through jobs after the window."""
         placed = self.placed
         found: dict[int, int] = {}
         behind = {

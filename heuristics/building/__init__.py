@@ -1,1 +1,1 @@
-"""Building blocks of heuristics: requirements on a problem, serial schedule generation."""
+"""Building blocks of published schedules: requirements on a problem, common orders, serial schedule generation."""

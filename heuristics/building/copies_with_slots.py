@@ -23,7 +23,7 @@ NEAR = 3
 
 
 def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list[Slot]]:
-    """Each device's slots with copies inserted: out after a slot, back before it.
+    """Return each device's slots with copies inserted: out after a slot, back before it.
 
     An activation that is needed within three slots is kept, unless its stage may keep none.
     """
@@ -32,7 +32,7 @@ def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list
 
 
 def _beside(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
-    """One device's slots with their copies."""
+    """Return one device's slots with their copies inserted."""
     forward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is F}
     backward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is not F}
     out: dict[int, list[Slot]] = {}

@@ -1,7 +1,7 @@
 """Compaction of passes in rows of slots: passes move to earlier gaps if precedences and the memory peak allow.
 
 Memory counts activations of a chunk, each from its F to its W. A move changes the levels only between its two slots;
-where weight passes are displaced, the levels are computed up to the slot from which they are as before.
+where weight passes are displaced, the levels are computed again up to the slot from which they are unchanged.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def draw_together(
 ) -> None:
     """Move passes, in order of time, to the first gap after their predecessors if no device's memory peak rises.
 
-    `moves` says of a slot and a device whether its pass may move. The peak is the largest of all devices before the
-    moves. If weight passes are displaced, the rows are without them, and each takes the first gap after its B, in the
-    order of the Bs.
+    `rows` is changed in place. `moves((slot, device))` is True if that pass may move. The peak is the largest of all
+    devices before the moves. With `displace_weights` the rows have no weight passes, and each W takes the first gap
+    after its B, in the order of the Bs.
     """
     held = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
     cap = max(one.peak() for one in asking(held))
@@ -41,7 +41,7 @@ def draw_together(
 
 
 def most_live(forwards: Sequence[int], backwards: Sequence[int], every: int, count: int) -> int:
-    """The largest number of live activations of passes in these slots, repeated `count` times every `every` slots.
+    """Return the peak number of live activations of passes in these slots, repeated `count` times every `every` slots.
 
     Each W takes the first gap after its B.
     """
@@ -62,14 +62,14 @@ def most_live(forwards: Sequence[int], backwards: Sequence[int], every: int, cou
 
 
 def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
-    """Predecessors of a pass, among them the same pass of the previous micro-batch."""
+    """Yield the predecessors of a pass, including the same pass of the previous micro-batch."""
     yield from (before for before, _ in problem.network.predecessors(p, ()))
     if p.microbatch > 0:
         yield p._replace(microbatch=p.microbatch - 1)
 
 
 class _AsTheyAre:
-    """A row whose weight passes are where they are, with the level after each slot."""
+    """A row whose weight passes keep their slots, with the level after each slot."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -80,7 +80,10 @@ class _AsTheyAre:
         return int(self._level.max(initial=0))
 
     def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
-        """The first gap from `earliest` on that the pass of slot t may move to, and has moved to; None without one."""
+        """Move the pass of slot t to the first gap from `earliest` on within the cap.
+
+        Returns its new slot, None if it stays.
+        """
         if p.kind is F:
             full = np.flatnonzero(self._level[earliest:t] >= cap)
             earliest += int(full[-1]) + 1 if len(full) else 0
@@ -93,7 +96,7 @@ class _AsTheyAre:
 
 
 class _DisplacedWeights:
-    """A row without weight passes; per slot, the number of waiting weight passes and of live activations."""
+    """A row without weight passes, with the number of waiting weight passes and of live activations after each slot."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -105,7 +108,7 @@ class _DisplacedWeights:
         return max((level for _, level in self._states), default=0)
 
     def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
-        """The new slot of a pass moved to an earlier gap within the cap; None if it stays."""
+        """Move the pass of slot t to an earlier gap within the cap; returns its new slot, None if it stays."""
         row = self._row
         for gap in (gap for gap in asking(range(earliest, t), SHORT) if row[gap] is None):
             row[t], row[gap] = None, p
@@ -127,7 +130,7 @@ class _DisplacedWeights:
         return True
 
     def _after(self, first: int) -> Iterator[tuple[int, int]]:
-        """(waiting weight passes, live activations) after each slot from `first` on."""
+        """Yield (waiting weight passes, live activations) after each slot from `first` on."""
         waiting, level = self._states[first - 1] if first else (0, 0)
         for t in range(first, len(self._row)):
             p = self._row[t]

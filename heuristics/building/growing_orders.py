@@ -8,7 +8,7 @@ from pipesched.problem.problem import Objective
 
 
 class GrowingOrders:
-    """The orders so far, with their times; all lists are indexed by device."""
+    """Orders built so far, with their times in ticks; all lists are indexed by device."""
 
     def __init__(self, devices: int) -> None:
         self.orders: list[list[Pass]] = [[] for _ in range(devices)]
@@ -18,7 +18,7 @@ class GrowingOrders:
         self.ends: dict[Pass, int] = {}
 
     def put(self, device: int, p: Pass, arrival: int, ticks: int) -> None:
-        """A pass of so many ticks, whose inputs are there at `arrival`."""
+        """Append a pass of `ticks` to a device's order; its inputs have arrived at `arrival`."""
         ask()
         start = max(self.free_at[device], arrival)
         if self.orders[device]:
@@ -29,6 +29,6 @@ class GrowingOrders:
         self.orders[device].append(p)
 
     def value(self, objective: Objective) -> int:
-        """The makespan of the passes put, or for a span or a period the span: the simulator would find the same."""
+        """Return the makespan of the passes or, for a span or a period, the span, as the simulator would compute it."""
         began = [0] * len(self.began_at) if objective.of_passes is Objective.MAKESPAN else self.began_at
         return max(end - start for start, end in zip(began, self.free_at, strict=True))

@@ -1,4 +1,4 @@
-"""Building blocks of the 1F1B family: order of chunks and micro-batches, warm-up, alternation after it."""
+"""Building blocks of the 1F1B family: order of chunks and micro-batches, warm-up, and the alternation after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipesched.schedule.schedule import overlapped
 
 
 class Walk(NamedTuple):
-    """The forwards and full backwards of one device in order, and the number of warm-up forwards."""
+    """Forwards and full backwards of one device, each in order, and the number of warm-up forwards."""
 
     forwards: list[Pass]
     backwards: list[Pass]
@@ -22,7 +22,7 @@ class Walk(NamedTuple):
 
 
 def even_groups(problem: Problem) -> list[range]:
-    """The micro-batches in m // p groups, as equal as can be, larger first.
+    """Return the micro-batches in m // p groups, as equal as possible, larger ones first.
 
     A group smaller than p would not fill the round trip over the devices and can deadlock (p=4, v=3, m=5); Megatron too
     refuses one. PyTorch forms the same groups where they are equal, and refuses other cases.
@@ -34,7 +34,7 @@ def even_groups(problem: Problem) -> list[range]:
 
 
 def groups_of(problem: Problem, size: int) -> list[range]:
-    """The micro-batches in groups of `size`, the remainder in a last group, as Megatron accepts them.
+    """Return the micro-batches in groups of `size`, the remainder in a last group, as Megatron accepts them.
 
     Megatron refuses groups of fewer than p, a remainder of fewer than p, and a size above the number of micro-batches.
     """
@@ -47,10 +47,10 @@ def groups_of(problem: Problem, size: int) -> list[range]:
 
 
 def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -> list[Walk]:
-    """Every device's walk: each group of micro-batches forwards through chunk 0, 1, ..., and back from the last chunk.
+    """Return every device's walk: each micro-batch group forwards through chunk 0, 1, ..., and back from the last one.
 
-    The last device warms up with the first group's forwards of all chunks but one, and `extra` more; each device
-    before it with `hop` more than the one after it.
+    The last device warms up with the first group's forwards of all chunks but one, and `extra` more; each device before
+    it with `hop` more than the one after it.
     """
     v, p = round_robin(problem), problem.devices
     turns = [(chunk, j) for group in groups for chunk in range(v) for j in group]
@@ -64,7 +64,7 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 
 
 def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
-    """With one stage a device: of every device its place i in the pipeline, and its walk with `warm_up(i)` forwards."""
+    """Return each device's place i in the pipeline and its walk with `warm_up(i)` forwards; one stage per device."""
     found, m = dict[int, tuple[int, Walk]](), problem.microbatches
     for i, stage in asking(enumerate(one_stage_a_device(problem))):
         forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
@@ -73,7 +73,7 @@ def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Wa
 
 
 def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
-    """The warm-up's forwards, then forward and backward in turn (paired: in one slot), then the backwards left."""
+    """Return the order: warm-up, then forward and backward in turn (`paired`: in one slot), then backwards left."""
     order: list[Slot] = [(forward,) for forward in walk.forwards[: walk.warm_up]]
     steady = zip(walk.forwards[walk.warm_up :], walk.backwards, strict=False)
     for forward, backward in asking(steady, SHORT):
@@ -83,7 +83,7 @@ def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
 
 
 def delayed_weights(walk: Walk, delay: int) -> list[Pass]:
-    """One forward and one split backward alternate; each W runs `delay` backwards after its B, or at the end."""
+    """Return forwards and split backwards in turn, with each W `delay` backwards after its B, or at the end."""
     order = walk.forwards[: walk.warm_up]
     inputs = [backward._replace(kind=B) for backward in walk.backwards]
     weights = [backward._replace(kind=W) for backward in walk.backwards]

@@ -1,7 +1,7 @@
 """Published rules that save activation memory, applied to an order of passes: offloading or recomputation.
 
-A copy back waits for the end of the pass two before its backward, so that it runs during the one between. Under a
-memory limit it may have to wait for more; the solver decides what fits.
+A reload waits for the end of the pass two before its backward, so that it runs during the one between. Under a memory
+limit it may have to wait for more; the solver decides what fits.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ Chosen = Callable[[Pass], bool]
 
 
 def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
-    """Recompute every activation by the first mode directly before its backward, on all stages (Megatron-LM)."""
+    """Return the order with every activation recomputed in its first mode directly before its backward
+    (Megatron-LM).
+    """
     if not all(stage.recompute for stage in problem.stages):
         raise DoesNotApply("needs a way to recompute on every stage: give memory.recompute")
     return _saved(problem, schedule, RECOMPUTATIONS[0], lambda _: True, ahead=0)
 
 
 def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Every activation copied out right after its forward, and back one pass before its backward."""
+    """Return the order with every activation copied out right after its forward, and back one pass before its
+    backward.
+    """
     return _offload(problem, schedule, lambda _: True)
 
 
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Half of the activations offloaded: those of the first half of each device's chunks, which live longest.
+    """Return the order with half of the activations offloaded: each device's first half of chunks, which live longest.
 
-    On a device with one chunk, those of every other micro-batch.
+    On a device with one chunk, the activations of every other micro-batch.
     """
     place = {s: n for held in problem.placement.stages_of for n, s in enumerate(held)}
     chunks = problem.placement.stages // problem.devices
@@ -44,9 +48,10 @@ def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
-    """The chosen activations offloaded, if their copies fit between forward and backward in the order without copies.
+    """Return the order with the chosen activations offloaded, if their copies fit between forward and backward.
 
-    An activation that its stage may not keep is offloaded in any case.
+    The time between is that in the order without copies. An activation that its stage may not keep is offloaded in any
+    case.
     """
     all_may_offload(problem)
     alone = simulate(problem.keeping_activations(), schedule)
@@ -65,7 +70,9 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
 
 
 def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, ahead: int) -> Schedule:
-    """The order with the passes of a mode for the chosen activations, `ahead` passes before their backward."""
+    """Return the order with the passes of mode `way` for the chosen activations, `ahead` passes before their
+    backward.
+    """
     orders: list[list[Pass]] = []
     waits: list[Wait] = []
     for device in asking(range(problem.devices)):

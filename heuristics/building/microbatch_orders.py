@@ -10,29 +10,29 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def small_at_both_ends(problem: Problem) -> tuple[int, ...]:
-    """The smallest micro-batches first and last, the largest in the middle (verl, `rearrange_micro_batches`).
+    """Return the micro-batches with the smallest first and last and the largest in the middle (verl).
 
-    Sorted by their work, the largest first: every other one from the smallest up, then the others down.
+    As in verl's `rearrange_micro_batches`: sorted by work, largest first, every other one in reverse, then the others.
     """
     falling = largest_first(problem)
     return (*falling[::2][::-1], *falling[1::2])
 
 
 def largest_first(problem: Problem) -> tuple[int, ...]:
-    """By their work, the largest first."""
+    """Return the micro-batches sorted by their work, the largest first."""
     scale = problem.walks.scale
     return tuple(sorted(range(problem.microbatches), key=lambda j: (-scale[j], j)))
 
 
 def orders(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """The orders worth trying: small ones at both ends, the largest first, the smallest first."""
+    """Yield the orders worth trying: small ones at both ends, the largest first, the smallest first."""
     yield small_at_both_ends(problem)
     yield largest_first(problem)
     yield largest_first(problem)[::-1]
 
 
 def any_order(problem: Problem) -> None:
-    """Refuses problems whose micro-batches are alike, walk several chains, or keep their order."""
+    """Raise `DoesNotApply` for problems whose micro-batches are equal, traverse several chains, or keep their order."""
     if not problem.walks.scale:
         raise DoesNotApply("needs unequal micro-batches: give microbatch_scale")
     if problem.walks.queues:
@@ -42,7 +42,7 @@ def any_order(problem: Problem) -> None:
 
 
 def renumbered(schedule: Schedule, order: Sequence[int], name: str) -> Schedule:
-    """The schedule with `order[j]` in the place of micro-batch j."""
+    """Return the schedule with micro-batch `order[j]` in the place of micro-batch j."""
     devices = range(schedule.columns.devices)
     passes = ([p._replace(microbatch=order[p.microbatch]) for p in schedule.passes_on(device)] for device in devices)
     return schedule_of(passes, name)

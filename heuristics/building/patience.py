@@ -1,4 +1,4 @@
-"""Time limit of heuristics that search: they stop when the caller's deadline has passed."""
+"""Time limit of published schedules that search: they stop when the caller's deadline has passed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _over: ContextVar[Callable[[], bool]] = ContextVar("over", default=lambda: False
 
 @contextmanager
 def patience(over: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """In here searched orders are those found until `over`; by default what they start from."""
+    """Context in which searched orders stop improving once `over()`; by default at once, with their starting order."""
     token = _over.set(over)
     try:
         yield
@@ -20,5 +20,5 @@ def patience(over: Callable[[], bool] = lambda: True) -> Iterator[None]:
 
 
 def impatient() -> bool:
-    """True if a heuristic's search must stop."""
+    """True if the search of a published schedule must stop."""
     return _over.get()()

@@ -12,7 +12,7 @@ from pipesched.problem.problem import Problem
 
 
 def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
-    """The stages in the order in which micro-batches traverse them, each on its own device."""
+    """Require one stage per device; returns the stages in the order in which micro-batches traverse them."""
     placement = problem.placement
     if len(placement.chains) != 1 or placement.stages != placement.devices:
         raise DoesNotApply(f"needs one stage on each device; the placement is {placement.name}")
@@ -20,19 +20,19 @@ def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
 
 
 def split_backward(problem: Problem) -> None:
-    """The backward can run as B and W."""
+    """Require that the backward can run as B and W."""
     if not problem.pipeline.splits:
         raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
 
 
 def all_may_offload(problem: Problem) -> None:
-    """Every activation may move to the host."""
+    """Require that every activation may be offloaded to the host."""
     if not all(stage.offload for stage in problem.stages):
         raise DoesNotApply("needs offload on every stage: give memory.offload")
 
 
 def round_robin(problem: Problem) -> int:
-    """Stage s on device s mod p; returns the number of chunks a device."""
+    """Require stage s on device s mod p; returns the number of chunks per device."""
     placement = problem.placement
     if placement.name == "linear":
         raise DoesNotApply("needs several stages a device (placement: interleaved); with one it is 1f1b")
@@ -43,7 +43,7 @@ def round_robin(problem: Problem) -> int:
 
 
 def v_of_stages(problem: Problem) -> int:
-    """Stages d and 2p-1-d on device d; returns the number of devices."""
+    """Require stages d and 2p-1-d on device d; returns the number of devices."""
     placement = problem.placement
     if len(placement.chains) != 1 or placement.stage_device != v_shape(placement.devices).stage_device:
         raise DoesNotApply(f"needs stages d and 2p-1-d on device d (placement: v-shape); it is {placement.name}")
@@ -63,7 +63,7 @@ def two_directions(problem: Problem) -> int:
 
 
 class EqualCosts(NamedTuple):
-    """The durations of every stage of a problem whose stages are all alike and whose transfers are free."""
+    """Durations in ticks of every stage, of a problem whose stages are equal and whose transfers are free."""
 
     F: int
     B: int
@@ -72,7 +72,10 @@ class EqualCosts(NamedTuple):
 
 
 def equal_costs(problem: Problem) -> EqualCosts | None:
-    """The setting of the papers' closed forms: equal stages and micro-batches, free transfers; None for any other."""
+    """Return the durations if stages and micro-batches are equal and transfers free, as closed forms assume.
+
+    Else None.
+    """
     if problem.walks.scale:
         return None
     stages = range(problem.placement.stages)
@@ -88,13 +91,19 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
 
 
 def peaks_along(problem: Problem, held: Callable[[int, int], int]) -> tuple[int, ...]:
-    """Peaks of devices by what the i-th one of the pipeline holds, of i and its stage; one stage a device."""
+    """Return the peak of each device from `held(i, stage)`, that of the i-th device of the pipeline.
+
+    One stage per device.
+    """
     placed = {problem.placement.stage_device[s]: held(i, s) for i, s in enumerate(problem.placement.chains[0])}
     return tuple(placed[d] for d in range(problem.devices))
 
 
 def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
-    """Peaks of devices that hold so many chunk activations; None where activations differ from stage to stage."""
+    """Return the peaks of devices with these numbers of chunk activations.
+
+    None if activations differ between stages.
+    """
     each = set(problem.network.held_in_flight)
     most = problem.microbatches * problem.placement.stages // problem.devices
     return tuple(min(most, held) * min(each) for held in chunks) if len(each) == 1 else None

@@ -1,7 +1,7 @@
 """Serial schedule generation: passes are inserted one by one into the first gap that precedences and memory allow.
 
-This is serial schedule generation with insertion, as in project scheduling. The mirrored graph builds the same from
-the end: passes are then put as late as they can be.
+This is serial schedule generation with insertion, as in project scheduling. On the mirrored graph it builds the
+schedule from the end: passes are then put as late as possible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Edge = tuple[int, int]  # a pass, by number, and the ticks between the end of th
 
 @dataclass(frozen=True)
 class PassGraph:
-    """Every pass of a problem whose backwards all split, by number: what it waits for, lasts, takes and gives back."""
+    """Every pass of a problem whose backwards all split, by number: predecessors, duration, and memory changes."""
 
     devices: int
     passes: tuple[Pass, ...]
@@ -33,7 +33,7 @@ class PassGraph:
     after: tuple[tuple[Edge, ...], ...]
 
     def mirrored(self) -> PassGraph:
-        """The graph with time reversed: memory released is taken instead, and successors become predecessors."""
+        """Return the graph with time reversed: memory released is taken instead, and successors become predecessors."""
         taken = tuple(most - net for most, net in zip(self.taken, self.kept, strict=True))
         kept = tuple(-net for net in self.kept)
         return PassGraph(
@@ -42,7 +42,7 @@ class PassGraph:
 
 
 def pass_graph(problem: Problem) -> PassGraph:
-    """The graph of a problem with F, B and W of every stage and micro-batch."""
+    """Return the graph of a problem with F, B and W of every stage and micro-batch."""
     stages = range(problem.placement.stages)
     passes = tuple(Pass(kind, s, j) for s in stages for j in problem.microbatches_of[s] for kind in (F, B, W))
     number = {p: n for n, p in enumerate(passes)}
@@ -67,7 +67,7 @@ def pass_graph(problem: Problem) -> PassGraph:
 
 @dataclass
 class _Row:
-    """A device as built so far; lists run along its passes."""
+    """The schedule of a device built so far; lists are indexed by the places of its passes."""
 
     ceiling: int
     passes: list[int] = field(default_factory=list)
@@ -78,7 +78,7 @@ class _Row:
     waiting: list[tuple[float, int]] = field(default_factory=list)  # passes for which memory had no room
 
     def gap(self, ready: int, ticks: int, taken: int, kept: int) -> tuple[int, int] | None:
-        """The first feasible position of a pass and its start; None if memory does not admit it at the end."""
+        """Return the first feasible place of a pass and its start; None if memory does not admit it even at the end."""
         place = len(self.passes)
         if (self.left[-1] if place else 0) + taken > self.ceiling:
             return None
@@ -105,7 +105,7 @@ class _Row:
 
 
 class Built(NamedTuple):
-    """The start of every pass, and the passes of each device in order, all by number."""
+    """The start of every pass, and the order of passes on each device, by pass number."""
 
     starts: list[int]
     orders: list[list[int]]
@@ -114,11 +114,12 @@ class Built(NamedTuple):
 def insert_all(
     graph: PassGraph, priority: Sequence[float], ceiling: Sequence[int], opens: Sequence[int]
 ) -> Built | None:
-    """Every pass into the first gap that holds it: of those whose needs have been put, the least priority goes next.
+    """Insert every pass into the first gap that fits; of passes with all predecessors inserted, least priority first.
 
-    `ceiling[d]` is the memory of device d, `opens[d]` the tick before which nothing starts there. A pass that memory
-    has no room for waits until one that gives memory back has been put on its device; None where all wait, or
-    the caller waits no longer. The order cannot deadlock: a pass never goes before one that ended when it was ready.
+    `ceiling[d]` is the memory of device d, `opens[d]` the tick before which nothing starts there. A pass for which
+    memory has no room waits until one that frees memory has been inserted on its device. Returns None if all remaining
+    passes wait, or the time limit (`impatient`) is over. The order cannot deadlock: a pass never goes before one that
+    ended when it was ready.
     """
     rows = [_Row(most) for most in ceiling]
     ready = [opens[d] for d in graph.device]

@@ -1,4 +1,4 @@
-"""Copies on streams that devices share: the order in which the devices take turns."""
+"""Copies on streams that several devices share: the order in which the devices use them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pipesched.simulation.simulator import simulate
 
 
 def without_sharing(problem: Problem) -> Problem:
-    """The same problem with streams of each device's own instead of those that devices share."""
+    """Return the problem with a separate stream for each device instead of shared ones."""
     return replace(problem, resources=replace(problem.resources, shared_streams=()))
 
 
 def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
-    """A schedule of the problem without sharing, copies on shared streams in the order of their times.
+    """Return a schedule made for unshared streams with the copies on shared streams in the order of their times.
 
-    One device after the other, as the orders of devices alone have it, they would wait for each other in a cycle.
+    Without that order, copies on the shared stream device by device would wait for each other in a cycle.
     """
     if not problem.resources.shared_streams:
         return schedule

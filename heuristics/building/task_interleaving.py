@@ -1,7 +1,7 @@
 """Pairs of passes made of tasks: forward and backward of a slot interleave, one computes while the other communicates.
 
-A pass is cut into units of one task that computes with the communication tied to it: what follows it in a forward
-(attention with dispatch, experts with combine), what leads to it in a backward (combine with experts, dispatch with
+A pass is cut into units of one task that computes with the communication tied to it: the communication after it in a
+forward (attention with dispatch, experts with combine), before it in a backward (combine with experts, dispatch with
 attention). The units of the two passes take turns:
 
     communication   combine B   dispatch F   dispatch B   combine F
@@ -34,12 +34,14 @@ class Weights(Enum):
 def interleaved(
     problem: Problem, schedule: Schedule, weights: Weights = Weights.AFTER_THEIR_TASK, pairs_end_together: bool = False
 ) -> Schedule:
-    """The schedule with the tasks of each pair interleaved; as it is where passes are one task each, or run as blocks.
+    """Return the schedule with the tasks of each pair interleaved.
 
-    A full backward of a pair is split. Slots come one after the other on every stream. `pairs_end_together` lets
+    Unchanged if passes are single tasks or run as blocks.
+
+    A full backward of a pair is split. Slots run one after the other on every stream. `pairs_end_together` lets
     computation wait at a pair's end for the forward's communication too. Copies to the host and back are slots of their
-    own, on their own streams: what takes memory then waits for what earlier slots give back, limited or not, and a pair
-    for the activation of its backward.
+    own, on their own streams: tasks that take memory then wait for memory freed by earlier slots, limited or not, and a
+    pair for the activation of its backward.
     """
     copied = {p for p in schedule.pass_set if p.kind is RELOAD}
     if (problem.network.one_task_each and not copied) or problem.network.blocks:
@@ -63,14 +65,14 @@ def interleaved(
 
 
 def _split(problem: Problem, slot: Slot) -> tuple[Pass, ...]:
-    """The passes of a slot; the full backward of a pair as B and W where it can be."""
+    """Return the passes of a slot, with the full backward of a pair as B and W where it can be split."""
     if len(slot) == 1 or slot[1].kind is not BW or not problem.pipeline.splits:
         return slot
     return slot[0], slot[1]._replace(kind=B), slot[1]._replace(kind=W)
 
 
 def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks:
-    """All tasks of a slot in one order, which each stream follows."""
+    """Return all tasks of a slot in one order, which each stream follows."""
     if len(slot) == 1:
         return list(problem.tasks(slot[0]))
     forward, backward = (list(problem.tasks(p)) for p in slot[:2])
@@ -90,7 +92,7 @@ def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks
 
 
 def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
-    """Each compute task with the communication tasks that follow it."""
+    """Yield each compute task with the communication tasks after it."""
     unit: Tasks = []
     for task in tasks:
         if unit and task[1].stream == problem.streams[0]:
@@ -101,7 +103,7 @@ def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
 
 
 def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
-    """Each task that computes, with the communication before it."""
+    """Yield each compute task with the communication tasks before it."""
     unit: Tasks = []
     for task in tasks:
         unit.append(task)
@@ -113,14 +115,14 @@ def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
 
 
 def _communication(problem: Problem, unit: Tasks) -> int:
-    """Number of communication tasks in a unit."""
+    """Return the number of communication tasks in a unit."""
     return sum(part.stream != problem.streams[0] for _, part in unit)
 
 
 class _Events:
-    """The waits between two streams of one device, for each slot what earlier slots must have ended.
+    """Waits between two streams of one device: for each slot the tasks of earlier slots that must have ended.
 
-    `limited`: whether what takes memory waits for what earlier slots give back.
+    `limited`: True if tasks that take memory wait for memory that earlier slots free.
     """
 
     def __init__(self, problem: Problem, limited: bool) -> None:
@@ -131,7 +133,7 @@ class _Events:
         self._pair_ends: list[Task] = []
 
     def before(self, slot: Sequence[Pass], launched: Tasks) -> Iterator[Wait]:
-        """Waits before a slot: for memory released by earlier slots, and for the end of the previous pair."""
+        """Yield the waits before a slot: for memory released by earlier slots, and for the end of the previous pair."""
         if self._pair_ends:
             first = next((task for task, part in launched if part.stream == self._problem.streams[0]), None)
             if first is not None:

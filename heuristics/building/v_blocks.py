@@ -1,7 +1,7 @@
 """The V family: one block of passes repeated every period over a V of stages; its offsets trade memory for time.
 
-Sections 3 and 4 of arXiv 2405.15362. A micro-batch walks four legs over the devices: forward down and up, backward
-down and up. Slots of one length for every pass: orders do not depend on times, as in the authors' generator.
+Sections 3 and 4 of arXiv 2405.15362. A micro-batch traverses four legs over the devices: forward down and up, backward
+down and up. Every pass takes one slot of equal length: orders do not depend on times, as in the authors' generator.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
 
 
 def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
-    """The pass of a device on a leg: stages run down the devices and up again."""
+    """Return the pass of a device on a leg; stages run down the devices and up again."""
     stage = device if leg in (F_DOWN, B_UP) else 2 * devices - 1 - device
     return Pass(F if leg in (F_DOWN, F_UP) else B, stage, microbatch)
 
 
 def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
-    """The block repeated, warm-up and cool-down compacted without a higher peak memory, weight passes in the gaps."""
+    """Return the repeated block, warm-up and cool-down compacted within its memory peak, weight passes in the gaps."""
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
 
 
 @lru_cache(maxsize=512)
 def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
-    """The order of every device. It depends on nothing else, so that several schedules of a problem share it."""
+    """Return the order of every device; cached, since it depends on these arguments only."""
     problem = _unit_problem(p, m)
     starts = block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
@@ -56,13 +56,13 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 
 def _unit_problem(p: int, m: int) -> Problem:
-    """A V of stages whose passes all take one slot, and whose transfers none."""
+    """Return a V of stages whose passes all take one slot, with free transfers."""
     one = (1,) * (2 * p)
     return Problem(v_shape(p), m, stages_of(one, one, one, one))
 
 
 def roomiest(problem: Problem, name: str) -> Schedule:
-    """The block with the most activations in flight that the file's capacity holds; V-Min where it holds none."""
+    """Return the block with the most activations in flight that fits the file's capacity; V-Min if none fits."""
     schedule = v_block(problem, name, V_ZB)
     for offsets in (V_TWO_THIRDS, V_HALF, V_MIN):
         if _fits(problem, schedule):
@@ -85,10 +85,10 @@ def _fits(problem: Problem, schedule: Schedule) -> bool:
 
 
 def block(p: int, down: int, up: int) -> list[list[int]]:
-    """The slot of each leg on each device, for one micro-batch.
+    """Return the slot of each leg on each device, for one micro-batch.
 
     Between legs a micro-batch waits 1 to 6 slots, so that no two passes meet on a device, modulo the period. Of all
-    such waits, those that hold the fewest activations, then the shortest; these are the published ones.
+    such waits, those with the fewest live activations are chosen, then the shortest; these are the published ones.
     """
     found: list[tuple[int, int, list[list[int]]]] = []
     for waits in asking(product(range(1, PERIOD + 1), repeat=3)):
@@ -107,7 +107,7 @@ def block(p: int, down: int, up: int) -> list[list[int]]:
 
 
 def _repeated(starts: list[list[int]], m: int) -> list[Row]:
-    """The block of every micro-batch, one period after the one before."""
+    """Return the rows of slots with the block of every micro-batch, each one period after the one before."""
     p = len(starts)
     rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
     for d, leg, j in asking(product(range(p), LEGS, range(m)), SHORT):
@@ -116,7 +116,7 @@ def _repeated(starts: list[list[int]], m: int) -> list[Row]:
 
 
 def _with_weights(row: Row) -> Row:
-    """Every W in the first gap after its B, in the order of the Bs; the last ones at the end."""
+    """Return the row with every W in the first gap after its B, in the order of the Bs; the last ones at the end."""
     filled: Row = []
     ready: list[Pass] = []  # the weight passes that may run, and how many of them did
     done = 0
@@ -130,13 +130,15 @@ def _with_weights(row: Row) -> Row:
 
 
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Steady state: from the first full backward to the last micro-batch's first forward."""
+    """Return the steady state as two (slot, device) pairs: first full backward, and last micro-batch's first
+    forward.
+    """
     p, m = problem.devices, problem.microbatches
     return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
 
 
 def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
-    """Every pass as soon as its device's order and its needs allow, each in one slot; weight passes left out."""
+    """Return the rows with every pass as early as its order and predecessors allow, without weight passes."""
     timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in asking(rows)))
     squeezed: list[Row] = []
     for d in range(problem.devices):

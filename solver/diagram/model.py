@@ -61,7 +61,7 @@ Layer = TypeVar("Layer")
 
 
 class Model(Protocol[Made_contra, Layer]):
-    """A dynamic program over layers of nodes in which all values are to be minimized.
+    """A dynamic program over layers of nodes in which all values are to be minimised.
 
     The diagram is exact if nothing is merged or dropped, relaxed if `reduced` merges (its least value is a lower
     bound), restricted if it drops (its solutions are feasible).

@@ -26,7 +26,7 @@ _FAR_MOVES = EqualValueMoveParams().far
 
 
 class Goal(NamedTuple):
-    """The quantity to minimize: the mean over the samples or, without samples, the `memory_energy` of the levels.
+    """The quantity to minimise: the mean over the samples or, without samples, the `memory_energy` of the levels.
 
     `ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
     With `span`, times count from a device's first start; `owner[d]` is the device that row d of the orders belongs to.

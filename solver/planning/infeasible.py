@@ -99,7 +99,7 @@ def _orders(search: ChoiceSearch) -> list[Schedule | None]:
 
 
 def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule | None = None) -> Closest | None:
-    """Return the partition whose worst device exceeds its memory by the least amount, minimized by CP-SAT.
+    """Return the partition whose worst device exceeds its memory by the least amount, minimised by CP-SAT.
 
     None if CP-SAT found no solution in its time.
     """

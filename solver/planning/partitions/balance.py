@@ -118,7 +118,7 @@ class _Costs:
         self._sums: Array = np.array([work, sums(layers, _gradient), ahead, sums(first, _gradient)])
 
     def values(self, cuts: Array) -> list[tuple[int, float, float]]:
-        """Return for each row of `cuts` the key to minimize: memory lacking, the largest load, sum of squared loads.
+        """Return for each row of `cuts` the key to minimise: memory lacking, the largest load, sum of squared loads.
 
         The largest load includes the path to the device or, without W, the path there and back.
         """

@@ -73,7 +73,7 @@ def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
 
 
 def _key(sums: StageSums, candidate: Candidate) -> _Key:
-    """Return the key to minimize: value, work of the stages in descending order, memory peaks in descending order."""
+    """Return the key to minimise: value, work of the stages in descending order, memory peaks in descending order."""
     peaks = tuple(sorted(measure(candidate.timeline).peak_quanta, reverse=True))
     return candidate.value, _works(sums, candidate.partition), peaks
 

@@ -21,7 +21,7 @@ from solver.tasks.rank_search import RankSearch, Serial
 @dataclass(frozen=True)
 @tunable
 class TaskRanks:
-    """Simulated annealing that minimizes the latest end, also under the span, on every thread.
+    """Simulated annealing that minimises the latest end, also under the span, on every thread.
 
     Cools within each slice.
     """
