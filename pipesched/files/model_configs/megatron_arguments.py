@@ -16,6 +16,8 @@ from pipesched.files.model_configs.model_config import Keys, ModelConfig, withou
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
+# A value of Primus's files that the environment may replace: `${NAME:4096}`.
+_WITH_DEFAULT = re.compile(r"\$\{\w+:([^}]*)\}")
 # Of options in one string, over one line or several: what stands before the first.
 _STRING = re.compile(r"^\s*(?:export\s+|local\s+)?[A-Za-z_]\w*=[\"']")
 
@@ -68,7 +70,9 @@ def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for key, value in document.items():
-        inner = flattened(value) if isinstance(value, Mapping) else {str(key).lstrip("-").replace("-", "_"): value}
+        default = _WITH_DEFAULT.fullmatch(value) if isinstance(value, str) else None
+        own = value if default is None else default[1]
+        inner = flattened(own) if isinstance(own, Mapping) else {str(key).lstrip("-").replace("-", "_"): own}
         found = inner | found
     return found
 

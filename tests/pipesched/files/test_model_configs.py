@@ -174,6 +174,7 @@ def test_what_is_not_counted_is_said() -> None:
 def test_words_of_an_array_and_keys_with_dashes_are_read() -> None:
     assert arguments_of('A=(\n  "--vocab-size 128256"\n  "--swiglu"\n)') == {"vocab_size": "128256", "swiglu": True}
     assert flattened({"MODEL_ARGS": {"--num-layers": 4}}) == {"num_layers": 4}
+    assert flattened({"seq_length": "${SEQUENCE:8192}", "path": "${HOME}"}) == {"seq_length": "8192", "path": "${HOME}"}
     plain = PLAIN | {"num_layers": "4"}
     assert from_megatron(plain | {"quick_geglu": True}, "a.sh").model.get("gated") is None
     assert from_megatron(plain, "a.sh").model["gated"] is False
