@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Run the command line and end the process with its exit code."""
     began = time.monotonic()
+    atexit.register(_ignore_signals)  # the first of all, so that it runs last
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _end_at_once)
     from commands.main import main as command_line
@@ -26,6 +28,12 @@ def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
     """Handle signals before the command has begun and after its end: no exception may end the loading of a library."""
     os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
     os._exit(128 + number)
+
+
+def _ignore_signals() -> None:
+    """At its end Python gives signals back to the system, which would end the process with another exit code."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
 
 
 def _find_our_packages_first() -> None:

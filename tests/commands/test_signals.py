@@ -103,6 +103,26 @@ def test_a_signal_while_a_compiled_library_is_imported(
     assert ended(process) == (code, f"pipesched: {said}\n")
 
 
+AT_THE_END = """
+import builtins, os, signal, sys
+
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid()):
+        kill(process, NUMBER)
+
+builtins.late = Late()
+sys.argv = ["pipesched", "--version"]
+from pipesched.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_python_ends_changes_no_exit_code(sent: signal.Signals, tmp_path: Path) -> None:
+    process = start("-c", AT_THE_END.replace("NUMBER", str(int(sent))), folder=tmp_path)
+    assert ended(process) == (0, "")
+
+
 def test_go_becomes_the_command_so_that_signals_reach_it(tmp_path: Path) -> None:
     body = (
         "import go, sys\n"
