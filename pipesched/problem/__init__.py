@@ -1,1 +1,1 @@
-"""The problem: passes, placement, costs, memory, and what must precede what."""
+"""The problem to solve: passes, placement, costs, memory, objective, and the precedences between passes."""

@@ -1,8 +1,9 @@
 """Attainable objective values: integer ticks, and for the span also fractions of a tick.
 
-For the span a device starts as late as the others allow, so the least span of an order is the maximum mean of a cycle
-of paths: from the first pass of a device to the last of another, from the first of that one on, and back to the start.
-All paths are whole ticks, so the denominator of the mean is the number of devices on the cycle.
+Under the span each device starts as late as the others allow, so the least span of an order is the maximum mean length
+of the paths in a cycle: from the first pass of a device to the last pass of another, from that device's first pass on,
+and back to the start. All paths are whole ticks, so the denominator of the mean is at most the number of devices on the
+cycle.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ Value = int | Fraction
 
 
 def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
-    """The largest denominator of a value, in ticks; `opened` are devices that have begun, at times that are known.
+    """Return the largest denominator that an objective value, in ticks, can have.
 
-    1 where the first and the last task of all are in any case those of one device: no other one takes longer then. A
-    cycle of the others passes once at most through a time that is known, be it that of one opened device or another.
+    1 unless the objective is the span. Also 1 if the first and the last task of an iteration always run on one and the
+    same device, whose span is then the largest. `opened` are devices that have already begun: their starts are known
+    and count as one place on a cycle together.
     """
     if not problem.objective.by_device:
         return 1
@@ -32,34 +34,35 @@ def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
 
 
 def simplest(value: Value) -> Value:
-    """An integer where it is one."""
+    """Return the value as an int where it is whole."""
     return int(value) if value.denominator == 1 else value
 
 
 def least_from(value: Value, parts: int) -> Value:
-    """The least fraction of at most this denominator that is not below the value."""
+    """Return the least fraction with a denominator of at most `parts` that is at least `value`."""
     return value if value.denominator <= parts else simplest(max(_neighbours(value, parts)))
 
 
 def least_above(value: Value, parts: int) -> Value:
-    """The least fraction of at most this denominator that is above the value."""
+    """Return the least fraction with a denominator of at most `parts` that is above `value`."""
     return _next(value, parts, 1) if value.denominator <= parts else least_from(value, parts)
 
 
 def most_up_to(value: Value, parts: int) -> Value:
-    """The greatest fraction of at most this denominator that is not above the value."""
+    """Return the greatest fraction with a denominator of at most `parts` that is at most `value`."""
     return value if value.denominator <= parts else simplest(min(_neighbours(value, parts)))
 
 
 def most_below(value: Value, parts: int) -> Value:
-    """The greatest fraction of at most this denominator that is below the value."""
+    """Return the greatest fraction with a denominator of at most `parts` that is smaller than `value`."""
     return _next(value, parts, -1) if value.denominator <= parts else most_up_to(value, parts)
 
 
 def _neighbours(value: Value, parts: int) -> tuple[Fraction, Fraction]:
-    """The nearest fractions of at most this denominator on both sides of a value of a larger one.
+    """Return the two fractions nearest to `value`, one on each side, with denominators of at most `parts`.
 
-    They are the last convergent and semiconvergent of its continued fraction (Hardy and Wright, chapter 10).
+    The value's own denominator must be larger. They are the last convergent and semiconvergent of its continued
+    fraction (Hardy and Wright, chapter 10).
     """
     p, q, last_p, last_q = 1, 0, 0, 1
     over, under = value.numerator, value.denominator
@@ -74,9 +77,10 @@ def _neighbours(value: Value, parts: int) -> tuple[Fraction, Fraction]:
 
 
 def _next(value: Value, parts: int, way: int) -> Value:
-    """The neighbour above (`way` 1) or below (-1) among the fractions of at most this denominator.
+    """Return the next fraction with a denominator of at most `parts`, larger than `value` (`way` 1) or smaller (-1).
 
-    Neighbours a/b and c/d in a Farey sequence differ by 1/(bd); of those the largest d is the nearest.
+    Neighbours a/b and c/d in a Farey sequence differ by 1/(bd); of the candidates the one with the largest d is
+    nearest.
     """
     a, b = value.numerator, value.denominator
     least = -way * pow(a, -1, b) % b if b > 1 else 0

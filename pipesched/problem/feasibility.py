@@ -1,4 +1,4 @@
-"""Feasibility: whether a problem has any schedule, and whether sums of its times fit into 64 bits."""
+"""Feasibility: the reason why a problem has no schedule, and the check that sums of its times fit into 64 bits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pipesched.problem.rescale import numbers_of
 
 
 def refuse_overflow(problem: Problem) -> None:
-    """`BadInput` where all passes and transfers in turn take more ticks, or memory, than solvers can add up.
+    """Raise `BadInput` if the sum of all passes and transfers in ticks, or of all memory, exceeds what solvers can add
+    up.
 
-    No problem read from a file does; one made in Python may.
+    This cannot happen for problems read from a file, only for ones made in Python.
     """
     farthest = max((lag for row in problem.links for lag in row), default=0)
     largest = ceil(max(problem.walks.scale, default=1))
@@ -44,16 +45,16 @@ def refuse_overflow(problem: Problem) -> None:
 
 
 def why_infeasible(problem: Problem) -> str | None:
-    """The reason no schedule fits the memory, or None if one does.
+    """Return the reason why no schedule fits the memory, or None if one does.
 
     Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, and
-    those that feed it, so the device holds all their activations at once. Sufficient: one micro-batch after the other,
-    each backward fused, never holds more than that. So the answer is exact, but for the host's memory where activations
-    may move there: a stage then holds of a micro-batch what it must until its backward, and all of its activation while
-    it runs.
+    those that feed it, so the device needs all their activations at once. Sufficient: one micro-batch after the other,
+    each backward fused, never needs more. So the answer is exact, except for limits of host memory: where an activation
+    may move to the host, a stage counts only the memory that stays on the device until the backward, and the whole
+    activation while one of its passes runs.
 
-    It is necessary alone with workspace and what is kept until the end: of the micro-batch whose pass of a stage starts
-    last, all others have run that pass.
+    With workspace, or memory kept until the end of the iteration, the condition is only necessary: when the last
+    micro-batch's pass of a stage starts, all other micro-batches have run that pass.
     """
     unequal, groups = bool(problem.walks.scale), chain_groups(problem)
     for device, capacity in enumerate(problem.room):
@@ -80,13 +81,17 @@ def why_infeasible(problem: Problem) -> str | None:
 
 
 def _all_walking(problem: Problem, stage: int) -> Fraction:
-    """The factors of all micro-batches of a stage, summed up."""
+    """Return the sum of the factors of all micro-batches of a stage (their number if all are equal)."""
     walked, scale = problem.microbatches_of[stage], problem.walks.scale
     return sum((scale[j] for j in walked), Fraction(0)) if scale else Fraction(len(walked))
 
 
 def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequence[Fraction | int]) -> Fraction | int:
-    """The memory that a device needs at some time of a micro-batch that walks these stages of it."""
+    """Return the least peak memory of a device for one micro-batch on these stages of the device.
+
+    `in_turn` is True if the stages lie on one chain, so that they run in this order. `ran` is for each stage the number
+    of micro-batches (weighted by factor) that have run it, for memory kept until the end.
+    """
     whole = [problem.stages[s] for s in stages]
     least = min((own.workspace.forward for own in whole), default=0)
     held, kept = 0, Fraction(0)

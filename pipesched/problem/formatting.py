@@ -1,4 +1,4 @@
-"""Formatting of times, memory and counts: in the file's units, without exponents or trailing zeros."""
+"""Text of times, memory and counts: in the file's units, without exponents or trailing zeros."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from pipesched.problem.problem import Problem
 
 
 def amount(problem: Problem, ticks: int | Fraction) -> str:
-    """A time in the file's unit."""
+    """Return a time in ticks as text in the file's unit."""
     return with_unit(problem.in_units(ticks), problem.time_unit)
 
 
 def with_unit(number: float | Fraction, unit: str) -> str:
-    """A number and its unit, which may have no name."""
+    """Return a number with its unit, which may be empty."""
     return f"{plain(float(number))} {unit}".rstrip()
 
 
 def memory_amount(problem: Problem, level: int) -> str:
-    """A level of memory in the file's unit, without its name."""
+    """Return an amount of memory as a number in the file's unit, without the unit's name."""
     return plain(float(level * problem.resolution))
 
 
 def memory_text(problem: Problem, level: int) -> str:
-    """A level of memory with its unit."""
+    """Return an amount of memory in the file's unit, with the unit's name."""
     number, unit = memory_amount(problem, level), problem.memory_unit
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}"
 
 
 def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
-    """A peak and its capacity in one unit, as `5.9 of 6`: rounded down where it fits and up where it does not.
+    """Return a peak and its capacity as text, `5.9 of 6`: the peak rounded down if it fits, up if it does not.
 
-    So the text never looks as if a peak were above its capacity that is not, or within it that is above.
+    So rounding never makes a peak that fits look too large, or the reverse.
     """
     scale, over = 10**decimals, peak > capacity
     shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)
@@ -42,22 +42,22 @@ def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A count with its noun: `1 step`, `2 steps`."""
+    """Return a count with its noun: `1 step`, `2 steps`."""
     ending = "" if number == 1 else "es" if noun.endswith(("ch", "ss")) else "s"
     return f"{number} {noun}{ending}"
 
 
 def size(problem: Problem) -> str:
-    """The size of a problem, for titles."""
+    """Return the size of a problem for titles: devices and micro-batches."""
     return f"{counted(problem.devices, 'device')}, {microbatches_text(problem)}"
 
 
 def plain(number: float) -> str:
-    """A number with up to six decimals."""
+    """Return a number as text with up to six decimals."""
     text = f"{number:.6f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
 def visible(text: str) -> str:
-    """Text that a terminal shows as it is: control characters and those that turn its direction become escapes."""
+    """Return text with control characters, and characters that change its direction, replaced by escapes."""
     return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)

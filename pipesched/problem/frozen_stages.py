@@ -1,4 +1,4 @@
-"""Frozen stages before all that trains: no backward, no activation kept for it, nothing for their parameters."""
+"""Frozen stages before the first one that trains: forwards only, with no activation kept and no work for parameters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pipesched.problem.stage import PassMemory, Stage
 
 
 def with_frozen_stages(problem: Problem, frozen: Collection[int]) -> Problem:
-    """The problem whose passes on these stages are forwards alone; itself where there are none.
+    """Return the problem in which the stages `frozen` run forwards only; the problem itself if there are none.
 
-    Their backwards have no length, and hold and wait for nothing that a device would notice. Parameters that a stage
-    that trains computes with too are still reduced and stepped.
+    Their backwards remain as passes of length 0 that take no memory. Parameters shared with a stage that trains are
+    still reduced and updated.
     """
     if not frozen:
         return problem
@@ -27,7 +27,7 @@ def with_frozen_stages(problem: Problem, frozen: Collection[int]) -> Problem:
 
 
 def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
-    """The stage with forwards alone; its parameters may still be `trained` by another stage that has them."""
+    """Return the stage with forwards only; `trained` if another stage that trains shares its parameters."""
     return replace(
         stage,
         backward=0,

@@ -1,4 +1,4 @@
-"""Dominance of split backwards over fused ones."""
+"""Dominance of split backwards (B, then W) over fused ones (BW)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pipesched.problem.stage import Stage, TaskSpec
 
 
 def fused_is_dominated(problem: Problem, stage: int) -> bool:
-    """True if B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by.
+    """Return True if B directly followed by W is never worse than BW on a stage, so that BW need not be considered.
 
-    Of passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer. It needs to be
-    absent: what B keeps besides where memory is limited; a block that saves time, or any where passes are several
-    tasks; and a bucket of gradients to reduce that waits for less of BW than of W.
+    For passes of single tasks on one stream, BW must not be shorter than B and W together. For passes of several tasks,
+    BW must run exactly the tasks of B and W in an order that B and W could run too. Excluded are: memory that B takes
+    in addition where memory is limited; blocks that save time (any block, with several tasks); and a bucket of
+    gradients whose reduction could start earlier after BW than after W.
     """
     own = problem.stages[stage]
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
@@ -31,7 +32,7 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
 
 
 def _gains_by_block(problem: Problem, stage: int) -> bool:
-    """True if a fused backward in a block could be shorter than a forward with B and W."""
+    """Return True if a block of a forward and BW on the stage's device could be shorter than the forward, B and W."""
     split = _split_ticks(problem.stages[stage])
     mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
     return any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
@@ -40,9 +41,9 @@ def _gains_by_block(problem: Problem, stage: int) -> bool:
 def _places_of_weights(
     fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]
 ) -> list[int] | None:
-    """The place in a fused backward of each task of W; None where BW does not run it so.
+    """Return the position in BW of each task of W; None unless BW runs just the tasks of B and W.
 
-    So: it runs the tasks of B in their order, and each of W after the one that it waits for.
+    BW must run the tasks of B in their order, and each task of W after the task of B that it waits for.
     """
     done, places = 0, dict[int, int]()
     for place, task in enumerate(fused):
@@ -62,7 +63,10 @@ def _places_of_weights(
 
 
 def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool:
-    """True if a bucket of gradients may be reduced before the tasks of W, at these places of BW, that it waits for."""
+    """Return True if a bucket of gradients may be reduced in BW before all tasks of W that it waits for.
+
+    `places` are the positions of the tasks of W in BW.
+    """
     once, ends = problem.stages[problem.parameters.holder(stage)].once, problem.dependencies.ends_of
     number = once[0].parts if once else 1
     buckets = [(at, number) for at in range(number)]
@@ -70,5 +74,5 @@ def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool
 
 
 def _split_ticks(stage: Stage) -> int:
-    """B directly followed by W."""
+    """Return the ticks of B directly followed by W."""
     return stage.ticks(B) + stage.ticks(W)

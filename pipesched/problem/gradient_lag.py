@@ -1,4 +1,4 @@
-"""The lag of a gradient: none is sent to a stage before all that trains."""
+"""The transfer time of a gradient, which is 0 to a stage before the first one that trains."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Receiver(Protocol):
-    """A stage, in ticks or in the units of a file."""
+    """A stage that may receive gradients, of a problem or of a file."""
 
     @property
     def forward_only(self) -> bool:
-        """True if it is before all that trains."""
+        """True if the stage is before the first one that trains and gets no gradient."""
 
 
 def gradient_lag(receiver: Receiver, ticks: int) -> int:
-    """Ticks after which a gradient is at its receiver, where sending one takes so many; 0 where none is sent."""
+    """Return the ticks until a gradient arrives at `receiver`: `ticks`, or 0 if none is sent to it."""
     return 0 if receiver.forward_only else ticks

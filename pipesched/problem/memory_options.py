@@ -1,7 +1,7 @@
-"""Modes of a stage that keep less of an activation between forward and backward: offload to the host, or recompute.
+"""Modes of a stage that keep less of an activation between forward and backward: offload to the host, or recomputation.
 
-Offload as in PipeOffload (arXiv 2503.01328), recomputation as in Chen et al. (arXiv 1604.06174), each decided per stage
-and micro-batch. Of one micro-batch an activation is kept, offloaded, or recomputed in one mode.
+Offload is as in PipeOffload (arXiv 2503.01328), recomputation as in Chen et al. (arXiv 1604.06174), each decided for a
+stage and a micro-batch. An activation is either kept, or offloaded, or recomputed in one of the modes.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 
 class Offload(NamedTuple):
-    """The copies of an activation to the host and back: ticks and stream of each, and how much of it moves.
+    """The copies of an activation to the host and back: ticks and stream of each, and the amount that moves.
 
-    Device memory is free when the copy out ends and taken again when the copy in starts; host memory is taken when the
-    copy out starts and free when the copy in ends.
+    Device memory is freed when the copy out ends and taken again when the copy in starts; host memory is taken when the
+    copy out starts and freed when the copy in ends.
     """
 
     out_ticks: int
@@ -24,7 +24,7 @@ class Offload(NamedTuple):
 
 
 class Recomputation(NamedTuple):
-    """A recomputation: a forward again of so many ticks, of whose activation `keeps` stays from F to it."""
+    """A mode of recomputation: the forward runs again for `ticks`, and `keeps` of the activation stays until then."""
 
     name: str
     ticks: int

@@ -1,4 +1,4 @@
-"""The objectives: what is minimised of the starts and ends of the tasks of devices."""
+"""The objectives: values of a schedule to minimise, computed from the starts and ends of tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Objective(StrEnum):
-    """The quantity to minimise; defined in docs/concepts.md. Readers ask its properties, not which member it is."""
+    """The quantity to minimise, defined in docs/concepts.md. Code should ask its properties, not compare members."""
 
     MAKESPAN = "makespan"
     SPAN = "span"
@@ -16,24 +16,25 @@ class Objective(StrEnum):
 
     @property
     def by_device(self) -> bool:
-        """The time of each device counts from the start of its own first task; else from time 0."""
+        """True if each device's time counts from the start of its own first task (span), False if from time 0."""
         return self is Objective.SPAN
 
     @property
     def repeats(self) -> bool:
-        """The time after which a schedule repeats counts; else the ends of one iteration."""
+        """True if the value is the time after which the schedule repeats (period), False if it is an end of one
+        iteration."""
         return self is Objective.PERIOD
 
     @property
     def of_passes(self) -> Objective:
-        """The objective of the passes of micro-batches alone, without what stages run for their parameters."""
+        """The objective of the problem without passes for parameters: makespan instead of iteration, else the same."""
         return Objective.MAKESPAN if self is Objective.ITERATION else self
 
     @property
     def with_article(self) -> str:
-        """Its name with an article, for sentences."""
+        """The name of the objective with an article, for sentences."""
         return f"an {self.value}" if self is Objective.ITERATION else f"a {self.value}"
 
     def value_of(self, reach: Iterable[tuple[int, int]]) -> int:
-        """The value of an iteration, from the first start and the last end of each device."""
+        """Return the value of an iteration, in ticks, from (first start, last end) of each device."""
         return max(end - (begin if self.by_device else 0) for begin, end in reach)

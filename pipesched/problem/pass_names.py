@@ -1,6 +1,6 @@
-"""Names of passes: kind, stage, micro-batch, and the piece where micro-batches are several: `F2.0.3`.
+"""Names of passes: kind, stage, micro-batch, and the piece where micro-batches have several: `F2.0.3`.
 
-Passes of a module are counted from 0 on, like the micro-batches of the trunk.
+Passes of a module are numbered from 0, like the micro-batches of the trunk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECE = re.compile(rf"({kinds_pattern(_OF_PIECES)})(\d{{1,9}})\.(\d{{1,9}})\.(\
 
 
 def pass_text(problem: Problem, p: Pass) -> str:
-    """The name of a pass; one of no piece that there is prints as in a problem without pieces."""
+    """Return the name of a pass; one of a stage that does not exist is named as in a problem without pieces."""
     count = problem.chain_arcs.pieces
     if _counted_apart(problem, p):
         return str(p._replace(microbatch=microbatch_number(problem, p)))
@@ -32,7 +32,10 @@ def pass_text(problem: Problem, p: Pass) -> str:
 
 
 def microbatch_number(problem: Problem, p: Pass) -> int:
-    """The micro-batch of a pass as the file counts them, where pieces count as one; the stage of one that has none."""
+    """Return the micro-batch of a pass as the file counts them, all pieces as one.
+
+    For a pass for parameters, the stage.
+    """
     if p.kind in OF_PARAMETERS:
         return p.stage // problem.chain_arcs.pieces
     if p.stage < problem.placement.stages and problem.chain_arcs.modules:
@@ -43,13 +46,16 @@ def microbatch_number(problem: Problem, p: Pass) -> int:
 
 
 def piece_number(problem: Problem, p: Pass) -> int | None:
-    """The piece of its micro-batch that a pass is of; None where micro-batches are whole, and for one that has none."""
+    """Return the number of the piece that a pass belongs to; None without pieces, or for a pass for parameters."""
     whole = problem.chain_arcs.pieces == 1 or p.kind in OF_PARAMETERS
     return None if whole else p.stage % problem.chain_arcs.pieces
 
 
 def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
-    """A stage and a micro-batch in words, with the piece: `stage 2, micro-batch 0, piece 3`."""
+    """Return a stage and micro-batch as text, with the piece: `stage 2, micro-batch 0, piece 3`.
+
+    Or a module and its pass.
+    """
     for module in problem.chain_arcs.modules:
         if module.first <= stage < module.first + module.stages * module.copies:
             number = microbatch - problem.microbatches_of[stage].start
@@ -62,18 +68,18 @@ def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
 
 
 def microbatch_count(problem: Problem) -> int:
-    """The number of micro-batches as the file counts them, where pieces count as one."""
+    """Return the number of micro-batches as the file counts them, all pieces of one as one."""
     return len(problem.walking[0]) if problem.chain_arcs.modules else problem.microbatches // problem.chain_arcs.pieces
 
 
 def microbatches_text(problem: Problem) -> str:
-    """The number of micro-batches, and of their pieces: `2 micro-batches of 4 pieces`."""
+    """Return the number of micro-batches, and of their pieces, as text: `2 micro-batches of 4 pieces`."""
     count, pieces = microbatch_count(problem), problem.chain_arcs.pieces
     return f"{count} micro-batch{'' if count == 1 else 'es'}" + (f" of {pieces} pieces" if pieces > 1 else "")
 
 
 def pass_from(problem: Problem, text: str) -> Pass:
-    """Read `pass_text` back; `BadInput` on anything else."""
+    """Return the pass of a name written by `pass_text`; `BadInput` for anything else."""
     count = problem.chain_arcs.pieces
     if count == 1:
         found = parse_pass(text)
@@ -96,11 +102,11 @@ def pass_from(problem: Problem, text: str) -> Pass:
 
 
 def _counted_apart(problem: Problem, p: Pass) -> bool:
-    """True if a pass is one of a micro-batch that modules accompany, whose passes are counted from 0 on."""
+    """Return True if the problem has modules and `p` is a pass of a micro-batch, numbered from 0 on its chain."""
     return bool(problem.chain_arcs.modules) and p.stage < problem.placement.stages and p.kind not in OF_PARAMETERS
 
 
 def _first(problem: Problem, stage: int) -> int:
-    """The first micro-batch that goes through a stage, as the file counts them."""
+    """Return the number of the first micro-batch that goes through a stage, as the file counts them."""
     group = problem.placement.chain_index[stage] // problem.chain_arcs.pieces
     return sum(len(walk) for walk in problem.walking[: group * problem.chain_arcs.pieces : problem.chain_arcs.pieces])

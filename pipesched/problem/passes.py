@@ -1,4 +1,5 @@
-"""A pass is one box in the papers' pictures: forward or backward of one micro-batch through one stage."""
+"""Passes and tasks: a pass is the forward or backward of one micro-batch through one stage, a box in papers'
+figures."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from pipesched.errors import BadInput
 
 
 class PassKind(StrEnum):
-    """The computation or copy that a pass is.
+    """The kind of a pass: the computation, copy or collective that it runs.
 
-    A backward runs either split (`B`, later `W`) or in one go (`BW`): Zero Bubble, arXiv 2401.10241, section 1. What a
-    forward has left for its backward stays where it is, moves to the host and back (`O`, `L`), or is computed again in
-    one of the modes that the stage lists: `R` the first, `Rb` the second and so on. What a stage runs once an iteration
-    for its parameters has the number 0 in place of a micro-batch; gatherings of its parameters are counted from 0 on.
+    A backward runs either split (`B`, later `W`) or fused (`BW`): Zero Bubble, arXiv 2401.10241, section 1. Between
+    forward and backward an activation stays on the device, moves to the host and back (`O`, `L`), or is recomputed in
+    one of the modes that the stage lists (`R` the first, `Rb` the second, and so on). Passes that a stage runs once an
+    iteration for its parameters have number 0 in place of a micro-batch; gatherings of parameters are numbered from 0.
     """
 
     F = "F"  # forward
@@ -38,10 +39,10 @@ class PassKind(StrEnum):
 
 
 class KindRow(NamedTuple):
-    """A kind of pass as charts show it, and whether it is for parameters of a stage.
+    """The name and colours of a kind of pass in charts, and flags on its role.
 
-    `shades` are its strongest and its palest colour, `traced` the nearest one of chrome://tracing's palette. Passes of
-    a stage's parameters are of no micro-batch; those that run `once` an iteration follow its backwards.
+    `shades` are its strongest and palest colour, `traced` the nearest colour of chrome://tracing's palette. Passes
+    `of_parameters` belong to no micro-batch; those that run `once` an iteration follow the backwards of their stage.
     """
 
     name: str
@@ -83,7 +84,7 @@ SAVING = frozenset((OFFLOAD, RELOAD, *RECOMPUTATIONS))
 
 
 class Pass(NamedTuple):
-    """One pass; prints as kind, stage, dot, micro-batch: `F2.0`."""
+    """A pass; its text is kind, stage, dot, micro-batch: `F2.0`."""
 
     kind: PassKind
     stage: int
@@ -98,10 +99,10 @@ Slot = tuple[Pass] | tuple[Pass, Pass]
 
 
 class Task(NamedTuple):
-    """A piece of a pass on one stream of its device; `part` counts from 0 along the pass.
+    """A part of a pass on one stream of its device; `part` counts from 0 along the pass.
 
-    A plain pass is the single task with part 0. With expert parallelism or offloading a pass is several tasks.
-    `Problem.task_text` knows their names.
+    A plain pass is the single task with part 0. With expert parallelism or offloading a pass has several tasks.
+    `Problem.task_text` returns their names.
     """
 
     of: Pass
@@ -112,12 +113,12 @@ class Task(NamedTuple):
 
 
 def kinds_pattern(kinds: Iterable[PassKind]) -> str:
-    """A pattern for the letters of one of these kinds."""
+    """Return a regular expression for the letters of these kinds."""
     return "|".join(sorted(kinds, key=len, reverse=True))
 
 
 def letters_text(kinds: Iterable[PassKind]) -> str:
-    """The letters of kinds in a sentence, one for all modes of recomputation: `F, B or W`."""
+    """Return the letters of kinds for a sentence, with one letter for all modes of recomputation: `F, B or W`."""
     *some, last = [kind.value for kind in PassKind if kind in kinds and kind not in RECOMPUTATIONS[1:]]
     return f"{', '.join(some)} or {last}"
 
@@ -126,7 +127,7 @@ _PASS = re.compile(rf"({kinds_pattern(PassKind)})(\d{{1,9}})\.(\d{{1,9}})")
 
 
 def parse_pass(text: str) -> Pass:
-    """Read `F2.0` back; raises `BadInput` on anything else."""
+    """Return the pass of a text such as `F2.0`; raises `BadInput` for anything else."""
     match = _PASS.fullmatch(text)
     if match is None:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""The passes of micro-batches alone: a problem without what its stages run for their parameters."""
+"""Problems reduced to the passes of micro-batches, without the passes that stages run for their parameters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pipesched.problem.problem import Problem
 
 
 def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = max) -> Problem:
-    """The same in makespan, in span where iterations overlap; the problem itself where it has no such passes.
+    """Return the problem without passes for parameters; its objective is then the makespan (the span if iterations
+    overlap).
 
-    Whenever a pass takes memory, the parameters of its stage are gathered. `room_for` says of which stage of a device
-    the parameters are taken from its memory: with `max`, for searches, an order that fits here fits with whichever
-    parameters are there; with `min` it is a relaxation (`pipesched.problem.relaxed`).
+    The problem itself if it has none. While a pass takes memory its stage's parameters are gathered, so their memory is
+    subtracted from the device's. `room_for` picks the amount among the device's stages: with `max`, for searches, an
+    order that fits here fits whichever parameters are gathered; with `min` it is a relaxation
+    (`pipesched.problem.relaxed`).
     """
     if not has_parameters(problem):
         return problem
@@ -32,12 +34,15 @@ def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = ma
 
 
 def has_parameters(problem: Problem) -> bool:
-    """True if a stage gathers parameters, reduces gradients or steps."""
+    """Return True if a stage gathers parameters, reduces gradients or has an optimizer step."""
     return any(stage.kinds_of_parameters for stage in problem.stages)
 
 
 def _gathered(problem: Problem, device: int, room_for: Callable[[Iterable[int]], int]) -> int:
-    """Memory of gathered parameters on a device whenever a pass of one of its stages takes memory."""
+    """Return the memory of gathered parameters to subtract from a device's memory.
+
+    0 where a stage offloads, since its copies take memory while no parameters need be gathered.
+    """
     holder = problem.parameters.holder
     stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
     if not stages or any(problem.stages[s].offload for s in stages):

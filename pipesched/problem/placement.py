@@ -1,4 +1,4 @@
-"""Placement: which device runs each stage, and the chains of stages that micro-batches traverse."""
+"""Placement: the device of each stage, and the chains of stages that micro-batches traverse."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Placement:
-    """Stages on devices.
+    """The device of each stage, and the chains of stages.
 
-    `stage_device[s]` is the device of stage s. Each chain is the list of stages a micro-batch walks forwards, in
-    order; its backward walks them in reverse. All placements but the bidirectional one have a single chain. The name
-    is a label: placements are equal if their stages and chains are.
+    `stage_device[s]` is the device of stage s. Each chain lists the stages that a micro-batch traverses forwards, in
+    order; its backward traverses them in reverse. All placements but the bidirectional one have a single chain. The
+    name is a label: placements are equal if their stages and chains are.
     """
 
     name: str = field(compare=False)
@@ -24,12 +24,12 @@ class Placement:
 
     @property
     def stages(self) -> int:
-        """The number of (virtual) stages; a stage on two devices counts twice."""
+        """The number of (virtual) stages; a stage that two devices run counts twice."""
         return len(self.stage_device)
 
     @cached_property
     def stages_of(self) -> tuple[tuple[int, ...], ...]:
-        """The stages of each device, in stage order; position in it is the stage's chunk number."""
+        """The stages of each device, in stage order; a stage's position is its chunk number."""
         held: list[list[int]] = [[] for _ in range(self.devices)]
         for stage, device in enumerate(self.stage_device):
             held[device].append(stage)
@@ -37,7 +37,7 @@ class Placement:
 
     @cached_property
     def chain_index(self) -> tuple[int, ...]:
-        """The number of the chain each stage lies on."""
+        """The number of the chain of each stage."""
         chain_of = {stage: number for number, chain in enumerate(self.chains) for stage in chain}
         return tuple(chain_of[stage] for stage in range(self.stages))
 
@@ -54,50 +54,53 @@ class Placement:
         return tuple(after.get(stage) for stage in range(self.stages))
 
     def on_device_of(self, stage: int) -> tuple[int, ...]:
-        """The stages of the same device, in stage order, this one among them."""
+        """Return all stages on the device of `stage`, in stage order, `stage` included."""
         return self.stages_of[self.stage_device[stage]]
 
     def chunk(self, stage: int) -> int:
-        """The number of this stage among its device's, counted from 0 in stage order."""
+        """Return the position of a stage among its device's stages, from 0."""
         return self.on_device_of(stage).index(stage)
 
 
 def linear(devices: int) -> Placement:
-    """Stage s on device s (GPipe, 1F1B, Zero Bubble)."""
+    """Return the placement with stage s on device s (GPipe, 1F1B, Zero Bubble)."""
     return Placement("linear", devices, tuple(range(devices)), (tuple(range(devices)),))
 
 
 def interleaved(devices: int, chunks: int) -> Placement:
-    """Stage s on device s mod p: Megatron's virtual pipeline, arXiv 2104.04473, section 2.2."""
+    """Return the placement with stage s on device s mod p: Megatron's virtual pipeline, arXiv 2104.04473, section
+    2.2."""
     stages = devices * chunks
     return Placement("interleaved", devices, tuple(s % devices for s in range(stages)), (tuple(range(stages)),))
 
 
 def wave(devices: int, chunks: int) -> Placement:
-    """Down the devices, up again, and so on, one pass over them a chunk (Hanayo, arXiv 2308.15762)."""
+    """Return the placement that goes down the devices, up again, and so on, once for each chunk (Hanayo, arXiv
+    2308.15762)."""
     down, up = tuple(range(devices)), tuple(reversed(range(devices)))
     stage_device = tuple(device for chunk in range(chunks) for device in (up if chunk % 2 else down))
     return Placement("wave", devices, stage_device, (tuple(range(devices * chunks)),))
 
 
 def v_shape(devices: int) -> Placement:
-    """Down the devices and up again, two chunks a device (Controllable Memory, arXiv 2405.15362)."""
+    """Return the placement down the devices and up again, two chunks a device (Controllable Memory, arXiv
+    2405.15362)."""
     shape = wave(devices, 2)
     return Placement("v-shape", devices, shape.stage_device, shape.chains)
 
 
 def bidirectional(devices: int) -> Placement:
-    """Every stage on two devices: stages 0..p-1 run down the devices, stages p..2p-1 up (DualPipe, Chimera).
+    """Return the placement with every stage on two devices, one for each direction (DualPipe, Chimera).
 
-    Stage p+i holds the same layers as stage i, on device p-1-i. The first half of the micro-batches (the larger
-    one where their number is odd) walks down.
+    Stages 0..p-1 run down the devices, stages p..2p-1 up; stage p+i has the same layers as stage i, on device p-1-i.
+    The first half of the micro-batches (the larger one if their number is odd) goes down.
     """
     down, up = tuple(range(devices)), tuple(range(devices, 2 * devices))
     return Placement("bidirectional", devices, (*down, *reversed(down)), (down, up))
 
 
 def explicit(devices: int, stage_device: Sequence[int]) -> Placement:
-    """Any map of stages to devices, traversed in stage order."""
+    """Return the placement with a given device for each stage, traversed in stage order."""
     return Placement("explicit", devices, tuple(stage_device), (tuple(range(len(stage_device))),))
 
 

@@ -1,4 +1,4 @@
-"""A problem: stages on devices, links, memory, micro-batches, objective; all else is read off it."""
+"""The problem: stages on devices, links, memory, micro-batches and objective, and what follows from them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
 
 @dataclass(frozen=True, repr=False)
 class Problem:
-    """All data of one pipeline iteration. Times are integer ticks, memory integers of steps, of `units`.
+    """All data of one pipeline iteration to schedule. Times are integer ticks, memory integer steps; `units` has their
+    sizes.
 
-    `stages[s]` are the times and the memory of stage s, `pools[d]` the memory of device d. `links[a][b]` are the ticks
-    that a tensor takes from device a to device b, in addition to those of its stage; empty where stages alone have such
-    times. `resources` are hosts, and streams besides that of the passes.
+    `stages[s]` has the times and memory of stage s, `pools[d]` the memory of device d. `links[a][b]` is the time of a
+    transfer from device a to device b, in addition to the stage's own; empty where only stages have such times.
+    `resources` are hosts, and streams other than the compute stream.
 
-    `walks` are the micro-batches of each chain, their order and their factors, `chain_arcs` the precedences between
+    `walks` are the micro-batches of each chain with their order and factors, `chain_arcs` the precedences between
     chains, `parameters` the stages that share parameters, and limits of gathering them.
     """
 
@@ -64,12 +65,15 @@ class Problem:
         return f"<Problem {self.name!r}: {where}, {microbatches_text(self)}, minimise {self.objective.value}>"
 
     def _repr_html_(self) -> str | None:
-        """A table of its stages, for notebooks."""
+        """Return a table of the problem's stages, for notebooks."""
         return html_of(self)
 
     @cached_property
     def content_key(self) -> str:
-        """A hash of all that decides what the best schedule is; problems that differ only in their names share it."""
+        """A hash of everything that determines the best schedule.
+
+        Problems that differ only in names have the same one.
+        """
         place = self.placement.stage_device, self.placement.chains
         content = replace(self, name="", placement=Placement("", self.devices, *place), notes=())
         return sha256(repr([getattr(content, each.name) for each in fields(content)]).encode()).hexdigest()
@@ -106,61 +110,61 @@ class Problem:
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
-        """The streams of every device; the first is that which runs what names no other."""
+        """The streams of every device; the first one runs the tasks that name no stream."""
         used = (task.stream for tasks in self.dependencies.tasks.values() for task in tasks)
         return tuple(dict.fromkeys((self.stages[0].stream, *self.resources.streams, *used)))
 
     @cached_property
     def static(self) -> tuple[int, ...]:
-        """Memory in use on each device at all times."""
+        """The memory always in use on each device."""
         held = self.placement.stages_of
         pools = zip(self.pools, held, strict=True)
         return tuple(pool.static + sum(self.stages[s].static for s in on) for pool, on in pools)
 
     @cached_property
     def room(self) -> tuple[int | None, ...]:
-        """Memory that each device has left for activations; None where it is unlimited."""
+        """The memory of each device that is left for activations; None where unlimited."""
         pools = zip(self.pools, self.static, strict=True)
         return tuple(None if pool.capacity is None else pool.capacity - static for pool, static in pools)
 
     def with_room(self, room: Sequence[int | None]) -> Problem:
-        """The same problem with so much left for the activations of each device."""
+        """Return the problem with `room[d]` of memory for the activations of device d (None: unlimited)."""
         whole = (None if own is None else own + static for own, static in zip(room, self.static, strict=True))
         pools = zip(self.pools, whole, strict=True)
         return replace(self, pools=tuple(Pool(capacity, pool.static) for pool, capacity in pools))
 
     def keeping_activations(self) -> Problem:
-        """The same problem with every activation kept from forward to backward."""
+        """Return the problem in which every activation is kept: without offload and recomputation."""
         if not any(stage.saving_kinds for stage in self.stages):
             return self
         stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in self.stages)
         return replace(self, stages=stages, resources=replace(self.resources, shared_streams=(), hosts=()))
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
-        """The problem with other values in fields of its stages: for each field a sequence, one entry a stage."""
+        """Return the problem with other values in some fields of its stages, given as one sequence by field."""
         entries = zip(self.stages, *columns.values(), strict=True)
         return replace(self, stages=tuple(replace(s, **dict(zip(columns, new, strict=True))) for s, *new in entries))
 
     @cached_property
     def dependencies(self) -> Dependencies:
-        """The tasks of every pass, and what each pass needs."""
+        """The tasks of every pass, and the passes that each pass needs."""
         between = self.chain_arcs, self.microbatches_of, self.parameters
         return Dependencies(self.placement, self.stages, self.links, self.resources, *between)
 
     @cached_property
     def network(self) -> TaskNetwork:
-        """The tasks of this problem, with every mode that its backwards may run in."""
+        """The task network, with every mode in which backwards may run."""
         modes = frozenset(Mode) if self.splittable else frozenset((Mode.FUSED,))
         return network_of(self.dependencies, modes, self.room, self.walks.scale)
 
     @cached_property
     def pipeline(self) -> PipelineView:
-        """The forwards and backwards of the network, each pass as one box."""
+        """The forwards and backwards of the task network, each pass as one box."""
         return pipeline_of(self.network)
 
     @property
     def view(self) -> PipelineView | None:
-        """The pipeline that the network is; None where it is more than plain passes of equal micro-batches."""
+        """The task network as a plain pipeline; None where it has more than plain passes of equal micro-batches."""
         return self.pipeline if is_pipeline(self.network) else None
 
     @cached_property
@@ -169,23 +173,26 @@ class Problem:
         return self.walks.on_chains(self.microbatches, len(self.placement.chains))
 
     def chain_of(self, microbatch: int) -> tuple[int, ...]:
-        """The stages of this micro-batch, first to last."""
+        """Return the stages of a micro-batch, first to last."""
         return next(
             chain for chain, walk in zip(self.placement.chains, self.walking, strict=True) if microbatch in walk
         )
 
     @cached_property
     def microbatches_of(self) -> tuple[range, ...]:
-        """The micro-batches each stage sees."""
+        """The micro-batches that go through each stage."""
         return tuple(self.walking[n] for n in self.placement.chain_index)
 
     @cached_property
     def queue_of(self) -> tuple[int, ...]:
-        """The queue of each stage; each has its own where any order may be."""
+        """The number of the queue of each stage, in which passes keep the order of micro-batches.
+
+        Where any order is allowed, each stage has a number of its own.
+        """
         return self.walks.queues or tuple(range(self.placement.stages))
 
     def scaled(self, number: int, microbatch: int) -> int:
-        """Ticks or memory of a stage as they are for this micro-batch."""
+        """Return ticks or memory of a stage, scaled by the factor of a micro-batch."""
         return self.walks.scaled(number, microbatch)
 
     @cached_property
@@ -193,26 +200,29 @@ class Problem:
         return {(kind, s): stage.ticks(kind) for s, stage in enumerate(self.stages) for kind in stage.kinds}
 
     def duration(self, p: Pass) -> int:
-        """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
+        """Return the ticks from a pass's start to its end if nothing interrupts it and it is not in a block."""
         return self.scaled(self._ticks[p.kind, p.stage], p.microbatch)
 
     def lag(self, sender: int, receiver: int) -> int:
-        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
+        """Return the ticks from a pass's end to the arrival of its tensor at a neighbouring stage on the chain.
+
+        The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
+        """
         return self.dependencies.lag(sender, receiver)
 
     def tasks_of(self, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
-        """The tasks of these passes, the one that sends the tensor on last, if there is one."""
+        """Return the tasks of a kind of pass of a stage, with the task that sends its tensor last, if there is one."""
         return self.dependencies.tasks[kind, stage]
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
-        """The tasks of a pass with their numbers."""
+        """Yield the tasks of a pass, each with its stream and its ticks for this micro-batch."""
         parts = self.dependencies.tasks[p.kind, p.stage]
         if self.walks.scale:
             parts = tuple(part._replace(ticks=self.scaled(part.ticks, p.microbatch)) for part in parts)
         return ((Task(p, number), part) for number, part in enumerate(parts))
 
     def task_text(self, task: Task) -> str:
-        """A task by its name, `F0.0/attn`; by its number where it has none."""
+        """Return the name of a task, `F0.0/attn`, or with its number where it has no name."""
         tasks = self.dependencies.tasks.get((task.of.kind, task.of.stage), ())
         name = tasks[task.part].name if task.part < len(tasks) else ""
         of, part = pass_text(self, task.of), name or (str(task.part) if task.part else "")
@@ -222,18 +232,21 @@ class Problem:
         return self.placement.stage_device[p.stage]
 
     def overlapped_ticks(self, forward: Pass, backward: Pass) -> int | None:
-        """Ticks of the two run as one block, or None where this problem gives no such block (they run in turn)."""
+        """Return the ticks of a forward and a backward run as one block.
+
+        None if they cannot (they then run one after the other).
+        """
         return self.stages[forward.stage].overlapped if (forward.kind, backward.kind) == (F, BW) else None
 
     def least_work(self, stage: int) -> int:
-        """The least compute ticks one micro-batch's passes of this stage take in any schedule, alone in their slots."""
+        """Return the least compute ticks of one micro-batch's passes on a stage in any schedule, without blocks."""
         return self.stages[stage].compute_ticks(F) + self.least_backward(stage)
 
     def least_backward(self, stage: int) -> int:
-        """Of `least_work`, what the backward takes: in one pass or in two."""
+        """Return the least compute ticks of one micro-batch's backward on a stage, split or fused, without blocks."""
         whole = self.stages[stage].compute_ticks(BW)
         return min(whole, self.stages[stage].compute_ticks(B, W)) if self.splittable else whole
 
     def in_units(self, ticks: int | Fraction) -> float:
-        """Ticks as a number of the file's time unit."""
+        """Return ticks as a number in the file's time unit."""
         return float(ticks * self.tick)

@@ -1,4 +1,4 @@
-"""A problem in finer ticks, for periods and spans that are fractions of a tick."""
+"""Changes of a problem's tick and unit of memory, so that fractions become whole, or numbers small."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pipesched.problem.stage import Stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
-    """The same problem with a factor for each micro-batch, in ticks and memory in which all products are integers.
+    """Return the problem with a factor for each micro-batch, in ticks and memory in which all products are integers.
 
-    `fixed` keeps micro-batches in order on every stage. Where all factors are 1 nothing changes: micro-batches that
-    are alike may be renumbered, so that their order is no restriction.
+    With `fixed`, micro-batches keep their order on every stage. If all factors are 1 the problem is returned as it is:
+    equal micro-batches may be renumbered, so a fixed order is no restriction.
     """
     if set(scale) <= {1}:
         return problem
@@ -36,7 +36,10 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
 
 
 def finer(problem: Problem, parts: int | Fraction) -> Problem:
-    """Every tick becomes `parts` ticks, all whole; times in the file's unit stay what they are."""
+    """Return the problem with each tick divided into `parts`; times in the file's unit stay the same.
+
+    All times must become whole numbers.
+    """
     if parts == 1:
         return problem
     return replace(
@@ -48,7 +51,10 @@ def finer(problem: Problem, parts: int | Fraction) -> Problem:
 
 
 def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
-    """Every unit of memory becomes `parts` of them, all whole; amounts in the file's unit stay what they are."""
+    """Return the problem with each unit of memory divided into `parts`; amounts in the file's unit stay the same.
+
+    All amounts must become whole numbers.
+    """
     if parts == 1:
         return problem
 
@@ -68,7 +74,7 @@ def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
 
 
 def coarsest(problem: Problem) -> Problem:
-    """The same in the largest ticks and units of memory in which everything is whole, factors of micro-batches too."""
+    """Return the problem in the largest tick and unit of memory that keep all numbers whole, scaled ones included."""
     times, memory = [[stage.transfer for stage in problem.stages]], [[stage.static for stage in problem.stages]]
     for stage in problem.stages:
         ticks, amounts = numbers_of(stage)
@@ -82,7 +88,7 @@ def coarsest(problem: Problem) -> Problem:
 
 
 def numbers_of(stage: Stage) -> tuple[list[int], list[int]]:
-    """All ticks of a stage and all amounts of memory, as `mapped_stage` takes them."""
+    """Return all ticks and all amounts of memory of a stage, in the order of `mapped_stage`."""
     ticks, amounts = list[int](), list[int]()
 
     def noted(found: list[int], number: int) -> int:
@@ -94,17 +100,17 @@ def numbers_of(stage: Stage) -> tuple[list[int], list[int]]:
 
 
 def in_common_steps(problems: Sequence[Problem]) -> list[Problem]:
-    """Problems in the coarsest ticks and units of memory that all of them can be counted in."""
+    """Return the problems converted to the largest tick and unit of memory common to all of them."""
     tick, resolution = (_common([getattr(one, key) for one in problems]) for key in ("tick", "resolution"))
     return [finer_memory(finer(one, int(one.tick / tick)), int(one.resolution / resolution)) for one in problems]
 
 
 def _common(steps: Sequence[Fraction]) -> Fraction:
-    """The largest step of which all these are multiples."""
+    """Return the largest step of which all `steps` are multiples."""
     denominator = lcm(*(step.denominator for step in steps))
     return Fraction(gcd(*(int(step * denominator) for step in steps)), denominator)
 
 
 def in_ticks_of(problem: Problem, value: Value, of: Problem) -> Value:
-    """A value in ticks of one problem as a value in those of another."""
+    """Convert a value in ticks of the problem `of` to ticks of `problem`."""
     return value if problem.tick == of.tick else simplest(value * of.tick / problem.tick)

@@ -1,4 +1,4 @@
-"""A stage whose passes take other times and memory, all that it has at once."""
+"""Stages with all times and memory changed by a factor or a function."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from pipesched.problem.stage import PassMemory, Stage, TaskSpec
 
 
 def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> Stage:
-    """A stage whose passes take so many times the ticks and the memory, which must be integers then.
+    """Return the stage with its ticks multiplied by `time` and its memory by `memory`; all products must be integers.
 
-    But for transfers, which a link may lengthen, and for what is static.
+    Transfers, which a link may lengthen, and static memory stay.
     """
     return mapped_stage(stage, lambda ticks: int(ticks * time), lambda amount: int(amount * memory))
 
 
 def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[int], int]) -> Stage:
-    """A stage with other ticks and memory for each that it has, in this order; transfers and what is static stay."""
+    """Return the stage with `ticks` and `amount` applied to each of its times and amounts, in a fixed order.
+
+    Transfers and static memory stay.
+    """
     copies, gather = stage.offload, stage.gather
 
     def task(own: TaskSpec) -> TaskSpec:

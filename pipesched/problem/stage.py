@@ -1,4 +1,4 @@
-"""A stage: what the passes of one stage cost, in ticks, and hold, in the memory's integers."""
+"""Stages: durations of a stage's passes in ticks, and their memory in units of the resolution."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ COMPUTE = "compute"
 
 
 class TaskSpec(NamedTuple):
-    """One task of a pass: the stream it occupies, for how many ticks, and what it is called.
+    """One task of a pass: the stream it occupies, its ticks, and its name.
 
-    The tasks of F, B and BW run one after the other. Those of W run each on its own, once part `after` of their
-    micro-batch's B has ended, or all of B where it is None. Without `needs_input` a task at the beginning of F, B or BW
-    waits for no other pass, such as a lookup in a table of embeddings. One that `gathers` brings the parameters.
+    The tasks of F, B and BW run one after the other. Those of W are independent: each runs once part `after` of its
+    micro-batch's B has ended, or all of B if that is None. Without `needs_input` a task at the beginning of F, B or BW
+    waits for no other pass, such as a lookup in an embedding table. A task that `gathers` collects the stage's
+    parameters.
     """
 
     stream: str
@@ -42,24 +43,25 @@ class TaskSpec(NamedTuple):
 
 
 class PassMemory(NamedTuple):
-    """Amounts of memory for a forward, a backward (B, or all of BW) and a W. Those of BW cover its W too."""
+    """Amounts of memory for F, for B (or all of BW), and for W. BW uses that of its W too."""
 
     forward: int = 0
     backward: int = 0
     weight: int = 0
 
     def workspace(self, kind: PassKind) -> int:
-        """Memory that a pass needs only while it runs; a BW never runs B and W at once."""
+        """Return the memory that a kind of pass needs while it runs; BW needs the larger of B's and W's."""
         both = max(self.backward, self.weight)
         return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
 
     def until_end(self, kind: PassKind) -> int:
-        """Taken by a pass and never given back."""
+        """Return the memory that a kind of pass takes and keeps until the end of the iteration."""
         return {F: self.forward, B: self.backward, W: self.weight, BW: self.backward + self.weight}.get(kind, 0)
 
 
 class Gather(NamedTuple):
-    """Gathering a stage's parameters: its task, what they hold while they are there, and how often it may be done."""
+    """Gathering of a stage's parameters: its task, the memory that they take while gathered, and the most
+    gatherings."""
 
     task: TaskSpec
     memory: int
@@ -67,9 +69,9 @@ class Gather(NamedTuple):
 
 
 class Once(NamedTuple):
-    """A pass that a stage runs after its backwards: its task, as often in turn as it has parts.
+    """A pass that a stage runs after its backwards: its task runs `parts` times in a row.
 
-    With `each_microbatch` there is one after the backward of every micro-batch, instead of one after all of them.
+    With `each_microbatch` one runs after every micro-batch's backward, instead of one after all of them.
     """
 
     kind: PassKind
@@ -86,26 +88,28 @@ class Stage:
     """Durations of a stage's passes, and the memory that each of its micro-batches takes.
 
     Without `weight` the backward cannot be split: `backward` and `fused` are then the same, full backward. `overlapped`
-    is one block of this stage's forward and a full backward run together. A tensor from this stage to the next, or its
-    gradient back, takes `transfer` ticks in addition to those of the link, between two devices only.
+    is the duration of one block of this stage's forward and a full backward run together. A tensor from this stage to
+    the next, or its gradient back, takes `transfer` ticks in addition to those of the link, between two devices only.
 
-    F takes `activation` when it starts. B gives back `freed` when it ends, W the remainder when it ends, BW all of it.
-    A negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is in use at
-    all times (weights, gradients, optimizer). `stream` runs the tasks that name no other. `tasks` lists the tasks of
-    those passes that are not one task on it; their durations are then those of the tasks.
+    F takes `activation` when it starts. B frees `freed` when it ends, W the remainder when it ends, BW all of it. A
+    negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is in use at all
+    times (weights, gradients, optimizer). `stream` runs the tasks that name no other stream. `tasks` lists the tasks of
+    passes that are not a single task on `stream`; their durations are then those of the tasks.
 
-    F takes `lent` besides, which its own backward does not give back: that of another stage of the device does, which
-    gives back `collected` besides when it ends as B or BW. Each pass takes its `workspace` while it runs, and takes
-    when it starts its part of `until_end`, which stays until the end of the iteration.
+    F takes `lent` in addition, which its own backward does not free: the backward of another stage of the device, whose
+    `collected` includes it, does when it ends. Each pass takes its `workspace` while it runs, and at its start its part
+    of `until_end`, which stays until the end of the iteration.
 
-    A stage that is `forward_only` is before all that trains: its backwards take no time, and no gradient is sent to it.
+    A stage that is `forward_only` is before the first one that trains: its backwards take no time, and it gets no
+    gradient.
 
-    From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
-    `offload`, or is computed again on `stream` by one of `recompute`.
+    From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host with `offload`, or is
+    recomputed on `stream` by one mode of `recompute`.
 
-    After the last backward of all micro-batches it runs the passes `once`, one after the other; of the first one each
-    part begins when its share of the weights' gradients is there. Where there is `gather`, its passes run only while
-    its parameters are gathered: they are dropped, on `stream` and in no time, and gathered again, as a schedule says.
+    After the backwards of all micro-batches the stage runs the passes `once`, one after the other; each part of the
+    first one begins when its share of the weights' gradients is complete. With `gather`, passes run only while the
+    stage's parameters are gathered; a schedule decides when they are dropped (on `stream`, in no time) and gathered
+    again.
     """
 
     forward: int
@@ -141,22 +145,25 @@ class Stage:
 
     @property
     def kinds_of_parameters(self) -> tuple[PassKind, ...]:
-        """The kinds of passes for its parameters: what gathers and drops them, and what it runs once."""
+        """The kinds of passes for its parameters: gathering, dropping, and those that run once."""
         return (*(() if self.gather is None else (UNSHARD, RESHARD)), *self.kinds_once)
 
     @property
     def kinds_once(self) -> tuple[PassKind, ...]:
-        """The kinds of passes that this stage runs once, after all its backwards, in their order."""
+        """The kinds of passes that the stage runs once, after all its backwards, in their order."""
         return tuple(one.kind for one in self.once)
 
     @property
     def saving_kinds(self) -> tuple[PassKind, ...]:
-        """The kinds of passes by which this stage holds less of an activation until its backward."""
+        """The kinds of passes that let the stage keep less of an activation: copies and recomputations."""
         return (*((OFFLOAD, RELOAD) if self.offload else ()), *RECOMPUTATIONS[: len(self.recompute)])
 
     @property
     def held_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
-        """Memory that stays on the device and that moves to the host, by mode: None keeps all; O; a recomputation."""
+        """Return by activation mode the memory that stays on the device and the memory that moves to the host.
+
+        The modes are None (kept), OFFLOAD, and each kind of recomputation, as far as the stage allows them.
+        """
         found: dict[PassKind | None, tuple[int, int]] = {None: (self.activation, 0)} if self.may_keep else {}
         if self.offload:
             found[OFFLOAD] = self.activation - self.offload.amount, self.offload.amount
@@ -165,7 +172,8 @@ class Stage:
         return found
 
     def with_tasks(self, tasks: Mapping[PassKind, tuple[TaskSpec, ...]]) -> Stage:
-        """The stage whose passes of these kinds are made of these tasks, and take as many ticks as they do together."""
+        """Return the stage with passes of these kinds made of `tasks`, their durations being the sum of the tasks'
+        ticks."""
         ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
         whole = ticks.get(BW, self.fused)
         return replace(
@@ -177,7 +185,7 @@ class Stage:
         )
 
     def tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
-        """The tasks of a pass of this stage, without what sends its tensor on."""
+        """Return the tasks of a kind of pass of this stage, without the task that sends its tensor."""
         for given, tasks in self.tasks:
             if given is kind:
                 return tasks
@@ -202,11 +210,11 @@ class Stage:
         return own
 
     def entry(self, kind: PassKind) -> int:
-        """The first task of an F, B or BW that waits for other passes."""
+        """Return the index of the first task of an F, B or BW that waits for other passes."""
         return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
 
     def ticks(self, kind: PassKind) -> int:
-        """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
+        """Return the ticks from a pass's start to its end if nothing interrupts it and it is not in a block."""
         tasks = self.tasks_of(kind)
         if kind is not W or len(tasks) == 1:
             return sum(task.ticks for task in tasks)
@@ -214,5 +222,5 @@ class Stage:
         return max(sum(task.ticks for task in tasks if task.stream == stream) for stream in streams)
 
     def compute_ticks(self, *kinds: PassKind) -> int:
-        """Of the ticks of passes of these kinds, those on `stream`."""
+        """Return the ticks that passes of these kinds spend on `stream`."""
         return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)

@@ -1,4 +1,4 @@
-"""Stages from columns: one sequence a quantity."""
+"""Construction of stages from columns: one sequence for each quantity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def stages_of(
     overlapped: Sequence[int] | None = None,
     **others: Sequence[Any],
 ) -> tuple[Stage, ...]:
-    """Stages from one sequence a field, each with an entry a stage; what is left out is as in `Stage`."""
+    """Return stages from one sequence for each field, with an entry for each stage.
+
+    Fields left out have their defaults.
+    """
     given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, **others,

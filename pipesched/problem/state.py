@@ -1,4 +1,4 @@
-"""State of an iteration under way: the tasks that have begun, when, and the time from which the others are ordered."""
+"""The state of an iteration under way: tasks that have begun, and the time from which all others are scheduled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.problem.problem import Problem
 
 
 class Ran(NamedTuple):
-    """When a task started and ended, or will end where it runs, in ticks."""
+    """The start and end of a task in ticks; the end is in the future for a task that is still running."""
 
     start: int
     end: int
@@ -19,11 +19,12 @@ class Ran(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """Of `ran`, which have begun by `now`, nothing changes; all others start at `now` or later. In ticks.
+    """The state of an iteration at time `now`, in ticks: tasks in `ran` have begun and stay; all others start at `now`
+    or later.
 
-    `recomputed` are the forwards that have begun, by stage and micro-batch, of which the activation is to be recomputed
-    so; a forward keeps what its backward needs, or not, from its beginning on. Whether it is offloaded is open until
-    that begins.
+    `recomputed` gives, by stage and micro-batch of begun forwards, the kind of recomputation that their activations are
+    for: a forward decides from its beginning what it keeps for its backward. Whether an activation is offloaded stays
+    open until its copy begins.
     """
 
     now: int
@@ -31,16 +32,16 @@ class State:
     recomputed: Mapping[tuple[int, int], PassKind] = field(default_factory=dict)
 
     def finer(self, parts: int) -> State:
-        """The same where every tick is `parts` ticks."""
+        """Return the state in ticks divided into `parts`."""
         ran = {task: Ran(one.start * parts, one.end * parts) for task, one in self.ran.items()}
         return State(self.now * parts, ran, self.recomputed)
 
     def opening(self, problem: Problem, device: int) -> int | None:
-        """When the first task of a device started; None where none has."""
+        """Return the start of the first task of a device; None if none has begun."""
         return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)
 
     def passes(self, problem: Problem) -> frozenset[Pass]:
-        """The passes that have begun or may still run: those of both modes where a backward has not begun."""
+        """Return the passes that have begun or may still run; of a backward not yet begun, those of both modes."""
         begun = {task.of for task in self.ran}
         over = {p._replace(kind=kind) for p in begun if p.kind is BW for kind in (B, W)}
         over |= {p._replace(kind=BW) for p in begun if p.kind is B}
@@ -51,7 +52,10 @@ class State:
         return frozenset(Pass(*of, j) for of in network.tasks for j in network.numbers[of]) - over
 
     def ways_to_save(self, problem: Problem) -> dict[tuple[int, int], tuple[frozenset[PassKind], ...]]:
-        """Of each activation, by stage and micro-batch, what may still run to hold less of it, one of these sets."""
+        """Return by stage and micro-batch the sets of saving passes that are still possible.
+
+        One of them will have run.
+        """
         begun: dict[tuple[int, int], set[PassKind]] = {where: {way} for where, way in self.recomputed.items()}
         for task in self.ran:
             begun.setdefault(task.of[1:], set()).add(task.of.kind)

@@ -1,4 +1,4 @@
-"""Units of a problem's whole numbers, and the sizes of units whose names say them; other names are labels."""
+"""Units of a problem's whole numbers, and the sizes of units with known names; other names are only labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from unicodedata import normalize
 
 @dataclass(frozen=True)
 class Units:
-    """Units of whole numbers: a tick is `tick` of the file's unit of time, a step of memory `resolution` of its own.
+    """Sizes of a problem's whole numbers: a tick is `tick` times the unit `time`, a memory step `resolution` times
+    `memory`.
 
-    `time` and `memory` are the names of these units.
+    `time` and `memory` are the names of the file's units.
     """
 
     time: str = ""
@@ -20,11 +21,11 @@ class Units:
     resolution: Fraction = Fraction(1)
 
     def with_finer_ticks(self, parts: int | Fraction) -> Units:
-        """The units in which every tick is `parts` ticks."""
+        """Return the units with each tick divided into `parts`."""
         return replace(self, tick=self.tick / parts)
 
     def with_finer_memory(self, parts: int | Fraction) -> Units:
-        """The units in which every step of memory is `parts` steps."""
+        """Return the units with each step of memory divided into `parts`."""
         return replace(self, resolution=self.resolution / parts)
 
 
@@ -43,7 +44,7 @@ TIMES = ("s", "ms", "us", "ns")
 
 
 def seconds_in(unit: str) -> Fraction | None:
-    """The seconds in a unit of that name; None where the name is only a label."""
+    """Return the seconds in a unit of this name; None if the name is only a label."""
     return SECONDS.get(normalize("NFKC", unit.strip()))  # of Unicode's two micro signs this leaves one
 
 
@@ -55,5 +56,5 @@ BYTES = {
 
 
 def bytes_in(unit: str) -> Fraction | None:
-    """The bytes in a unit of that name; None where the name is only a label."""
+    """Return the bytes in a unit of this name; None if the name is only a label."""
     return BYTES.get("kB" if unit.strip() == "KB" else unit.strip())

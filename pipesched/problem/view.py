@@ -1,7 +1,7 @@
-"""A pipeline read off a task network: stages on devices, chains, and what the passes of one micro-batch cost.
+"""A task network seen as a plain pipeline: stages on devices, chains, and the costs of one micro-batch's passes.
 
-`pipeline_of` sees each pass as one box, for heuristics and for what is added up by pass; `is_pipeline` says whether
-that is all of the network, so that what is proved of the pipeline is proved of the network.
+`pipeline_of` sees each pass as one box, for heuristics and for sums over passes; `is_pipeline` is True if the network
+is no more than that, so that proofs for the pipeline hold for the network.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pipesched.problem.placement import Placement
 
 @dataclass(frozen=True)
 class PipelineView:
-    """A pipeline of equal micro-batches, every pass one task of its device, all of which a device runs one at a time.
+    """A pipeline of equal micro-batches in which every pass is one task of its device, which runs one task at a time.
 
-    `ticks` are the durations of the passes of a micro-batch, by kind and stage; `splits` says whether backwards may run
-    as B and W. `placement` has the device of each stage and the chains, `microbatches_of` the micro-batches of each
-    stage. `arrivals[s]` are the ticks that an activation takes from the stage before, `returns[s]` those that a
-    gradient takes from the stage after; 0 at the ends of a chain. `blocks[s]` are the ticks of a forward of the stage
-    that runs as one block with a full backward of its device, for stages that may. `held_in_flight[s]` is what a
-    micro-batch holds from its forward's start to its backward's end, of it `held_for_weight[s]` until the end of its W,
-    in the memory's integers; `room[d]` is what device d has for that, None where it is unlimited.
+    `ticks` are the durations of passes by kind and stage; `splits` is True if backwards may run as B and W. `placement`
+    has the device of each stage and the chains, `microbatches_of` the micro-batches of each stage. `arrivals[s]` are
+    the ticks that an activation takes from the stage before, `returns[s]` those that a gradient takes from the stage
+    after; 0 at the ends of a chain. `blocks[s]` are the ticks of a forward of stage s run as one block with a full
+    backward of its device, for stages that may. `held_in_flight[s]` is the memory of a micro-batch from the start of F
+    to the end of its backward, of which `held_for_weight[s]` stays until the end of W, in units of the resolution;
+    `room[d]` is device d's memory for it, None where unlimited.
     """
 
     ticks: Mapping[PassType, int]
@@ -49,56 +49,61 @@ class PipelineView:
         return range(self.placement.stages)
 
     def freed_by_backward(self, stage: int) -> int:
-        """Memory that a micro-batch's B gives back; negative where it takes more."""
+        """Return the memory that B frees; negative where it takes more."""
         return self.held_in_flight[stage] - self.held_for_weight[stage]
 
     def lag(self, sender: int, receiver: int) -> int:
-        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
+        """Return the ticks from a pass's end to the arrival of its tensor at a neighbouring stage on the chain.
+
+        The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
+        """
         return self.arrivals[receiver] if self.placement.next[sender] == receiver else self.returns[receiver]
 
     def split_ticks(self, stage: int) -> int | None:
-        """Ticks of B directly followed by W; None where backwards are never split."""
+        """Return the ticks of B directly followed by W; None where backwards are never split."""
         return self.ticks[B, stage] + self.ticks[W, stage] if self.splits else None
 
     def least_backward(self, stage: int) -> int:
-        """The least ticks of a backward in any schedule, in one pass or in two, alone in their slots."""
+        """Return the least ticks of a backward in any schedule, split or fused, without blocks."""
         split, whole = self.split_ticks(stage), self.ticks[BW, stage]
         return whole if split is None else min(whole, split)
 
     def least_work(self, stage: int) -> int:
-        """The least ticks that one micro-batch's passes of this stage take in any schedule, alone in their slots."""
+        """Return the least ticks of one micro-batch's passes on a stage in any schedule, without blocks."""
         return self.ticks[F, stage] + self.least_backward(stage)
 
     def saved_by_fusing(self, stage: int) -> int:
-        """By how many ticks a full backward is shorter than B and W; 0 where it is not or none is split."""
+        """Return the ticks by which BW is shorter than B and W; 0 where it is not, or backwards are never split."""
         return max(0, (self.split_ticks(stage) or 0) - self.ticks[BW, stage])
 
     def saved_by_block(self, forward: int, backward: int) -> int:
-        """By how many ticks a block of these stages, both of one device, is shorter than its two passes in turn.
+        """Return the ticks by which a block of a forward and a full backward is shorter than the two passes in turn.
 
-        0 where it is not, or where there is no such block.
+        `forward` and `backward` are stages of one device. 0 where a block is no shorter, or there is none.
         """
         in_turn = self.ticks[F, forward] + self.ticks[BW, backward]
         return max(0, in_turn - self.blocks.get(forward, in_turn))
 
     def pairs_on_devices(self) -> Iterator[tuple[int, int]]:
-        """All pairs of stages of one device, of a forward and a backward that may meet there."""
+        """Yield all pairs of stages on one device: of a forward and of a backward that may form a block."""
         for stages in self.placement.stages_of:
             yield from product(stages, stages)
 
 
 def is_pipeline(network: TaskNetwork) -> bool:
-    """False where passes are several tasks or occupy several streams of a device, where activations are copied or
-    recomputed, parameters are gathered or reduced, micro-batches are unequal or wait for others, or passes have
-    workspace."""
+    """Return True if the network is a plain pipeline of equal micro-batches.
+
+    False where passes have several tasks or streams, activations are offloaded or recomputed, parameters are gathered
+    or reduced, micro-batches are unequal or wait for each other, or passes have workspace.
+    """
     return network.one_task_each and not network.scale and not network.has_pass_memory
 
 
 def pipeline_of(network: TaskNetwork) -> PipelineView:
-    """The forwards and backwards of a network, each pass as one box that ends when its last task may, at the least.
+    """Return the forwards and backwards of a network, each pass as one box with its least duration.
 
-    Without copies, recomputations, what runs for parameters and what waits for other micro-batches; of unequal
-    micro-batches it is one of factor 1.
+    Copies, recomputations, passes for parameters and arcs between chains are left out; of unequal micro-batches it is
+    the pipeline of one with factor 1.
     """
     previous, arrivals, returns = _walks(network)
     stages, following = range(len(network.device_of)), {before: stage for stage, before in previous.items()}
@@ -126,7 +131,10 @@ def pipeline_of(network: TaskNetwork) -> PipelineView:
 
 
 def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
-    """From the start of a pass to its end; several tasks that end it run side by side where their resources differ."""
+    """Return the least ticks from a pass's start to its end.
+
+    Tasks that may run in parallel do so on different resources.
+    """
     if len(ends) == 1:
         return sum(task.ticks for task in tasks[: ends[0] + 1])
     on = Counter[object]()
@@ -136,7 +144,8 @@ def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
 
 
 def _walks(network: TaskNetwork) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """By stage: the one before it on its chain, and the lags of the tensors that it waits for, down and back."""
+    """Return by stage the stage before it on its chain, and the lags of the activation and of the gradient it waits
+    for."""
     previous, arrivals, returns = dict[int, int](), dict[int, int](), dict[int, int]()
     for (kind, stage), needs in network.needs.items():
         for need in needs if kind in (F, BW) else ():

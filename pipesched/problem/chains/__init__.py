@@ -1,1 +1,1 @@
-"""Problems that are another one with a chain of stages for each path: micro-batches, pieces, replicas, modules."""
+"""Construction of problems with several chains of stages: for unequal micro-batches, pieces, replicas, and modules."""

@@ -1,4 +1,4 @@
-"""Chains that arcs tie to each other: what runs for a micro-batch of one of them needs the others."""
+"""Groups of chains connected by arcs: passes of one chain in a group wait for passes of another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pipesched.problem.problem import Problem
 
 
 def chain_groups(problem: Problem) -> list[tuple[int, ...]]:
-    """The numbers of all chains in groups that have no arcs to each other; in a group those that feed come first."""
+    """Return the numbers of all chains in groups without arcs between them.
+
+    In a group, a chain follows those that feed it.
+    """
     number = problem.placement.chain_index
     group = list(range(len(problem.placement.chains)))
     fed: dict[int, set[int]] = {n: set() for n in group}

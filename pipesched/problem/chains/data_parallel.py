@@ -1,9 +1,9 @@
-"""Data-parallel pipelines some of whose workers are lost or slow, as one problem with a chain for each path.
+"""Data-parallel pipelines with lost or slow workers, as one problem with a chain of stages for each path.
 
-A worker is a device of a pipeline. What a lost one would run goes in turn to the workers of the other pipelines that
-hold the same stages (ReCycle, arXiv 2405.14009): the i-th micro-batch to the i-th of them, from the first again after
-the last. Micro-batches of a pipeline that take the same workers walk a chain of their own, as the two directions of a
-bidirectional placement do.
+A worker is a device of one of the pipelines. The passes of a lost worker go in turn to the workers of the other
+pipelines with the same stages (ReCycle, arXiv 2405.14009): the i-th micro-batch to the i-th of them, cyclically.
+Micro-batches of a pipeline that use the same workers share a chain, like the two directions of a bidirectional
+placement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipesched.problem.scaled_stage import scaled_stage
 
 
 class Worker(NamedTuple):
-    """A device of one of the pipelines."""
+    """A device of one of the data-parallel pipelines."""
 
     pipeline: int
     device: int
@@ -34,10 +34,10 @@ _Path = tuple[tuple[Worker, ...], tuple[int, ...]]
 
 
 def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: Mapping[Worker, Fraction]) -> Problem:
-    """So many copies of a pipeline whose micro-batches are alike; some worker of each device is left.
+    """Return the problem of `pipelines` copies of the pipeline `one`, without the lost workers.
 
-    All that a slow worker runs takes so many times as long. The devices are the workers that are left, pipeline by
-    pipeline.
+    Its devices are the remaining workers, pipeline by pipeline. Passes of a slow worker take its factor in `slow` times
+    as long. Micro-batches of `one` must be equal, and at least one worker of each device must remain.
     """
     one = finer(one, lcm(*(factor.denominator for factor in slow.values())))
     left = [Worker(p, d) for p in range(pipelines) for d in range(one.devices) if Worker(p, d) not in lost]
@@ -82,7 +82,8 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
 
 
 def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int]:
-    """The paths that there are, in the order of pipelines, with the number of micro-batches on each."""
+    """Return the paths of micro-batches through workers and stages, pipeline by pipeline, with the micro-batches on
+    each."""
     holders = [[worker for worker in left if worker.device == device] for device in range(one.devices)]
     found: dict[_Path, int] = {}
     for pipeline in range(pipelines):
@@ -98,6 +99,6 @@ def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int
 
 
 def _copies(devices: tuple[int, ...], left: list[Worker], number: Mapping[Worker, int]) -> list[tuple[int, ...]]:
-    """Common stages of some devices of a pipeline, for each pipeline that has some of them left."""
+    """Return, for each pipeline that has some of `devices` left, their device numbers in the joined problem."""
     pipelines = sorted({worker.pipeline for worker in left if worker.device in devices})
     return [tuple(number[w] for w in left if w.pipeline == n and w.device in devices) for n in pipelines]

@@ -1,8 +1,8 @@
-"""Unequal micro-batches as chains of stages of their own: the problem that searches and bounds read instead.
+"""Unequal micro-batches as chains of stages of their own: the form that searches and bounds read.
 
-Micro-batches of one factor are alike. They walk a chain of stages that costs what they do, on the same devices, as the
-two directions of a bidirectional placement do. So all that holds for several chains holds for unequal micro-batches:
-passes of one kind need be in order only among equal ones, and every bound counts each chain with its own times.
+Micro-batches with one factor are equal. They get a chain of stages with costs scaled by the factor, on the same
+devices, as the two directions of a bidirectional placement do. So everything proved for several chains holds for
+unequal micro-batches: only equal ones may be assumed to run in order, and every bound uses each chain's own times.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Key = tuple[int, Fraction]
 
 @dataclass(frozen=True)
 class MicrobatchChains:
-    """A problem `of` unequal micro-batches, and `problem`, the same one with chains for them.
+    """The problem `of` unequal micro-batches, and `problem`, an equivalent one with a chain of stages for each factor.
 
-    `stages[s]` is the stage that stage s of the chains stands for, `microbatches[j]` the micro-batch that j stands for.
+    `stages[s]` is the original stage of stage s of `problem`, `microbatches[j]` the original micro-batch of its j.
     """
 
     of: Problem
@@ -42,20 +42,20 @@ class MicrobatchChains:
         object.__setattr__(self, "_stage", {(own, j): stage for stage, (own, held) in walked for j in held})
 
     def into(self, p: Pass) -> Pass:
-        """The pass of the chains for one of the unequal micro-batches."""
+        """Return the pass of `problem` that stands for pass `p` of the problem with unequal micro-batches."""
         place = self._place[p.microbatch]  # type: ignore[attr-defined]
         return Pass(p.kind, self._stage[p.stage, place], place)  # type: ignore[attr-defined]
 
     def back(self, p: Pass) -> Pass:
-        """The pass that one of the chains stands for."""
+        """Return the pass of the problem with unequal micro-batches that pass `p` of `problem` stands for."""
         return Pass(p.kind, self.stages[p.stage], self.microbatches[p.microbatch])
 
 
 def microbatch_chains(problem: Problem) -> MicrobatchChains:
-    """The chains of a problem with factors.
+    """Return the problem with a chain of stages for each group of equal micro-batches.
 
-    Where the order of micro-batches is free there is one for each factor, else for each run of equal ones. Stages that
-    stand for one are numbered one after the other.
+    Where the order of micro-batches is free, a group is all micro-batches of one factor; where it is fixed, a run of
+    consecutive equal ones. The new stages of one original stage have consecutive numbers.
     """
     groups = list(_groups(problem))
     count, where = len(groups), problem.placement
@@ -82,26 +82,27 @@ def microbatch_chains(problem: Problem) -> MicrobatchChains:
 
 
 def unequal_microbatches(problem: Problem) -> MicrobatchChains | None:
-    """The chains of a problem with unequal micro-batches; None where all are equal."""
+    """Return the chains of a problem with unequal micro-batches; None where all are equal."""
     return microbatch_chains(problem) if problem.walks.scale else None
 
 
 def without_scale(problem: Problem) -> Problem:
-    """The problem of which bounds are computed: with chains for unequal micro-batches, or the problem itself."""
+    """Return the problem without factors of micro-batches: with a chain for each factor, or itself if all are equal."""
     chains = unequal_microbatches(problem)
     return problem if chains is None else chains.problem
 
 
 def is_job_shop(chains: Problem) -> bool:
-    """True if unequal micro-batches may pass each other, and memory limits nothing: jobs on machines and no more.
+    """Return True if unequal micro-batches may overtake each other and memory is unlimited: a plain job shop.
 
-    Nearly any two passes of a device may then come in either order. CP-SAT solves such problems best by intervals.
+    Almost any two passes of a device may then run in either order. CP-SAT solves such problems best with intervals.
     """
     return bool(chains.walks.shares) and not chains.walks.queues and set(chains.room) == {None}
 
 
 def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
-    """Micro-batches that are alike: all of one chain and factor, or those in a row where the order is fixed."""
+    """Yield the groups of equal micro-batches: by chain and factor, and where the order is fixed, only consecutive
+    ones."""
     chain_of = {chain: n for n, chain in enumerate(problem.placement.chains)}
     keys = [(chain_of[problem.chain_of(j)], scale) for j, scale in enumerate(problem.walks.scale)]
     places = range(problem.microbatches)
@@ -111,7 +112,8 @@ def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
 
 
 def _scaled(problem: Problem, number: int, scale: Fraction) -> Stage:
-    """A stage for micro-batches of a factor, with the time of its link, without what the device holds anyway."""
+    """Return stage `number` for micro-batches with factor `scale`, its link's time included and static memory left
+    out."""
     own, after = problem.stages[number], problem.placement.next[number]
     transfer = own.transfer if after is None else problem.lag(number, after)
     return replace(scaled_stage(own, scale, scale), transfer=int(transfer * scale), static=0)

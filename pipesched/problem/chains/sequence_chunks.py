@@ -1,9 +1,8 @@
-"""Micro-batches that are several pieces each, as one problem with a chain of stages for every piece.
+"""Micro-batches cut into pieces, as one problem with a chain of stages for each piece.
 
-A piece is a part of the sequence: its forward reads the keys and values of those before it, so that on every stage it
-follows theirs, and its backward precedes theirs (Seq1F1B, arXiv 2406.03488). The pieces with one number are alike
-and walk a chain of their own, like the two directions of a bidirectional placement; arcs between the chains give the
-order of the pieces.
+A piece is a part of the sequence: its forward reads the keys and values of earlier pieces, so on every stage it follows
+theirs, and its backward precedes theirs (Seq1F1B, arXiv 2406.03488). Equal-numbered pieces of all micro-batches share a
+chain; arcs between the chains give the order of the pieces.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ from pipesched.problem.stage import Gather
 
 
 def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
-    """One problem of as many, of which each has the costs of a piece, first to last; all else they have in common.
+    """Return the problem whose micro-batches consist of pieces, from one problem for each piece, first to last.
 
-    `lent` is what a piece holds besides until the backward of the first piece has ended.
+    The problems may differ only in the costs of stages. `Stage.lent` is memory that a piece keeps until the backward of
+    the first piece has ended, which frees it.
     """
     if len(pieces) == 1:
         return pieces[0]
@@ -70,7 +70,10 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
 
 
 def pieces_of(problem: Problem) -> list[Problem]:
-    """The problem of each piece by itself: the inverse, but for how often the parameters of a stage are gathered."""
+    """Return the problem of each piece by itself, the inverse of `in_sequence_chunks`.
+
+    Only the number of gatherings of parameters is not restored.
+    """
     where, count = problem.placement, problem.chain_arcs.pieces
     placement = Placement(
         where.name,
@@ -92,7 +95,7 @@ def pieces_of(problem: Problem) -> list[Problem]:
 
 
 def _gathered_by_piece(whole: Problem, own: Gather | None, count: int) -> Gather | None:
-    """A stage's gathering, as often as passes of so many pieces may need it; once where that is all."""
+    """Return a stage's gathering with the number allowed raised to what passes of `count` pieces may need."""
     if own is None or own.most == 1:
         return own
     stages = sum(stage.gather is not None for stage in whole.stages)

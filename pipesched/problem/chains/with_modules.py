@@ -1,7 +1,7 @@
-"""A trunk and the modules that feed it, as one problem with a chain for each of them and arcs between the chains.
+"""A trunk and its modules as one problem: a chain of stages for each, with arcs between the chains.
 
-A module's pass runs before the forwards that it feeds, and its backward after all backwards of these: multi-module
-pipelines as Optimus (arXiv 2408.03505) and FlagScale's `vit_batch_factor` have them.
+A module's pass runs before the forwards that it feeds, and its backward after all of their backwards, as in the
+multi-module pipelines of Optimus (arXiv 2408.03505) and FlagScale's `vit_batch_factor`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from pipesched.problem.stage import Stage
 
 
 def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
-    """One problem of a trunk of one chain and its modules, each with a problem that has its stages on their devices.
+    """Return the problem of a trunk (of one chain) joined with its modules, each given with the problem of its own
+    stages.
 
-    With several copies the micro-batches of the trunk keep their order on every stage: copies take passes in turn.
+    If a module has several copies, they take its passes in turn, and micro-batches keep their order on every stage.
     """
     if not modules:
         return trunk
@@ -61,9 +62,10 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
 
 
 def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], heads: Sequence[str]) -> Problem:
-    """One problem of a trunk of one chain and modules of which each device has a part, by name, in the trunk's ticks.
+    """Return the problem of a trunk (of one chain) with modules that are split over all devices, one part on each.
 
-    Those of `heads` follow the last stage, with two barriers each; the others feed the first.
+    `shared` gives each module's name and its stage on every device, in the trunk's ticks. Modules named in `heads`
+    follow the last stage, with two barriers; the others feed the first stage.
     """
     devices, chain = trunk.devices, trunk.placement.chains[0]
     where, modules = Placement("", devices, tuple(range(devices)), tuple((d,) for d in range(devices))), []
@@ -75,10 +77,11 @@ def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], h
 
 
 def _of_head_part(module: Module, part: int) -> list[StageArc]:
-    """Of the part of a head on one device: what it waits for, and what waits for it.
+    """Return the arcs of a head's part on one device, to and from the trunk and the parts on other devices.
 
-    With two barriers all backwards of parts wait for all forwards, and the stage before for these backwards; with one
-    the forwards have computed the gradient of the input, too (arXiv 2411.05288, algorithms 1 and 2).
+    With two barriers the backwards of all parts wait for the forwards of all, and the last stage of the trunk waits for
+    these backwards; with one barrier the forwards have already computed the gradient of the input (arXiv 2411.05288,
+    algorithms 1 and 2).
     """
     (last,) = module.feeds
     waiting = [chain[0] for chain in module.chains] + [last] * (module.barriers == 1)

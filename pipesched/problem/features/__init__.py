@@ -1,1 +1,1 @@
-"""Features of problems besides stages: modules, arcs between chains, shared resources, modes of saving memory."""
+"""Parts of a problem other than stages: modules, arcs between chains, shared resources, modes of saving memory."""

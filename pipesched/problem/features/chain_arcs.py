@@ -1,4 +1,4 @@
-"""Precedences between chains: those of pieces of a micro-batch, and of modules and the trunk that they feed."""
+"""Precedences between passes of different chains: pieces of a micro-batch, or modules and the trunk that they feed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pipesched.problem.stage import Stage
 
 @dataclass(frozen=True)
 class ChainArcs:
-    """The precedences `arcs` between chains, and what the chains are.
+    """The precedences `arcs` between chains, and the structure that they come from.
 
-    Each of `pieces` pieces of a micro-batch has its own chain, and the chains of `modules` follow that of the trunk.
+    A micro-batch consists of `pieces` pieces, each with a chain of its own; the chains of `modules` follow the trunk's.
     """
 
     arcs: tuple[StageArc, ...] = ()
@@ -32,10 +32,10 @@ class ChainArcs:
         walks: Sequence[range],
         travel: Callable[[int, int, bool], int],
     ) -> Iterator[Need]:
-        """The passes of other chains that passes of these kinds of a stage need, forwards or backwards.
+        """Yield the needs of forwards, or of backwards (`kinds`), of a stage for passes of other chains.
 
-        `walks` are the micro-batches of each stage, `travel` the ticks between two stages of an activation, or of a
-        gradient.
+        `walks` are the micro-batches of each stage. `travel` returns the ticks that an activation, or with True a
+        gradient, takes between two stages.
         """
         for arc in self.arcs:
             if arc.after == stage and arc.backward == (F not in kinds):

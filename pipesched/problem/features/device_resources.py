@@ -1,4 +1,4 @@
-"""Resources of devices: their own memory, that of hosts, and the streams besides the first, some of them shared."""
+"""Resources of devices: device memory, host memory, and streams other than the compute stream, some of them shared."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SENDING = "transfer"
 
 @dataclass(frozen=True)
 class Pool:
-    """The memory of a device, in integers of the problem's `resolution`.
+    """The memory of a device, in units of the problem's `resolution`.
 
-    `capacity` is all of it, None where it is unlimited; `static` is what the device always holds besides what its
-    stages do. A capacity below all that is static is a device whose static memory alone is too much.
+    `capacity` is the whole memory, None where unlimited; `static` is memory always in use in addition to its stages'
+    static memory. If the capacity is smaller than all static memory, nothing fits on the device.
     """
 
     capacity: int | None = None
@@ -25,14 +25,14 @@ class Pool:
 
 
 class HostPool(NamedTuple):
-    """Memory of a host, shared by these devices; `capacity` in the problem's `resolution`, None where unlimited."""
+    """The memory of a host shared by `devices`; `capacity` in the problem's `resolution`, None where unlimited."""
 
     capacity: int | None
     devices: tuple[int, ...]
 
 
 class SharedStream(NamedTuple):
-    """A stream that these devices have in common: of all their tasks on it one runs at a time."""
+    """A stream that several devices share: it runs one task of all of them at a time."""
 
     stream: str
     devices: tuple[int, ...]
@@ -40,11 +40,11 @@ class SharedStream(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceResources:
-    """The resources of devices besides their memory and the stream of their passes.
+    """Resources of devices other than device memory and the compute stream.
 
-    `streams` are those that every device has, as the user lists them. Where `transfer_stream` is given, a transfer is a
-    task of its sender on that stream; else it occupies nothing. `shared_streams` are those that several devices have in
-    common. `hosts` are the memory of hosts; a device in none of them has one without limit of its own.
+    `streams` are those that every device has, in the user's order. With `transfer_stream` a transfer is a task of its
+    sender on that stream, otherwise it occupies nothing. `shared_streams` are streams common to several devices.
+    `hosts` are the limited host memories; a device in none of them has unlimited host memory of its own.
     """
 
     streams: tuple[str, ...] = ()
@@ -53,22 +53,22 @@ class DeviceResources:
     hosts: tuple[HostPool, ...] = ()
 
     def on_device(self, device: int, stream: str) -> Resource:
-        """The stream of a device; of one that devices share, that of the first of them."""
+        """Return a stream of a device as a resource; a shared stream is that of the first device that shares it."""
         for shared, devices in self.shared_streams:
             if shared == stream and device in devices:
                 return Resource(devices[0], stream)
         return Resource(device, stream)
 
     def sends(self, lag: int) -> bool:
-        """True if a tensor that takes so long is sent by a task of its own."""
+        """Return True if a transfer of `lag` ticks is a task on the transfer stream."""
         return lag > 0 and self.transfer_stream is not None
 
     def sending(self, lag: int) -> tuple[TaskSpec, ...]:
-        """The task that sends a tensor which takes so long, if there is one."""
+        """Return the task that sends a tensor for `lag` ticks, as a tuple; empty if transfers occupy no stream."""
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
     def host_memory(self) -> tuple[HostMemory, ...]:
-        """The memory of hosts, as the network has it."""
+        """Return the host memories in the form of the task network."""
         return tuple(HostMemory(*host) for host in self.hosts)
 
 

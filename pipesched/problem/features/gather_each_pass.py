@@ -1,7 +1,7 @@
-"""Parameters that are gathered before every pass and freed after it, as FSDP with resharding after each pass does.
+"""Gathering of parameters before every pass and dropping them after it, as FSDP does with resharding after each pass.
 
-The gathering is the first task of each F, B and BW. It needs no other pass, so a schedule may run it while the device
-computes another one; its memory is workspace of the pass. A W computes with activations and gradients alone.
+The gathering is the first task of each F, B and BW. It needs no other pass, so it may run while the device computes
+another one; its memory is workspace of the pass. A W needs activations and gradients only.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ _GATHERING, _COMPUTING = "gather", "compute"
 
 
 def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> Stage:
-    """The stage whose passes gather its parameters first, on a stream of its device; `memory` in the problem's steps.
+    """Return the stage with a gathering task of `ticks` on `stream` before each F, B and BW, using `memory` as
+    workspace.
 
-    Backwards of a stage that runs forwards alone need none.
+    Backwards of a stage that only runs forwards get none.
     """
     kinds = (F,) if stage.forward_only else tuple(kind for kind in (F, B, BW) if kind in stage.kinds)
     names = {task.name for _, own in stage.tasks for task in own}
@@ -39,7 +40,7 @@ def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> S
 
 
 def computing_alone(stage: Stage) -> Stage:
-    """The stage without these tasks, but with their memory; itself where it has none."""
+    """Return the stage without the gathering tasks, but with their memory; the stage itself if it has none."""
     if gathering_of(stage) is None:
         return stage
     tasks = {kind: own[1:] if own[0].gathers else own for kind, own in stage.tasks}
@@ -51,15 +52,15 @@ def computing_alone(stage: Stage) -> Stage:
 
 
 def gathering_of(stage: Stage) -> TaskSpec | None:
-    """The task that gathers the parameters of a stage before each pass; None where there is none."""
+    """Return the task that gathers a stage's parameters before each pass; None where there is none."""
     return next((task for _, own in stage.tasks for task in own if task.gathers), None)
 
 
 def gathers_each_pass(stages: Sequence[Stage]) -> bool:
-    """True if passes of one of the stages gather its parameters."""
+    """Return True if some stage gathers its parameters before each pass."""
     return any(gathering_of(stage) for stage in stages)
 
 
 def _moved(weight: Sequence[TaskSpec], places: int) -> tuple[TaskSpec, ...]:
-    """Tasks of W for a B that begins with so many tasks more."""
+    """Return tasks of W with the parts of B that they wait for shifted by `places`."""
     return tuple(task if task.after is None else task._replace(after=task.after + places) for task in weight)

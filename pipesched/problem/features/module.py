@@ -1,4 +1,4 @@
-"""A module: stages of their own, such as a vision encoder, whose output some stages of the trunk need, or a head."""
+"""Modules: stages besides the trunk's, such as a vision encoder that feeds it, or a head that follows it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 
 class Module(NamedTuple):
-    """Stages `first` to before `first + stages * copies`, copy by copy; its passes feed stages `feeds` of the trunk.
+    """A module of a model: `copies` times `stages` stages, numbered from `first` on, copy by copy.
 
-    One pass serves so many micro-batches of the trunk as `serves` says. Copies take passes in turn; those of a `shared`
-    module run a part of every pass each, joined by a collective. With `barriers` it is the head: the stage that it
-    feeds precedes it, and that stage's backward its forwards' end, with two barriers after its backwards.
+    Its passes feed the trunk's stages `feeds`; one pass serves `serves` micro-batches of the trunk. Copies take passes
+    in turn, except in a `shared` module, where each copy runs a part of every pass and a collective joins the parts.
+    With `barriers` (1 or 2) the module is a shared head: its forwards follow the trunk's stage in `feeds`, and that
+    stage's backward waits for the parts of the head, through one barrier after their forwards or two after their
+    backwards.
     """
 
     name: str
@@ -24,6 +26,6 @@ class Module(NamedTuple):
 
     @property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """The stages of each copy, first to last."""
+        """Return the stages of each copy, first to last."""
         begins = range(self.first, self.first + self.stages * self.copies, self.stages)
         return tuple(tuple(range(begin, begin + self.stages)) for begin in begins)

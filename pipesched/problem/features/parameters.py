@@ -1,4 +1,4 @@
-"""Parameters of stages: the stages that share them, how often they are gathered, and the passes run for them."""
+"""Parameters of stages: stages that share them, limits of gathering them, and the passes that run for them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pipesched.problem.stage import Stage
 class StageParameters:
     """The stages that share parameters, and limits of gathering them.
 
-    `holders[s]` is the stage that gathers, and reduces the gradients of, the parameters that stage s computes with;
-    empty where each stage has its own. All stages together gather `most` times at most; those of `window` stages of a
-    device are there at once at most; None where there is no limit.
+    `holders[s]` is the stage that gathers the parameters of stage s and reduces their gradients; empty where each stage
+    has its own. All stages together gather at most `most` times an iteration; at most `window` stages of a device are
+    gathered at once; None means no limit.
     """
 
     holders: tuple[int, ...] = ()
@@ -25,19 +25,19 @@ class StageParameters:
     window: int | None = None
 
     def holder(self, stage: int) -> int:
-        """The stage that holds the parameters of a stage."""
+        """Return the stage that holds the parameters of a stage."""
         return self.holders[stage] if self.holders else stage
 
     def users(self, stage: int, stages: int) -> list[int]:
-        """The stages, of so many, that compute with the parameters of this one."""
+        """Return the stages (of `stages` in all) that compute with the parameters of this holder."""
         return [one for one in range(stages) if self.holder(one) == stage]
 
     def needs(self, kind: PassKind, stage: int, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
-        """The precedences of a pass for the parameters of a stage; `walks` are the micro-batches of each stage.
+        """Yield the needs of a pass that a stage runs for its parameters; `walks` are the micro-batches of each stage.
 
-        Gradients are reduced after all backwards that compute them, and the step follows that: each part waits for the
-        one before it, the first one for the last part of the pass before. Those of each micro-batch wait for its own
-        backward, and for no other part. What a gathering waits for depends on the order.
+        Gradients are reduced after all backwards that compute them, and the optimizer step follows. Each part waits for
+        the part before it, and the first part for the last part of the kind before. A reduction after each micro-batch
+        waits only for that micro-batch's backward. Gatherings have no fixed needs: they depend on the order.
         """
         if kind not in ONCE:
             return
@@ -65,21 +65,25 @@ OWN_PARAMETERS = StageParameters()
 
 
 def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
-    """The numbers of the passes of this kind for the parameters of a stage, from 0 on; it walks these micro-batches."""
+    """Return the numbers, from 0, of the passes of a kind that a stage runs for its parameters.
+
+    `walked` are the micro-batches of the stage.
+    """
     if stage.gather is not None and kind in (UNSHARD, RESHARD):
         return range(stage.gather.most)
     return next(range(len(walked) if one.each_microbatch else one.parts) for one in stage.once if one.kind is kind)
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Memory that a pass for the parameters of a stage takes when it starts and when it ends (negative: gives back)."""
+    """Return the memory that a pass for parameters takes at its start and at its end (negative: frees)."""
     held = stage.gather.memory if stage.gather is not None else 0
     return held * (kind is UNSHARD), -held * (kind is RESHARD)
 
 
 def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:
-    """The most gatherings of one of the stages: before each forward, backward and part for the weights of a piece.
+    """Return the most gatherings of one stage that are useful and allowed.
 
-    Of all that are allowed of them together it leaves each other stage one.
+    Useful is one before each forward, B and W of each of `pieces` passes; `in_all` limits all stages together, each of
+    which needs at least one.
     """
     return min(3 * pieces, (in_all or 3 * pieces * stages) - stages + 1)

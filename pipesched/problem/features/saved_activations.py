@@ -1,4 +1,4 @@
-"""Activations that are copied to the host and back, or computed again: their passes, modes and memory."""
+"""Activations that are offloaded to the host or recomputed: the passes for it, the modes, and their memory."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ _AFTER = {RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
 
 
 def needs(kind: PassKind, stage: int) -> list[Need]:
-    """The pass that a copy or a recomputation waits for: of a copy back the copy out, of the others the forward."""
+    """Return the pass that a copy or recomputation waits for: a copy back waits for the copy out, all others for F."""
     return [Need(((_AFTER[kind], stage),), 0)]
 
 
 def needs_of_backward(number: int, stage: Stage) -> Iterator[Need]:
-    """The copy back or the recomputation that a backward waits for, if there is one."""
+    """Yield the optional need of a backward for the copy back or the recomputation of its activation."""
     saving = tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD)
     if saving:
         yield Need(saving, 0, optional=True)
 
 
 def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
-    """The sets of passes of one of which a micro-batch runs all, for each activation mode."""
+    """Return for each activation mode of a stage the set of saving passes that a micro-batch then runs.
+
+    A micro-batch runs exactly one of these sets; the empty one where the activation is kept.
+    """
     of_mode: dict[PassKind | None, frozenset[PassKind]] = {kind: frozenset((kind,)) for kind in stage.saving_kinds}
     of_mode |= {None: frozenset(), OFFLOAD: frozenset(COPIES)}
     return tuple(of_mode[mode] for mode in stage.held_until_backward)
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Memory of the device that such a pass takes when it starts and when it ends (negative: gives back)."""
+    """Return the device memory that a copy or recomputation takes at its start and at its end (negative: frees)."""
     if kind in RECOMPUTATIONS:
         return given_up(stage, kind), 0
     moved = host_change(stage, OFFLOAD)[0]
@@ -42,11 +45,14 @@ def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
 
 def given_up(stage: Stage, kind: PassKind) -> int:
-    """Memory that a micro-batch's F gives back when it ends because a pass of this kind takes it again."""
+    """Return the memory that F frees at its end if the activation is later recomputed by a pass of `kind`.
+
+    0 if a copy.
+    """
     return stage.activation - stage.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
 
 
 def host_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Host memory that a pass takes when it starts and when it ends (negative: gives back)."""
+    """Return the host memory that a pass takes at its start and at its end (negative: frees)."""
     moved = stage.offload.amount if stage.offload is not None and kind in COPIES else 0
     return (moved, 0) if kind is OFFLOAD else (0, -moved)

@@ -1,4 +1,4 @@
-"""An arc between the passes of stages of two chains."""
+"""A precedence between passes of two stages on different chains."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pipesched.problem.network.share import Share
 
 
 class StageArc(NamedTuple):
-    """Micro-batches of stage `after` start their forward (or `backward`) when those of `before` have ended and come.
+    """A precedence: passes of stage `after` start when those of stage `before` have ended and their tensors have
+    arrived.
 
-    The two lie on different chains, and the number of micro-batches of one divides that of the other: each waits for
-    its share. Of forwards `after`, of backwards `before` lies on the chain that is fed; where there are `places`, of
-    its micro-batches those at these places alone. A backward that `turns` waits for forwards of `before`. Where the
-    parts of a pass are joined by a collective, that `barrier` takes the transfer of `before` on its own device, too.
+    It is about forwards, or with `backward` about backwards. The stages lie on different chains, and the number of
+    micro-batches of one divides that of the other: each micro-batch waits for its share. With `places`, only the fed
+    chain's micro-batches at these positions take part (the fed chain is that of `after` for forwards, of `before` for
+    backwards). With `turns` a backward waits for forwards of `before`. With `barrier` a collective joins the parts of a
+    pass, and the transfer time of `before` applies even on one device.
     """
 
     before: int
@@ -25,7 +27,8 @@ class StageArc(NamedTuple):
     barrier: bool = False
 
     def share(self, walks: Sequence[range]) -> Share:
-        """The micro-batches that wait for each other; `walks` are those of each stage."""
+        """Return the micro-batches of the two stages that wait for each other; `walks` are the micro-batches of each
+        stage."""
         before, after = walks[self.before], walks[self.after]
         if not self.places:
             return Share(before, after)

@@ -1,4 +1,4 @@
-"""Micro-batches: how many walk each chain, in which order, and of how much work each is."""
+"""Micro-batches: their number on each chain, their order, and their factors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BLOCKS = "allowed: one of them, since one time of a block does not tell that of 
 
 @dataclass(frozen=True)
 class Walks:
-    """Micro-batches on their chains.
+    """The micro-batches of each chain, the order they keep, and their factors.
 
-    `shares[n]` is how many of them walk chain n; empty where the shares are equal. Stages of one number in `queues` run
-    their forwards in the order of micro-batches, and so their backwards; empty where any order may be. `scale[j]` is a
-    factor on all times and activations of micro-batch j; empty where all are alike. Searches and bounds read chains,
-    not factors (`pipesched.problem.chains.microbatch_chains`).
+    `shares[n]` is the number of micro-batches on chain n; empty where the shares are equal. Stages with one number in
+    `queues` run their forwards, and their backwards, in the order of micro-batches; empty where any order is allowed.
+    `scale[j]` is a factor on all times and activations of micro-batch j; empty where all are equal. Searches and bounds
+    read problems with chains instead of factors (`pipesched.problem.chains.microbatch_chains`).
     """
 
     shares: tuple[int, ...] = ()
@@ -31,25 +31,28 @@ class Walks:
     scale: tuple[Fraction, ...] = ()
 
     def on_chains(self, microbatches: int, chains: int) -> tuple[range, ...]:
-        """The micro-batches of each chain, of so many in all: consecutive, in equal shares where it says none."""
+        """Return the micro-batches of each chain, as consecutive ranges.
+
+        In equal shares where no `shares` are given.
+        """
         shares = self.shares or (-(-microbatches // chains),) * chains
         ends = [min(end, microbatches) for end in accumulate(shares, initial=0)]
         return tuple(range(start, end) for start, end in pairwise(ends))
 
     @cached_property
     def parts(self) -> int:
-        """The common denominator of the factors: it divides all times and activations."""
+        """Return the common denominator of the factors, which must divide all times and activations."""
         return lcm(*(factor.denominator for factor in self.scale))
 
     def scaled(self, number: int, microbatch: int) -> int:
-        """Ticks or memory of a stage as they are for this micro-batch."""
+        """Return ticks or memory of a stage, scaled by the factor of a micro-batch."""
         if not self.scale:
             return number
         factor = self.scale[microbatch]
         return number * factor.numerator // factor.denominator
 
     def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]) -> None:
-        """`BadInput` where the factors do not fit a problem of these, or leave a time or an activation no integer."""
+        """Raise `BadInput` if the factors do not fit the problem, or make a time or an activation fractional."""
         if self.scale:
             _refuse_scale(self, microbatches, stages, links)
 

@@ -1,1 +1,1 @@
-"""The task network of a problem, made of its stages and its features."""
+"""Construction of a problem's task network from its stages and other features."""

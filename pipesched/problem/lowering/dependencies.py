@@ -1,4 +1,4 @@
-"""Precedence of passes: the tasks of every pass, and the passes it waits for. It is defined here and nowhere else."""
+"""Precedence of passes: the tasks of every pass, and the passes it waits for. Nothing else defines precedence."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ from pipesched.problem.stage import Stage, TaskSpec
 
 @dataclass(frozen=True)
 class Dependencies:
-    """The dependency graph of passes by kind and stage, and the tasks that they are made of.
+    """The tasks of every kind of pass of every stage, and the passes that each waits for.
 
-    `links`, `resources`, `chain_arcs`, `parameters` are those of the problem; `walks` are the micro-batches of each
-    stage.
+    `links`, `resources`, `chain_arcs` and `parameters` are the problem's; `walks` are the micro-batches of each stage.
     """
 
     placement: Placement
@@ -42,12 +41,12 @@ class Dependencies:
     parameters: StageParameters = OWN_PARAMETERS
 
     def needs(self, kind: PassKind, stage: int) -> list[Need]:
-        """Passes that must have ended before a pass may start. This is the dependency graph, and nothing else is.
+        """Return the passes that must have ended before a pass may start.
 
-        F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
-        sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
-        B; a copy out and a recomputation their F, a copy back the copy out. F and backwards need besides what arcs
-        between stages say; passes for parameters what these say.
+        F needs the F of the stage before. B and BW need their own F, the gradient of the next stage's backward (B or
+        BW), and the copy back or the recomputation of the activation, if there is one. W needs its B; a copy out and a
+        recomputation their F; a copy back the copy out. In addition come the arcs between chains, and the needs of
+        passes for parameters.
         """
         if kind in OF_PARAMETERS:
             return [*self.parameters.needs(kind, stage, self.stages, self.walks)]
@@ -66,21 +65,25 @@ class Dependencies:
         return [*needs, *saved_activations.needs_of_backward(stage, self.stages[stage])]
 
     def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> Iterator[Need]:
-        """Passes of other chains that passes of these kinds need."""
+        """Yield the passes of other chains that passes of these kinds of a stage need."""
         return self.chain_arcs.needs(stage, kinds, self.stages, self.walks, self._travel)
 
     def numbers(self, kind: PassKind, stage: int) -> range:
-        """The micro-batches that have such a pass; those for parameters are counted from 0 on."""
+        """Return the micro-batches with a pass of this kind on the stage; passes for parameters are numbered from 0."""
         return numbers(self.stages[stage], kind, self.walks[stage]) if kind in OF_PARAMETERS else self.walks[stage]
 
     def lag(self, sender: int, receiver: int) -> int:
-        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
+        """Return the ticks from a pass's end to the arrival of its tensor at a neighbour on the chain.
+
+        The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
+        """
         return self._travel(sender, receiver, self.placement.next[sender] != receiver)
 
     def _travel(self, sender: int, receiver: int, gradient: bool) -> int:
-        """Ticks between two stages of an activation, or of a gradient, which goes to the stage whose F is first.
+        """Return the transfer ticks of an activation, or a gradient, between two stages; 0 on one device.
 
-        The file's key `transfer` gives either `Stage.transfer` or `links` (pipesched/files/problems/times_in_ticks.py).
+        The stage's part of the time is that of the stage whose F is first. The file's key `transfer` gives either
+        `Stage.transfer` or `links` (pipesched/files/problems/times_in_ticks.py).
         """
         first = self.stages[receiver if gradient else sender]
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
@@ -91,7 +94,8 @@ class Dependencies:
 
     @cached_property
     def tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
-        """Of each kind of pass of each stage, and the task that sends its tensor to another device, if it is one."""
+        """The tasks of each kind of pass of each stage, followed by the task that sends its tensor, if transfers are
+        tasks."""
         where, found = self.placement, {}
         for s, stage in enumerate(self.stages):
             for kind in stage.kinds:
@@ -101,9 +105,10 @@ class Dependencies:
         return found
 
     def ends_of(self, kind: PassKind, stage: int, bucket: tuple[int, int] | None = None) -> tuple[int, ...]:
-        """The parts of a pass after all of which it has ended; a task that sends its tensor on follows them.
+        """Return the parts of a pass after which it has ended; a task that sends its tensor follows them.
 
-        Or those after which the gradients of a bucket are there: as large a share of its tasks.
+        With `bucket` (number, number of all) they are the parts after which this bucket's gradients are complete: an
+        equal share of the tasks for each bucket.
         """
         own = len(self.stages[stage].tasks_of(kind))
         at, number = bucket or (0, 1)

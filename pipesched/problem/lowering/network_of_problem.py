@@ -1,4 +1,4 @@
-"""Builds the task network of a problem: its tasks, what each waits for, and the memory that passes take."""
+"""Construction of a problem's task network: tasks, arcs between them, and the memory that passes take."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def network_of(
     room: tuple[int | None, ...],
     scale: tuple[Fraction, ...],
 ) -> TaskNetwork:
-    """The network of passes whose backwards run in these modes; `room` is what each device has for activations.
+    """Return the task network of passes whose backwards run in these `modes`; `room` is each device's activation
+    memory.
 
-    `scale` are the factors of micro-batches, none where all are alike.
+    `scale` are the factors of micro-batches, empty where all are equal.
     """
     stages = passes.stages
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
@@ -67,10 +68,11 @@ def network_of(
 
 
 def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
-    """The first task of a pass waits for what the pass needs, and each other one for the task before it.
+    """Yield the arcs into the tasks of a pass: from the passes it needs into its first task, and from each task to the
+    next.
 
-    Of F, B and BW it is the first one that needs any. The tasks of a W wait each for its own part of B, not for each
-    other.
+    In F, B and BW the needs apply to the first task that needs an input. Tasks of W are independent: each waits for its
+    own part of B.
     """
     own = passes.tasks[after]
     apart = after[0] is W

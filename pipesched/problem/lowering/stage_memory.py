@@ -1,4 +1,4 @@
-"""Memory of its device that the passes of a stage take and give back."""
+"""Device memory that the passes of a stage take and free."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pipesched.problem.stage import Stage
 
 
 def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Memory that a pass takes when it starts and when it ends (negative: gives back), in the memory's integers.
+    """Return the memory that a pass takes at its start and at its end (negative: frees), in units of the resolution.
 
-    What F gives back at its end where it is recomputed is in `saved_activations.given_up`.
+    Memory that F frees at its end because the activation is recomputed is in `saved_activations.given_up` instead.
     """
     taken, given = _change_of_activation(stage, kind)
     running = stage.workspace.workspace(kind)
@@ -18,7 +18,7 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
 
 def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Of `device_change`, all but workspace and what stays until the end."""
+    """Return the memory of `device_change` without workspace and without memory kept until the end."""
     if kind in OF_PARAMETERS:
         return parameters.change(stage, kind)
     if kind in SAVING:

@@ -1,1 +1,1 @@
-"""The tasks of a pipeline iteration, what each waits for, and the memory that passes take."""
+"""The task network of a pipeline iteration: tasks, precedences, and the memory that passes take."""

@@ -1,4 +1,4 @@
-"""The devices on which an iteration may begin or end: a task there waits for none, or none waits for it."""
+"""Devices on which an iteration may begin or end: with a task that waits for none, or that none waits for."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WITH: dict[PassKind, PassKind] = {W: B, RELOAD: OFFLOAD}
 
 
 def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
-    """Where this is one device, its first task is the first of all and its last one the last, in every schedule.
+    """Return the devices that have a task without a certain predecessor or without a certain successor.
 
-    For every task of another device then follows one of this device, and precedes one, by arcs that apply whatever
-    modes are chosen. Gatherings of parameters and what drops them are open on both sides: what they wait for depends on
-    the order.
+    If this is one device, its first task is the first of all and its last task the last of all in every schedule: every
+    task of another device then has a predecessor and a successor on this one, by arcs that apply in all modes.
+    Gatherings of parameters and their drops count as open on both sides, since what they wait for depends on the order.
     """
     return frozenset(
         network.device_of[of[1]]
@@ -30,7 +30,7 @@ def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
 
 
 def _waits(network: TaskNetwork, task: TaskType) -> bool:
-    """True if each copy of a task has another one before it, whatever is chosen."""
+    """Return True if every copy of a task has a predecessor in all modes."""
     numbers = network.numbers[task.pass_type]
     return any(
         arc.after == task
@@ -41,7 +41,7 @@ def _waits(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
-    """True if each copy of a task has another one after it: of a backward both fused and split."""
+    """Return True if every copy of a task has a successor in all modes (of a backward, whether fused or split)."""
     behind: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
     return any(
         kind in _ALWAYS
@@ -53,7 +53,7 @@ def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _out_of(network: TaskNetwork, task: TaskType) -> Iterator[Arc]:
-    """The arcs of every copy of a task."""
+    """Yield the arcs that leave every copy of a task."""
     numbers = network.numbers[task.pass_type]
     for arc in network.arcs_from[task]:
         if arc.share is None or (arc.share.after and _are_among(numbers, arc.share.before)):

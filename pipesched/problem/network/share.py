@@ -1,4 +1,4 @@
-"""Micro-batches of one stage that wait for those of another, where the two belong to different chains."""
+"""Micro-batches of one stage that wait for micro-batches of another stage on a different chain."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 
 
 class Share(NamedTuple):
-    """A micro-batch of `after` waits for those of `before` that are the same share of all of them.
+    """A rule that each micro-batch of `after` waits for the same share of `before`.
 
-    Both as numbers in their order; the length of one divides that of the other. So each waits for the one at its place,
-    or several for one in common, or one for several.
+    The length of one list divides that of the other. So each waits for the one at its own position, or several wait for
+    one in common, or one waits for several.
     """
 
     before: Sequence[int]
     after: Sequence[int]
 
     def numbers(self, microbatch: int) -> Sequence[int]:
-        """The numbers of `before` that this micro-batch waits for."""
+        """Return the micro-batches of `before` that a micro-batch of `after` waits for."""
         if microbatch not in self.after:
             return ()
         place, here, there = self.after.index(microbatch), len(self.after), len(self.before)
         return self.before[place * there // here : -(-(place + 1) * there // here)]
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All that wait, with what they wait for: numbers of `before` and of `after` side by side."""
+        """Return all pairs of a micro-batch of `before` and one of `after` that waits for it, as two arrays."""
         each = np.arange(max(len(self.before), len(self.after)) if self.before and self.after else 0)
         before, after = np.array(self.before, np.int64), np.array(self.after, np.int64)
         most = max(1, len(each))

@@ -1,7 +1,8 @@
-"""The task network: the tasks of one micro-batch in every mode, and what each waits for; an iteration is its copies.
+"""The task network: tasks of one micro-batch in every mode, and precedences; an iteration is a copy for each
+micro-batch.
 
 Multi-mode scheduling (Talbot, Management Science 28, 1982): a backward runs in one of its modes, and the tasks of the
-others are then not there. An arc between two tasks holds where both are.
+other modes are absent. An arc between two tasks applies where both are present.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ PassType = tuple[PassKind, int]
 
 
 class Mode(StrEnum):
-    """Modes of a backward."""
+    """Modes of a backward: split into B and W, or fused."""
 
     SPLIT = "split"  # B, and a later W
     FUSED = "fused"  # BW
 
 
 class Resource(NamedTuple):
-    """A stream of a device; it runs one task at a time. Of a stream that devices share, `device` is their first."""
+    """A stream of a device, which runs one task at a time; a shared stream has the first of its devices."""
 
     device: int
     stream: str
 
 
 class TaskType(NamedTuple):
-    """A task of any micro-batch: `part` counts from 0 along the pass."""
+    """A task of any micro-batch: kind of pass, stage, and `part`, counted from 0 along the pass."""
 
     kind: PassKind
     stage: int
@@ -48,9 +49,9 @@ class TaskType(NamedTuple):
 
 
 class MemoryChange(NamedTuple):
-    """Memory that a pass takes when it starts and when it ends (negative: gives back).
+    """Memory that a pass takes at its start and at its end (negative: frees).
 
-    It starts with the first of its tasks, and ends when the last of those in `TaskNetwork.ends` has ended.
+    A pass starts with the first of its tasks, and ends when the last of its tasks in `TaskNetwork.ends` has ended.
     """
 
     at_start: int
@@ -62,7 +63,7 @@ class MemoryChange(NamedTuple):
 
 
 class TaskTemplate(NamedTuple):
-    """A task of every micro-batch: where it runs and for how many ticks."""
+    """A task as every micro-batch runs it: resource, ticks, and name."""
 
     resource: Resource
     ticks: int
@@ -70,10 +71,10 @@ class TaskTemplate(NamedTuple):
 
 
 class Arc(NamedTuple):
-    """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs.
+    """A precedence: task `after` starts at least `lag` ticks after the end of the alternative that runs.
 
-    Of an `optional` arc's alternatives none may run; of another's always one does. They are tasks of the same
-    micro-batch, or of those that `share` says.
+    Exactly one of `alternatives` runs, or if `optional` at most one. They are tasks of the same micro-batch, or of
+    those that `share` gives.
     """
 
     after: TaskType
@@ -84,10 +85,11 @@ class Arc(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does.
+    """A precedence between passes: a pass starts at least `lag` ticks after the end of the alternative that runs.
 
-    They are passes of the same micro-batch, or of those that `share` says. All their tasks must have ended, or where
-    there is a `bucket`, its number and that of all, as large a part of them.
+    If `optional`, none of `alternatives` may run. They are passes of the same micro-batch, or of those that `share`
+    gives. All their tasks must have ended; with a `bucket` (number, number of all) only the bucket's share of the
+    tasks.
     """
 
     alternatives: tuple[PassType, ...]
@@ -98,7 +100,7 @@ class Need(NamedTuple):
 
 
 class HostMemory(NamedTuple):
-    """The memory of a host: how much there is, None where unlimited, and the devices whose passes take of it."""
+    """The memory of a host: its size (None: unlimited), and the devices whose passes take from it."""
 
     room: int | None
     devices: tuple[int, ...]
@@ -106,25 +108,25 @@ class HostMemory(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskNetwork:
-    """`tasks` and `change` have an entry for each type of pass that some mode runs, in the order F, B, W, BW.
+    """The tasks of an iteration, the precedences between them, and the resources and memory that they use.
 
-    `numbers` are the micro-batches that have such a pass; passes that run once an iteration have the number 0.
+    `tasks` and `change` have an entry for each type of pass that some mode runs, in the order F, B, W, BW. `numbers`
+    are the micro-batches that have a pass of a type; passes that run once an iteration have the number 0.
 
-    `arcs` are all precedences of one micro-batch, also those inside a pass. `room[d]` is the memory of device d that is
-    left for activations, None where it is unlimited. Between micro-batches only resources and memory couple tasks.
+    `arcs` are all precedences of one micro-batch, including those inside a pass. `room[d]` is the memory of device d
+    for activations, None where unlimited. Between micro-batches only resources and memory couple tasks.
 
-    `ends` are the last tasks of a pass: it has ended when all of them have. They are the last of a chain, or each task
-    of a W. A task that sends the pass's tensor on follows its end.
+    `ends` are the last tasks of a pass, which has ended when all of them have: the last of a chain, or each task of a
+    W. A task that sends the pass's tensor follows its end.
 
-    Passes that copy or recompute an activation exist or not, as `options` says for each stage that may save memory: the
-    sets of kinds of which a micro-batch runs just one. `given_up` is the memory that the F of a recomputed micro-batch
-    gives back when it ends, by the pass that takes it again. `host_change` is like `change`, of the memory of `hosts`.
+    Passes that copy or recompute an activation are optional: `options` gives for each stage that may save memory the
+    sets of kinds of which a micro-batch runs exactly one. `given_up` is the memory that the F of a recomputed
+    micro-batch frees at its end, by the recomputing pass. `host_change` is like `change`, for the memory of `hosts`.
 
-    A forward of a stage in `blocks` may run with a full backward of its device as one block of so many ticks.
-    `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are 1. `device_of[s]` is the
-    device that runs the passes of stage s and whose memory they take.
-
-    `until_end` is the memory that a pass takes and no pass gives back, where there is any.
+    A forward of a stage in `blocks` may run together with a full backward of its device as one block of the given
+    ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are 1. `device_of[s]`
+    is the device of stage s, whose memory its passes take. `until_end` is the memory that a pass takes and no pass
+    frees.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -150,15 +152,19 @@ class TaskNetwork:
         arcs: Callable[[Arc], bool] = lambda _: False,
         limits: Collection[int] = (),
     ) -> TaskNetwork:
-        """A relaxation: without these passes, so many leading tasks of a pass, these arcs, and limits of these devices.
+        """Return a relaxation: without these passes, the first tasks of some passes, some arcs, and memory limits of
+        devices.
 
-        Every schedule of this network, without what is dropped and with all else at its time, is one of that network:
-        no task runs on a resource at which another one runs, each arc that is left binds tasks that are left, and no
-        memory holds more. For a pass that begins with a later task takes its memory later; dropped passes take nothing,
-        or take all that they give back, before they give it back. It ends no later, and no device works longer from its
-        first task to its last. So no lower bound of that network is above the optimum of this one.
+        `leading` is the number of first tasks to drop by type of pass, `arcs` is True for arcs to drop, and `limits`
+        are devices whose memory becomes unlimited.
 
-        `ValueError` where passes are dropped that give back what others take, or all tasks after which a pass ends.
+        Every schedule of this network, without what is dropped and with all else at its time, is a schedule of the
+        relaxed one: no two tasks overlap on a resource, each remaining arc binds remaining tasks, and no memory level
+        is higher. A pass that begins with a later task takes its memory later; dropped passes take nothing, or free all
+        that they take. The schedule ends no later, and no device works longer from its first task to its last. So no
+        lower bound of the relaxed network is above the optimum of this one.
+
+        `ValueError` where a dropped pass frees memory that others take, or all tasks that end a pass would be dropped.
         """
         gone = frozenset(passes)
         self._refuse_what_holds(gone, leading)
@@ -189,11 +195,11 @@ class TaskNetwork:
 
     @cached_property
     def of_microbatches(self) -> TaskNetwork:
-        """Without what runs for the parameters of stages."""
+        """Return the network without the passes that run for the parameters of stages."""
         return self.drop(passes=[of for of in self.tasks if of[0] in OF_PARAMETERS])
 
     def _refuse_what_holds(self, passes: frozenset[PassType], leading: Mapping[PassType, int]) -> None:
-        """`ValueError` where less would be given back than is taken, or a pass would have no end."""
+        """Raise `ValueError` if dropping would leave memory taken that is never freed, or a pass without an end."""
         for kind, stage in passes:
             together = (UNSHARD, stage), (RESHARD, stage)
             given = self.change[kind, stage] != MemoryChange(0, 0) or (kind, stage) in self.host_change
@@ -213,7 +219,7 @@ class TaskNetwork:
 
     @cached_property
     def arcs_from(self) -> Mapping[TaskType, tuple[Arc, ...]]:
-        """The arcs of each task, among the alternatives of which it is."""
+        """The arcs of which each task is one of the alternatives to wait for."""
         found: dict[TaskType, list[Arc]] = {
             TaskType(*of, part): [] for of, tasks in self.tasks.items() for part in range(len(tasks))
         }
@@ -224,9 +230,11 @@ class TaskNetwork:
 
     @cached_property
     def needs(self) -> Mapping[PassType, tuple[Need, ...]]:
-        """The precedences between passes, for readers that see a pass as one box, without what sends its tensor on.
+        """The precedences between whole passes, for readers that see a pass as one box, without tasks that send
+        tensors.
 
-        Where passes are several tasks, some may start sooner than this; an order of passes that keeps it can be run.
+        Where passes have several tasks, a pass may start earlier than these needs allow; an order of passes that
+        satisfies them can be run.
         """
         return {
             after: tuple(
@@ -236,16 +244,16 @@ class TaskNetwork:
         }
 
     def _need(self, arc: Arc) -> Need:
-        """An arc between whole passes: a tensor that a task sends arrives as long after the pass as it takes."""
+        """Convert an arc to a precedence between whole passes; the ticks of a sending task become part of the lag."""
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
         return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.share)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
-        """The passes that p waits for, each with its lag.
+        """Yield the passes that `p` waits for, each with its lag in ticks.
 
-        Of alternatives it is the one that is present, or the first if none is and one must be.
+        Of alternatives it is the one in `present`; if none is, the first, or nothing if the need is optional.
         """
         for alternatives, lag, optional, share, _ in self.needs[p[:2]]:
             for j in (p.microbatch,) if share is None else share.numbers(p.microbatch):
@@ -256,54 +264,61 @@ class TaskNetwork:
 
     @cached_property
     def backwards(self) -> tuple[tuple[PassKind, ...], ...]:
-        """The kinds of passes that a backward is in each mode, split first."""
+        """Return the kinds of passes of a backward in each mode, split first."""
         of = {Mode.SPLIT: (B, W), Mode.FUSED: (BW,)}
         return tuple(kinds for mode, kinds in of.items() if mode in self.modes)
 
     @property
     def gradient(self) -> PassKind:
-        """The kind of pass that gives the gradient where backwards are split as far as they may be."""
+        """Return the kind of pass that computes the input's gradient: B where backwards may be split, else BW."""
         return self.backwards[0][0]
 
     @property
     def has_activation_modes(self) -> bool:
-        """True if an activation may be copied or computed again: passes run or not, as a schedule says."""
+        """Return True if some activation may be offloaded or recomputed, so that a schedule decides which passes
+        run."""
         return bool(self.options)
 
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:
-        """Memory of a micro-batch on each stage from its forward's start to its backward's end."""
+        """Return the memory of one micro-batch on each stage from the start of F to the end of its backward."""
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
     def held_for_weight(self) -> tuple[int, ...]:
-        """Memory of a micro-batch on each stage between its B and the end of its W; 0 where none is split."""
+        """Return the memory of one micro-batch on each stage from the end of B to the end of W; 0 if never split."""
         stages = range(len(self.held_in_flight))
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
     def _taken_for_later(self, of: PassType) -> int:
-        """Memory that a pass takes and a later pass gives back; negative where it gives back an earlier one's."""
+        """Return the memory that a pass takes and a later pass frees.
+
+        Negative where it frees an earlier pass's memory.
+        """
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
     def held_until_last(self) -> tuple[int, ...]:
-        """Memory of a micro-batch on each stage that the last pass of its backward gives back: W or else BW."""
+        """Return the memory of one micro-batch on each stage that the last pass of its backward (W, else BW) frees."""
         last = self.backwards[0][-1]
         return tuple(-self._taken_for_later((last, s)) for s in range(len(self.held_in_flight)))
 
     @cached_property
     def freed_by_backward(self) -> tuple[int, ...]:
-        """Memory that a micro-batch's B gives back on each stage; negative where it takes more."""
+        """Return the memory that B frees on each stage; negative where it takes more than it frees."""
         return tuple(whole - rest for whole, rest in zip(self.held_in_flight, self.held_for_weight, strict=True))
 
     @cached_property
     def backward_takes_memory(self) -> bool:
-        """True if B takes memory on some stage, like autograd's split backward."""
+        """Return True if B takes memory on some stage, as in autograd's split backward."""
         return any(change.at_start > 0 for (kind, _), change in self.change.items() if kind is B)
 
     @cached_property
     def has_pass_memory(self) -> bool:
-        """True if a pass has workspace or keeps memory until the end: an F that gives back, or a W or BW that takes."""
+        """Return True if a pass has workspace or keeps memory until the end of the iteration.
+
+        It is seen from the changes: an F that frees memory, or a W or BW that takes some.
+        """
         changes = self.change.items()
         return bool(self.until_end) or any(
             one.at_end < 0 if kind is F else one.at_start > 0 for (kind, _), one in changes if kind in (F, W, BW)
@@ -311,9 +326,9 @@ class TaskNetwork:
 
     @cached_property
     def one_task_each(self) -> bool:
-        """True if every pass is one task, runs in any case and waits for passes of its own micro-batch alone.
+        """Return True if every pass is a single task, always runs, and waits only for passes of its own micro-batch.
 
-        One stream of a device then runs everything, and chains have nothing but devices and memory in common.
+        All tasks of a device then run on one stream, and chains share nothing but devices and memory.
         """
         devices = {resource.device for resource in self.resources}
         return (
@@ -324,22 +339,22 @@ class TaskNetwork:
 
     @property
     def has_plain_chains(self) -> bool:
-        """True if every pass, of one or several tasks, runs in any case and waits for its own micro-batch alone."""
+        """Return True if every pass, of one task or several, always runs and waits only for its own micro-batch."""
         return not (self.options or self.has_collectives or self.has_arcs_between_chains)
 
     @cached_property
     def has_arcs_between_chains(self) -> bool:
-        """True if a pass of a micro-batch waits for others."""
+        """Return True if a pass of some micro-batch waits for passes of other micro-batches."""
         return any(arc.share is not None and arc.after.kind not in OF_PARAMETERS for arc in self.arcs)
 
     @cached_property
     def has_collectives(self) -> bool:
-        """True if something runs for the parameters of a stage."""
+        """Return True if some pass runs for the parameters of a stage."""
         return any(kind in OF_PARAMETERS for kind, _ in self.tasks)
 
     @property
     def what_is_not_single(self) -> str:
-        """The features of a problem that is not `one_task_each`, for messages."""
+        """Return the name, for messages, of the feature because of which the problem is not `one_task_each`."""
         if self.options:
             return "offload or recomputation"
         if self.has_collectives:
@@ -348,5 +363,5 @@ class TaskNetwork:
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """Every resource that some task occupies."""
+        """Return every resource that some task occupies."""
         return tuple(sorted({task.resource for tasks in self.tasks.values() for task in tasks}))

@@ -1,1 +1,1 @@
-"""Relaxations of a problem: poorer problems whose lower bounds are lower bounds of the problem."""
+"""Relaxations: simpler problems whose lower bounds are also lower bounds of the problem."""

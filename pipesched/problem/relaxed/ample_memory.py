@@ -1,4 +1,4 @@
-"""Memory that never limits a problem: every device has room for all its micro-batches at once."""
+"""Detection of memory limits that never matter: every device has room for all its micro-batches at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAR = 10
 
 
 def why_never_limited(problem: Problem) -> str | None:
-    """A sentence where there is a limit, and no order of passes can reach it; None where one may or without it."""
+    """Return a sentence saying why the memory limit never matters; None if it may matter, or there is no limit."""
     if all(room is None for room in problem.room):
         return None
     needed = [_all_at_once(problem, device) for device in range(problem.devices)]
@@ -31,12 +31,12 @@ def why_never_limited(problem: Problem) -> str | None:
 
 
 def asked(most: Fraction | int, capacity: Fraction | int) -> str:
-    """The end of the sentence: where there is far too much, a unit is likely to be wrong."""
+    """Return the question that ends the sentence if the capacity is implausibly large: a unit is likely to be wrong."""
     return "; are capacity and activation in one unit?" if capacity > _FAR * most else ""
 
 
 def _all_at_once(problem: Problem, device: int) -> int:
-    """No less than its activations ever take: those of all micro-batches, and what backwards take besides."""
+    """Return an upper bound of the memory that a device can need: all its micro-batches at once, with workspace."""
     scale = problem.walks.scale
     total = Fraction(0)
     for stage in problem.placement.stages_of[device]:

@@ -1,4 +1,4 @@
-"""Relaxation: chains of pieces and modules that do not wait for each other."""
+"""Relaxation that drops the arcs between chains: pieces and modules no longer wait for each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ ARGUMENT = (
 
 
 def drop_arcs_between_chains(problem: Problem) -> Problem:
-    """The problem itself where there are none."""
+    """Return the problem without arcs between chains; the problem itself if it has none.
+
+    Memory lent to later pieces becomes part of each piece's own activation.
+    """
     if not problem.chain_arcs.arcs:
         return problem
     stages = tuple(
@@ -27,7 +30,7 @@ def drop_arcs_between_chains(problem: Problem) -> Problem:
 
 
 def network_without_arcs(problem: Problem) -> TaskNetwork:
-    """The network of `drop_arcs_between_chains`, but for what takes and gives back memory."""
+    """Return the task network of `drop_arcs_between_chains`, except that memory is not changed."""
 
     def between_chains(arc: Arc) -> bool:
         return arc.share is not None and arc.after.kind not in OF_PARAMETERS

@@ -1,4 +1,4 @@
-"""Relaxation: copies and recomputations of activations that take no time, each activation with the least memory."""
+"""Relaxation in which offload and recomputation take no time, so that each activation uses its least memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ ARGUMENT = (
 
 
 def hold_least(problem: Problem) -> Problem:
-    """The problem itself where activations are kept."""
+    """Return the problem without saving passes, each activation with the least memory of its modes.
+
+    The problem itself if all activations are kept.
+    """
     kept = problem.keeping_activations()
     if kept is problem:
         return problem

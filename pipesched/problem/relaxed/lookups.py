@@ -1,4 +1,4 @@
-"""Relaxation: passes without the first tasks that need no other pass: lookups of embeddings, gatherings."""
+"""Relaxation that drops the first tasks of passes if they need no input: lookups of embeddings, gatherings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ ARGUMENT = "The network only loses the leading tasks of forwards and backwards."
 
 
 def drop_lookups(problem: Problem) -> Problem:
-    """The problem itself where there are none."""
+    """Return the problem without first tasks that need no input; the problem itself if there are none."""
     if not _leading(problem):
         return problem
     return replace(problem, stages=tuple(map(_without, problem.stages)))
 
 
 def network_without_lookups(problem: Problem) -> TaskNetwork:
-    """The network of `drop_lookups`."""
+    """Return the task network of `drop_lookups`."""
     return problem.network.drop(leading={of: n for of, n in _leading(problem).items() if of in problem.network.tasks})
 
 
 def _leading(problem: Problem) -> dict[PassType, int]:
-    """The number of such tasks of each pass that has some."""
+    """Return the number of first tasks that need no input, for each type of pass that has some."""
     passes = [(kind, s) for s, stage in enumerate(problem.stages) for kind in (F, B, BW) if kind in stage.kinds]
     return {(kind, s): entry for kind, s in passes if (entry := problem.stages[s].entry(kind))}
 

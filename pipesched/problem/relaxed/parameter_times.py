@@ -1,4 +1,4 @@
-"""The least ticks of what stages run for their parameters before and after the passes of micro-batches."""
+"""The least time of an iteration before the first forward and after the last backward, spent on parameters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from pipesched.problem.problem import Problem
 
 
 def least_besides(problem: Problem) -> int:
-    """Ticks of an iteration before all forwards and after all backwards; of a span, those of any one device."""
+    """Return the least ticks of an iteration before all forwards and after all backwards.
+
+    For a span, those of any device.
+    """
     if problem.objective.by_device:
         return _least_of_a_device(problem)
     return _least_before_forwards(problem) + _least_after_backwards(problem)
 
 
 def _least_of_a_device(problem: Problem) -> int:
-    """The least over the devices of the ticks that each takes before its first forward and after its last backward."""
+    """Return the minimum over devices of the ticks that each needs before its first forward and after its last
+    backward."""
     found = []
     for stages in problem.placement.stages_of:
         here = [s for s in stages if problem.microbatches_of[s]]
@@ -27,21 +31,21 @@ def _least_of_a_device(problem: Problem) -> int:
 
 
 def _is_sent(problem: Problem, stage: int) -> bool:
-    """True if a stream of its device sends the gradient of a stage, maybe until reduction and step have ended."""
+    """Return True if a task sends the gradient of a stage, which may last until reduction and step have ended."""
     to, where = problem.placement.previous[stage], problem.placement.stage_device
     return problem.resources.transfer_stream is not None and to is not None and where[to] != where[stage]
 
 
 def _least_after_backwards(problem: Problem) -> int:
-    """Ticks from the end of all backwards to that of the iteration, at the least.
+    """Return the least ticks from the end of all backwards to the end of the iteration.
 
-    The pass of a micro-batch that ends last is a backward of some stage; of that one reduction and step follow.
+    The last pass of a micro-batch to end is a backward of some stage, whose reduction and step follow.
     """
     return min(_once(problem, stage) for stage, walked in enumerate(problem.microbatches_of) if walked)
 
 
 def _least_before_forwards(problem: Problem) -> int:
-    """Ticks until the first forward, at the least: parameters are gathered before it."""
+    """Return the least ticks until the first forward: the gathering of its parameters."""
     first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
     return min(_gathering(problem, stage) for stage in first)
 
@@ -52,7 +56,7 @@ def _gathering(problem: Problem, stage: int) -> int:
 
 
 def _once(problem: Problem, stage: int) -> int:
-    """Ticks after the last task of a stage's backwards."""
+    """Return the least ticks of reduction and step after the last task of a stage's backwards."""
     frozen = problem.stages[stage].forward_only
     if frozen or ((W, stage) in problem.network.tasks and not _awaited(problem, stage)):
         return 0
@@ -65,13 +69,13 @@ def _once(problem: Problem, stage: int) -> int:
 
 
 def _awaited(problem: Problem, stage: int) -> bool:
-    """True if any task for the weights waits for the last one of B; else B may end when reduction and step have."""
+    """Return True if a task of W waits for the last task of B; otherwise B may end after reduction and step."""
     last = len(problem.tasks_of(B, stage)) - 1
     return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
 
 
 def _parts_behind(problem: Problem, stage: int, number: int) -> int:
-    """Of so many parts the number that begin after the last weight task of a stage, whichever task that is."""
+    """Return the least number of the reduction's `number` buckets that start after a stage's last weight task."""
     of = problem.dependencies
     waiting = Counter[tuple[PassKind, int]]()
     kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]

@@ -1,4 +1,4 @@
-"""Relaxation: passes without workspace, which keep nothing until the end of the iteration."""
+"""Relaxation that drops workspace, and memory kept until the end of the iteration."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ARGUMENT = (
 
 
 def drop_pass_memory(problem: Problem) -> Problem:
-    """The problem without `workspace` and `until_end`; unchanged where there is none.
+    """Return the problem without `workspace` and `until_end`, each device's memory reduced by its least workspace.
 
-    Not for problems with gathers, which take memory outside of all passes.
+    The problem itself if it has neither. It must have no gathers, which take memory outside of all passes.
     """
     if not problem.network.has_pass_memory:
         return problem
@@ -25,7 +25,7 @@ def drop_pass_memory(problem: Problem) -> Problem:
 
 
 def _least_beside(problem: Problem, device: int) -> int:
-    """The least workspace of the passes of a device that take what later passes give back."""
+    """Return the least workspace among a device's passes that take memory which later passes free."""
     found = list[int]()
     for stage in (problem.stages[s] for s in problem.placement.stages_of[device] if problem.microbatches_of[s]):
         if stage.saving_kinds:

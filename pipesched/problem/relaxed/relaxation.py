@@ -1,4 +1,4 @@
-"""The type of a relaxation, and of a problem to which some were applied."""
+"""The type of a relaxation, and a problem together with the relaxations applied to it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pipesched.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A rewrite to a poorer problem: its optimum, plus what is added back, is never above that of the problem.
+    """A rewrite to a simpler problem whose optimum, plus `added_back`, is at most that of the problem.
 
-    `relax` leaves a problem as it is where the feature is absent. `argument` says why no optimum rises. `added_back`
-    are ticks that every schedule of the problem takes besides those of the poorer one. `note` is a sentence for
-    certificates of the poorer problem, or nothing where they read as those of the problem. `drop` is what the rewrite
-    leaves out of the task network, which only relaxes (`TaskNetwork.drop`): `argument` then speaks of what remains.
+    `relax` returns the problem itself where the feature is absent. `argument` says why the optimum does not rise.
+    `added_back` returns ticks that every schedule of the problem takes in addition to those of the simpler problem.
+    `note` is a sentence for certificates of the simpler problem, empty where they read the same. `drop` returns the
+    task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`); `argument` then covers
+    what remains.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Relaxation:
 
 
 class Step(NamedTuple):
-    """A relaxation, and the problem that it was applied to."""
+    """A relaxation, and the problem to which it was applied."""
 
     relaxation: Relaxation
     of: Problem
@@ -37,22 +38,22 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class RelaxedProblem:
-    """A problem and the relaxations that made it, in the order in which they were applied."""
+    """A relaxed problem, and the relaxations that led to it, in the order applied."""
 
     problem: Problem
     steps: tuple[Step, ...] = ()
 
     def without(self, relaxation: Relaxation) -> RelaxedProblem:
-        """With one relaxation more; the same where the problem lacks its feature."""
+        """Return the problem with one more relaxation applied; itself if the problem lacks the relaxation's feature."""
         poorer = relaxation.relax(self.problem)
         return self if poorer is self.problem else RelaxedProblem(poorer, (*self.steps, Step(relaxation, self.problem)))
 
     @property
     def added_back(self) -> int:
-        """Ticks to add to a lower bound of the poorer problem for one of the original problem."""
+        """The ticks to add to a lower bound of the relaxed problem to get one of the original problem."""
         return sum(step.relaxation.added_back(step.of) for step in self.steps)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The sentences for a certificate of the poorer problem, the last relaxation first."""
+        """The sentences for a certificate of the relaxed problem, that of the last relaxation first."""
         return tuple(note for step in reversed(self.steps) if (note := step.relaxation.note(step.of)))

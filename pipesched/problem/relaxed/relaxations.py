@@ -84,7 +84,7 @@ RELAXATIONS = (PARAMETERS, UNEQUAL_MICROBATCHES, LOOKUPS, PASS_MEMORY, ARCS_BETW
 
 
 def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:
-    """The problem that remains after all relaxations but those of which the features are kept."""
+    """Return the problem after all relaxations except those in `keeping`."""
     found = RelaxedProblem(problem)
     for relaxation in RELAXATIONS:
         if relaxation not in keeping:
