@@ -1,1 +1,2 @@
-"""Checks lower bounds from the evidence in their certificates, without the solver and without its code."""
+"""The check of lower bounds: their arguments repeated from the evidence in certificates, without any code of the
+solver."""

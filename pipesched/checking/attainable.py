@@ -1,7 +1,7 @@
-"""Attainable objective values: multiples of a step, and for the span also fractions of it.
+"""Attainable objective values: multiples of a step, and for the span also fractions of the step.
 
-For the span every device begins as late as the others allow, so that the least span of an order is the mean length of a
-cycle of paths, each from the first pass of one device to the last of another. A cycle has at most as many paths as
+Under the span every device begins as late as the others allow, so that the least span of an order is the mean length of
+a cycle of paths, each from the first pass of one device to the last of another. A cycle has at most as many paths as
 there are devices.
 """
 
@@ -16,13 +16,13 @@ from pipesched.problem.problem import Objective, Problem
 
 
 def least_attainable(problem: Problem, at_least: Fraction | int) -> Fraction:
-    """The least value in ticks that a best schedule may have, if none is below this one."""
+    """Return the least attainable value, in ticks, that is at least `at_least`."""
     step = _step(problem)
     return min(step * Fraction(ceil(at_least * parts / step), parts) for parts in range(1, denominators(problem) + 1))
 
 
 def least_attainable_above(problem: Problem, refuted: Fraction | int) -> Fraction:
-    """The same if no schedule has exactly this value or less."""
+    """Return the least attainable value, in ticks, that is above `refuted`."""
     step = _step(problem)
     return min(
         step * Fraction(floor(refuted * parts / step) + 1, parts) for parts in range(1, denominators(problem) + 1)
@@ -30,13 +30,16 @@ def least_attainable_above(problem: Problem, refuted: Fraction | int) -> Fractio
 
 
 def greatest_attainable_below(problem: Problem, bound: Fraction | int) -> Fraction:
-    """The greatest value in ticks below the bound that a best schedule may have."""
+    """Return the greatest attainable value, in ticks, that is smaller than `bound`."""
     step = _step(problem)
     return max(step * Fraction(ceil(bound * parts / step) - 1, parts) for parts in range(1, denominators(problem) + 1))
 
 
 def _step(problem: Problem) -> Fraction:
-    """All durations and transfers are multiples of it; a tick where there are more than those known here."""
+    """Return a step, in ticks, of which all durations and transfers are multiples.
+
+    It is one tick if the problem has durations that are not known here.
+    """
     if unknown(problem):
         return Fraction(1)
     times = [lag for row in problem.links for lag in row]
@@ -46,7 +49,7 @@ def _step(problem: Problem) -> Fraction:
 
 
 def denominators(problem: Problem) -> int:
-    """The most paths on a cycle; one where the same device always begins first and ends last."""
+    """Return the most paths on a cycle; 1 if the same device always begins first and ends last."""
     if problem.objective is not Objective.SPAN:
         return 1
     where, walks = problem.placement.stage_device, problem.microbatches_of
@@ -56,10 +59,10 @@ def denominators(problem: Problem) -> int:
 
 
 def _may_begin(problem: Problem, stage: int) -> bool:
-    """True if a pass of the stage needs no pass of another stage.
+    """Return True if some pass of the stage needs no pass of another stage.
 
-    Such passes: a forward with which a chain begins, unless another chain feeds all of them; a task of a forward that
-    needs no input; a gather of parameters.
+    Such passes are a forward at the start of a chain, unless another chain feeds all of its micro-batches, a task of a
+    forward that needs no input, and a gathering of parameters.
     """
     own = problem.stages[stage]
     fed = any(arc.after == stage and not (arc.backward or arc.places) for arc in problem.chain_arcs.arcs)
@@ -68,9 +71,9 @@ def _may_begin(problem: Problem, stage: int) -> bool:
 
 
 def _may_end(problem: Problem, stage: int) -> bool:
-    """True if no pass of another stage needs some pass of this one.
+    """Return True if some pass of the stage is needed by no pass of another stage.
 
-    Such passes: a W; the backward of a chain's first stage, unless passes of another chain need all of them;
+    Such passes are a W, the backward of a chain's first stage (unless passes of another chain need all of them), and
     collectives and the optimizer step.
     """
     own = problem.stages[stage]

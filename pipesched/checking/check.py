@@ -1,4 +1,4 @@
-"""The check of a lower bound: its argument repeated from the problem and the evidence alone."""
+"""The check of a lower bound, from the problem and the evidence in the bound's certificate alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Argument = Callable[[Problem, Any, Value], Value]
 
 
 def _plain(argument: Callable[[Problem, Any], Value]) -> Argument:
-    """An argument that computes its bound without the stated value."""
+    """Return an argument that ignores the stated value, from one that computes its bound without it."""
     return lambda problem, evidence, _: argument(problem, evidence)
 
 
@@ -99,7 +99,12 @@ _BESIDES: dict[type, frozenset[str]] = {
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
-    """Check that no schedule of the problem is below the certificate's value, as far as its evidence shows."""
+    """Check that no schedule of the problem is below the value of a certificate.
+
+    The finding is VERIFIED if the evidence proves the value, REFUSED if it proves less or contradicts the problem,
+    TRUSTED for an exhaustive search, which is not repeated, and NOT_VERIFIED where the check does not cover the
+    problem.
+    """
     stated = amount(problem, certificate.value_ticks)
     try:
         spoken_of, claim, valued, added_back, stage_of = posed(problem, certificate)
@@ -121,7 +126,10 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
 
 
 def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...] | None) -> Fraction | int:
-    """The bound that the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
+    """Return the lower bound that the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`.
+
+    `stage_of` is for problems whose stages are tasks: the stage that each belongs to.
+    """
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value_ticks <= 0:
         return 0  # no time is below zero

@@ -1,4 +1,4 @@
-"""Problems covered by the check: those in which it knows every quantity that is in use."""
+"""Problems that the check covers: those that use only quantities known to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _WALKS = {"shares", "queues"}
 
 
 def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> None:
-    """`NotCoveredError` for a problem that uses what no argument here has heard of, and the one in hand neither."""
+    """Raise `NotCoveredError` for a problem with quantities that the check does not know, except those in `besides`.
+
+    `besides` are the further quantities that the argument in hand knows.
+    """
     used = [name for name in unknown(problem) if name not in besides]
     if used:
         raise NotCoveredError(f"the check does not cover problems with {used[0].replace('_', ' ')}")
@@ -34,7 +37,7 @@ def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> 
 
 
 def unknown(problem: Problem) -> list[str]:
-    """The quantities in use that are none of those above."""
+    """Return the names of quantities that the problem uses and that the check does not know."""
     used = _used(problem, _PROBLEM)
     parts: tuple[tuple[Sequence[object], set[str]], ...] = (
         (problem.stages, _STAGE), (problem.pools, _POOL), ((problem.resources,), _RESOURCES),
@@ -46,7 +49,7 @@ def unknown(problem: Problem) -> list[str]:
 
 
 def _used(owner: Any, known: set[str]) -> list[str]:
-    """The other fields of a dataclass that are not as by default."""
+    """Return the names of a dataclass's fields that are not in `known` and differ from their default."""
     return [one.name for one in fields(owner) if one.name not in known and getattr(owner, one.name) != _default(one)]
 
 

@@ -1,4 +1,4 @@
-"""The result of the check of a lower bound."""
+"""The result of checking a lower bound: a verdict with its reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """Verdict on a bound."""
+    """The verdict on a lower bound."""
 
     VERIFIED = "verified"  # the evidence proves it
     TRUSTED = "trusted"  # it rests on an exhaustive search, which is not repeated here
@@ -17,15 +17,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict, and why in one sentence."""
+    """A verdict, and the reason in one sentence."""
 
     verdict: Verdict
     text: str
 
 
 class RefusedEvidenceError(Exception):
-    """Evidence that does not say what its argument needs; the text says why."""
+    """Evidence that contradicts the problem or lacks what its argument needs; the text gives the reason."""
 
 
 class NotCoveredError(Exception):
-    """A problem or an argument that the check does not understand; the text names it."""
+    """A problem or argument that the check does not know; the text names it."""

@@ -1,4 +1,4 @@
-"""Evidence in the problem's own ticks: files state times in ticks that may be finer than those it was found in."""
+"""Conversion of evidence to the problem's ticks: a file may state times in finer ticks than the bound was found in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.results.evidence import Evidence
 
 
 def in_own_ticks(problem: Problem, evidence: Evidence | None) -> Evidence | None:
-    """The same with the value below which orders are followed in the problem's ticks; any is sound, by rounding too."""
+    """Return the evidence with its threshold in the problem's ticks, rounded; any threshold is sound."""
     if isinstance(evidence, Diagram):
         if evidence.below is None:
             return evidence

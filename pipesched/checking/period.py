@@ -1,4 +1,4 @@
-"""Arguments about the period: what every micro-batch of each chain takes of a device, again and again.
+"""Arguments about the period: the share of a device's time and memory that a micro-batch of each chain takes.
 
 Schedules of ever more micro-batches may run one batch after another, so that one micro-batch of each chain takes no
 more of a device's time, or of its memory times time, than the device has in as many periods.
@@ -21,19 +21,28 @@ from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStr
 
 
 def period_load(problem: Problem, evidence: OnDevice) -> Fraction:
-    """A device runs all passes of one micro-batch of each chain, one at a time."""
+    """Argument: a device runs all passes of one micro-batch of each chain, one at a time.
+
+    Returns the bound in ticks.
+    """
     unit = _one_of_each_chain(problem)
     return Fraction(OneDevice(unit, evidence.device).work, unit.microbatches)
 
 
 def period_stream_load(problem: Problem, evidence: OnStream) -> Fraction:
-    """A stream runs all its tasks of one micro-batch of each chain, one at a time."""
+    """Argument: a stream runs all its tasks of one micro-batch of each chain, one at a time.
+
+    Returns the bound in ticks.
+    """
     unit = _one_of_each_chain(problem)
     return Fraction(stream_load(unit, evidence), unit.microbatches)
 
 
 def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
-    """Memory admits K micro-batches to a stage; each makes room again after its round trip, so K start in that time."""
+    """Argument: memory admits K micro-batches to a stage, each for its round trip, so at most K start in that time.
+
+    Returns the bound in ticks.
+    """
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
     unit = _one_of_each_chain(problem)
@@ -43,7 +52,11 @@ def period_in_flight(problem: Problem, evidence: OnStage) -> Fraction:
 
 
 def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
-    """Memory times time of one micro-batch of each chain, from forward to backward, against the device's memory."""
+    """Argument: memory times ticks of one micro-batch of each chain, from forward to backward, against the device's
+    memory.
+
+    Returns the bound in ticks.
+    """
     unit = _one_of_each_chain(problem)
     here = OneDevice(unit, evidence.device)
     if not here.room or here.room < 0:
@@ -52,7 +65,10 @@ def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
 
 
 class _Mode(NamedTuple):
-    """A backward of a stage: B and W, in one go, or in one block with the forward of stage `forward`."""
+    """A mode of a stage's backward: split, fused, or in a block with the forward of stage `forward`.
+
+    `gradient` is the ticks until its gradient is computed.
+    """
 
     stage: int
     split: bool
@@ -61,9 +77,11 @@ class _Mode(NamedTuple):
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
-    """Load and memory over time of all devices, each times its multiplier, with every backward in its best mode.
+    """Return the bound from load and memory over time of all devices, weighted, with every backward in its cheapest
+    mode.
 
-    A forward runs in one block at most: its multiplier is paid by each mode in a block with it, and given back once.
+    A forward runs in one block at most: its multiplier is added to each mode that uses it in a block, and subtracted
+    once.
     """
     unit = _one_of_each_chain(problem)
     lists = evidence.loads, evidence.memory, evidence.blocks
@@ -84,10 +102,10 @@ def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
 
 
 class _MemoryShares(NamedTuple):
-    """By stage, multipliers times shares of memory.
+    """By stage, sums of multipliers times shares of memory.
 
-    `waiting`: of all activations of the chain in memory while its pass runs. `own`: of one unit of its memory.
-    `transfers`: of those in memory while its tensor is in transfer to the next stage, and back.
+    `waiting` is for all activations of the chain in memory while a pass of the stage runs, `own` for one unit of its
+    memory, `transfers` for those in memory while its tensor is in transfer to the next stage, and back.
     """
 
     waiting: list[Fraction]
@@ -114,7 +132,7 @@ def _held(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
 
 
 def _room_in_steps(unit: Problem, device: int) -> int:
-    """The room, rounded down to what all amounts on the device are multiples of; 0 where it says nothing."""
+    """Return the memory of a device rounded down to a multiple of all amounts on it; 0 where it limits nothing."""
     here = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     sizes = [unit.stages[s].activation for s in here]
     sizes += [unit.stages[s].freed for s in here if unit.stages[s].weight is not None]
@@ -134,7 +152,8 @@ def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
 
 
 def _cost(unit: Problem, mode: _Mode, load: Fraction, held: _MemoryShares, blocks: list[Fraction]) -> Fraction:
-    """Cost of a mode: to the load, and to memory in use while it runs, for all stages that wait for its gradient."""
+    """Return the cost of a mode: of the load, and of memory in use while it runs, for all stages that wait for its
+    gradient."""
     stage = unit.stages[mode.stage]
     cost = (load + held.waiting[mode.stage]) * mode.gradient
     if mode.forward is not None:

@@ -1,7 +1,7 @@
-"""The check of a bound over all plans: every placement is listed, and the bound of each, as far as it shows.
+"""The check of a bound over all plans: every placement must be listed, and the bound of each is checked.
 
-A bound over all partitions is verified where all cuts, device by device, leave no room below it. Else the search over
-them is trusted, and named so; that partitions which were left out of it have bounds of their own is checked by their
+A bound over all partitions is verified where all cuts, device by device, leave no plan below it. Otherwise the search
+over partitions is trusted, and reported so; the bounds of partitions left out of that search are checked by their
 certificates.
 """
 
@@ -33,7 +33,8 @@ _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REF
 
 
 class Stated(NamedTuple):
-    """The result stated for a placement of a plan problem, or of one of its variants; None if there is none."""
+    """The stated result of one placement of a plan problem, or of one of its variants; `said` is None if it is
+    missing."""
 
     plan: PlanProblem
     choice: Choice
@@ -44,7 +45,7 @@ class Stated(NamedTuple):
 def stated_of_each(
     plan: PlanProblem, choices: Sequence[ChoiceResult], variants: Sequence[VariantResult] = ()
 ) -> list[Stated]:
-    """A row for each placement that may be used, in each variant where there are several."""
+    """Return a row for each placement that may be used, in each variant where there are several."""
     if not plan.variants:
         known = {one.choice: one for one in choices}
         return [Stated(plan, choice, known.get(choice)) for choice in plan.choices]
@@ -63,10 +64,10 @@ def check_plan_bound(
     variants: Sequence[VariantResult] = (),
     capacities: Capacities | None = None,
 ) -> list[Finding]:
-    """Check that no plan is below the bound, in the plan file's unit: a finding for each admissible placement.
+    """Check that no plan is below the bound, in the plan file's unit; returns a finding for each admissible placement.
 
-    If the plan has `variants`, for each of each. `capacities` are those with which it was proved: no plan needs less
-    time with less memory.
+    With `variants` there is a finding for each placement of each variant. `capacities` are those with which the bound
+    was proved: less memory never allows a shorter plan.
     """
     if capacities is not None:
         try:
@@ -77,7 +78,7 @@ def check_plan_bound(
 
 
 def weakest(findings: Iterable[Finding]) -> Verdict:
-    """The weakest verdict of all findings."""
+    """Return the weakest verdict of all findings."""
     return max((one.verdict for one in findings), key=_WEAKEST.index, default=Verdict.VERIFIED)
 
 
@@ -108,7 +109,8 @@ def _by_evidence(plan: PlanProblem, bound: Fraction, said: ChoiceResult, stated:
 def _over_partitions(
     plan: PlanProblem, bound: Fraction, choice: Choice, evidence: AllPartitions | AllOrders, stated: str
 ) -> Finding:
-    """Finding from the search over partitions, if the bound does not follow from the needs of each device."""
+    """Return the finding for a bound over all partitions: verified by the needs of each device, else from the
+    search."""
     if isinstance(evidence, AllOrders) and not plan.schedules:
         return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
     if none_below(plan, choice, bound):
@@ -119,7 +121,7 @@ def _over_partitions(
 
 
 def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
-    """Only these orders are allowed: nothing follows for others."""
+    """Return the finding for a bound over the plan's fixed orders, which says nothing about other orders."""
     missing = sorted(set(plan.schedules) - {paths.order for paths in evidence.orders})
     tried = sum(len(paths.tried) for paths in evidence.orders)
     text = f"{stated}: rests on CP-SAT's search over the longest paths of {tried} partitions"
@@ -129,9 +131,9 @@ def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
-    """All work of all micro-batches and all steps, spread over the devices by their speed, rounded up to a tick.
+    """Return the mean work of the devices, by speed, of all micro-batches and all steps, rounded up to a tick.
 
-    No plan is below.
+    No plan is below it.
     """
     stages, each = len(choice.on(plan.cluster.devices).chains[0]), Fraction(0)
     for model in (piece.model for piece in plan.pieces_of(choice)):
@@ -151,7 +153,7 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
 
 
 def _work(layer: LayerType) -> Fraction:
-    """Work of one micro-batch on a layer, with the faster backward."""
+    """Return the work of one micro-batch on a layer, with the faster backward."""
     return layer.forward + layer.least_backward
 
 
@@ -183,12 +185,12 @@ def _searched(
 
 
 def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[SolvedPartition]:
-    """The partitions that a search for plans below the bound may leave out: they have none."""
+    """Return the partitions that a search for plans below the bound may leave out, since they have no such plan."""
     return [one for one in solved if one.bound is None or one.bound >= bound]
 
 
 def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
-    """Finding that no plan with a partition left out by a search is below the bound."""
+    """Return the finding for a partition left out by a search: that no plan with it is below the bound."""
     where = f"{' '.join(map(str, one.partition.counts))}"
     if mistakes(plan.model, one.partition):
         return Finding(Verdict.VERIFIED, f"{where} is no partition")

@@ -1,4 +1,4 @@
-"""Conditions under which a bound may be based on a CP-SAT search: impossible results are not trusted."""
+"""Conditions under which a bound may be based on an exhaustive search by CP-SAT: impossible claims are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipesched.results.evidence import Refutation
 
 
 def require_search(problem: Problem, evidence: Refutation) -> None:
-    """Raises `RefusedEvidenceError` where there is none, of the whole or of these devices."""
+    """Raise `RefusedEvidenceError` if such a search cannot exist, of the whole problem or of the devices named."""
     if problem.objective is Objective.PERIOD:
         raise RefusedEvidenceError("no search by CP-SAT bounds a period")
     if evidence.devices is None:

@@ -1,1 +1,1 @@
-"""Checks of bounds by the work of one device: its load, its warm-up and cool-down, its period."""
+"""Checks of bounds from the work of one device: its load, idle time, warm-up and cool-down."""

@@ -25,7 +25,7 @@ _MOST_NUMBERS = 2_000
 
 
 def cool_down(problem: Problem, evidence: ReturnTo) -> int:
-    """The ticks of a makespan, or of the span of the other device, at least."""
+    """Return a lower bound, in ticks, of the makespan, or of the span of the other device."""
     here = OneDevice(problem, evidence.device)
     if len(here.chains) != 1:
         raise RefusedEvidenceError(f"device {here.device} does not see exactly one chain of stages")
@@ -41,7 +41,11 @@ def cool_down(problem: Problem, evidence: ReturnTo) -> int:
 
 
 class _Other:
-    """The other device: of the chain's stages on it those walked before the device, and those walked in between."""
+    """The other device, with its stages that micro-batches pass before the first device (`sooner`) and inside
+    (`between`).
+
+    A stage inside is one between the first device's first and last stages on the chain.
+    """
 
     def __init__(self, here: OneDevice, number: int) -> None:
         self.here, where = here, here.problem.placement.stage_device
@@ -57,11 +61,12 @@ class _Other:
         self.head = here.times[first].begins - here.times[self.gate].begins
 
     def after(self, early: int, late: int) -> int:
-        """The least ticks from the last forward's end to the end that counts."""
+        """Return the least ticks from the end of the last forward to the end that counts, for these numbers of
+        backwards left."""
         return max(self._returning(early, late), self._running(early, late))
 
     def _returning(self, early: int, late: int) -> int:
-        """The last gradient of the last stage here, and the last one of all, each with its path to the gate."""
+        """Return the least ticks until the last gradients of the device have travelled to the gate."""
         times, stages = self.here.times, self.here.stages
         one = times[stages[-1]]
         # The micro-batch of the last forward has still to come back to the device.
@@ -72,7 +77,7 @@ class _Other:
         )
 
     def _running(self, early: int, late: int) -> int:
-        """Work of the other device after the first gradient arrives, or after that of some later ones does."""
+        """Return the least ticks until the other device has run its backwards, which wait for gradients to arrive."""
         first, last = self.here.stages[0], self.here.stages[-1]
         arrivals = [
             (self._arrives(first, self.sooner), (early - late) * self._each(self.sooner)),
@@ -85,17 +90,21 @@ class _Other:
         return max(since + ticks for (since, _), ticks in zip(arrivals, work, strict=True))
 
     def _arrives(self, start: int, stages: list[int]) -> int:
-        """Time from the start of a gradient on the device to its arrival at the first of these stages on its path."""
+        """Return the ticks from the start of a gradient of stage `start` to its arrival at the last one of `stages`.
+
+        `stages` are in chain order, so that a gradient reaches the last one first.
+        """
         times = self.here.times
         return times[stages[-1]].turns - times[start].turns
 
     def _each(self, stages: list[int]) -> int:
-        """Work of one micro-batch's backwards of these stages."""
+        """Return the ticks of one micro-batch's backwards of these stages."""
         return sum(least_backward(self.here.problem.stages[s]) for s in stages)
 
 
 def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
-    """Numbers of backwards of the first and of the last stage, and the most work that is left with them."""
+    """Yield the possible numbers of backwards left of the first and of the last stage, and the most work left with
+    them."""
     stages, numbers = [here.problem.stages[s] for s in here.stages], 0
     everything = here.count[here.stages[0]]
     for early in asking(range(1, everything + 1)):
@@ -112,7 +121,7 @@ def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
 
 
 def _others(here: OneDevice, early: int, late: int) -> list[Item]:
-    """Weight passes of all other micro-batches, and backwards of stages between the first and the last one."""
+    """Return the other items that may be left: weight passes of other micro-batches, and backwards of inner stages."""
     items, everything = list[Item](), here.count[here.stages[0]]
     for place, s in enumerate(here.stages):
         stage = here.problem.stages[s]

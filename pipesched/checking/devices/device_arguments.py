@@ -1,4 +1,4 @@
-"""Arguments about the work of one device: its load, its idle time, and how many micro-batches its memory admits."""
+"""Arguments about one device: its load, its idle time, and the number of micro-batches that its memory admits."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from pipesched.results.evidence import OnDevice, OnStage
 
 
 def load(problem: Problem, evidence: OnDevice) -> int:
-    """A device does all its work, one pass at a time, after the earliest start of its first pass."""
+    """Argument: a device does all its work, one pass at a time, after the earliest start of its first pass.
+
+    Returns the lower bound in ticks.
+    """
     here = OneDevice(problem, evidence.device)
     return (here.first_start if problem.objective is Objective.MAKESPAN else 0) + here.work
 
 
 def round_trip(problem: Problem, evidence: OnDevice) -> int:
-    """Work and idle time: before the first backward and after the last forward.
+    """Argument: a device's work and its idle time, before the first backward and after the last forward.
 
     If a backward starts before the last forward, the two idle times are apart and add up. If none does, they may be the
-    same time, and the longer one counts.
+    same time, and the longer one counts. Returns the lower bound in ticks.
     """
     here = OneDevice(problem, evidence.device)
     at_last = here.idle_at_last()
@@ -29,7 +32,11 @@ def round_trip(problem: Problem, evidence: OnDevice) -> int:
 
 
 def in_flight_limit(problem: Problem, evidence: OnStage) -> int:
-    """Memory admits so many micro-batches to a stage at once; the next one waits until one of them has made room."""
+    """Argument: memory admits a number of micro-batches to a stage at once, and each next one waits until one frees
+    memory.
+
+    Returns the lower bound in ticks.
+    """
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
     here = OneDevice(problem, problem.placement.stage_device[evidence.stage])

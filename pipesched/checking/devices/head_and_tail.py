@@ -13,7 +13,8 @@ from pipesched.results.evidence import AroundDevice
 
 
 def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
-    """To the last gradient of the device, or to that of the micro-batch whose forward is the device's last."""
+    """Return the lower bound from the path to the device, its work until its last gradient or forward, and the path
+    back."""
     here = OneDevice(problem, evidence.device)
     gates = {chain[0]: gate for chain, gate in zip(here.chains, gates_of(problem, evidence.owner, here), strict=True)}
     head = min(here.times[chain[0]].begins - here.times[gates[chain[0]]].begins for chain in here.firsts)
@@ -25,9 +26,10 @@ def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
 
 
 def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
-    """By chain of the device the first stage that it walks on the owner, which begins and ends no later than that.
+    """Return for each chain of the device its first stage on the device `owner`, whose span is bounded.
 
-    The chain's first stage for the makespan, where time itself begins before and ends after it.
+    That stage begins before the device does, and ends after it. For the makespan (`owner` None) it is the chain's first
+    stage, since time itself starts before it and ends after it.
     """
     if (owner is None) != (problem.objective is Objective.MAKESPAN):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
@@ -43,14 +45,18 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
 
 
 def way_back(here: OneDevice, stage: int, gate: int) -> int:
-    """From the end of a gradient of the stage to the end of that micro-batch's backward at its gate."""
+    """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward at its
+    gate."""
     if stage == gate:
         return 0
     return here.times[gate].turns + here.times[gate].backward - here.times[stage].returned
 
 
 def _to_last_gradient(here: OneDevice) -> Fraction:
-    """All work but weight passes that fit into memory together, and the idle time before the first backward."""
+    """Return the least ticks from the device's first start to its last gradient.
+
+    All work counts, except weight passes that fit into memory together, and the idle time before the first backward.
+    """
     put_off = most_in(here.room, here.weight_passes())
     done = max(0, here.work - put_off)
     if not here.blocks:
@@ -60,7 +66,10 @@ def _to_last_gradient(here: OneDevice) -> Fraction:
 
 
 def _to_last_forward(here: OneDevice, last: list[int]) -> Fraction:
-    """All work except pending backwards when the last forward ends; then that micro-batch's path and its gradient."""
+    """Return the least ticks from the device's first start, by its last forward, to that micro-batch's gradient.
+
+    All work counts, except backwards pending when the last forward ends; the gradient's path and its pass follow.
+    """
     idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
     waits = here.left_of_others(last) + sum(least_backward(here.problem.stages[s]) for s in last)
     back = here.times[last[0]].returned - here.times[last[-1]].begins - here.times[last[-1]].forward

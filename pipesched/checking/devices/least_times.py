@@ -1,4 +1,4 @@
-"""The least times of one micro-batch on its path along the stages and back, for any order and modes."""
+"""Least times of one micro-batch on its path along the stages and back, valid for every order and all modes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class LeastTimes(NamedTuple):
 
     @property
     def returned(self) -> int:
-        """From the start of the micro-batch's first forward to the end of the gradient pass."""
+        """Return the least ticks from the start of the micro-batch's first forward to the end of this gradient pass."""
         return self.turns + self.gradient
 
 
 def least_times(problem: Problem) -> list[LeastTimes]:
-    """By stage."""
+    """Return the least times of every stage."""
     where = problem.placement
     mates = [where.stages_of[device] for device in where.stage_device]
     durations = [least_durations(problem, *one) for one in enumerate(mates)]
@@ -49,9 +49,9 @@ def least_times(problem: Problem) -> list[LeastTimes]:
 
 
 def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tuple[int, int, int]:
-    """Least durations of the forward, the gradient pass, and the whole backward, if in blocks with these stages.
+    """Return the least ticks of the forward, the gradient pass, and the whole backward of stage `number`.
 
-    The duration of a block is given by the stage of its forward.
+    They may run in blocks with passes of the stages `mates`; a block's duration is given by the stage of its forward.
     """
     stage = problem.stages[number]
     full = min([stage.fused, *(block for n in mates if (block := problem.stages[n].overlapped) is not None)])
@@ -62,5 +62,5 @@ def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tu
 
 
 def least_backward(stage: Stage) -> int:
-    """The least that a micro-batch's backward computes outside of blocks."""
+    """Return the least compute ticks of a micro-batch's backward outside of blocks."""
     return stage.fused if stage.weight is None else min(stage.fused, stage.backward + stage.weight)

@@ -1,4 +1,4 @@
-"""Memory of a device over time: what activations need, against the capacity.
+"""Arguments about a device's memory over time: the need of activations against the capacity.
 
 Each activation is in memory from its forward to its backward, at least for the micro-batch's path to the last stage and
 back. All amounts are products of memory and ticks.
@@ -12,7 +12,10 @@ from pipesched.checking.devices.one_device import OneDevice, most_in
 
 
 def before_last_gradient(here: OneDevice) -> Fraction:
-    """The ticks that it takes until the last gradient; 0 where this says nothing. Only weight passes come later."""
+    """Return the least ticks until the last gradient has ended; 0 if memory does not limit it.
+
+    Only weight passes follow.
+    """
     if not _counts(here):
         return Fraction(0)
     later = most_in(here.room, [(ticks * held, held, count) for ticks, held, count in here.weight_passes()])
@@ -41,16 +44,16 @@ def before_last_forward(here: OneDevice) -> Fraction:
 
 
 def _counts(here: OneDevice) -> bool:
-    """Memory must have a limit, and gradients must not take any."""
+    """Return True if the argument applies: memory is limited, and B takes no memory."""
     stages = [here.problem.stages[s] for s in here.stages]
     return here.room is not None and here.room > 0 and all(s.weight is None or s.freed >= 0 for s in stages)
 
 
 def _ticks(here: OneDevice, needed: Fraction) -> Fraction:
-    """Least ticks in which a device offers `needed` memory times time: at first only forwards fill it, one by one.
+    """Return the least ticks in which the device offers `needed` memory times ticks.
 
-    After t ticks of forwards at most the largest activation and t / pace units are in use, so that some of the capacity
-    stays empty until then; this counts if that much time passes at all.
+    At first only forwards fill the memory, one by one: after t ticks of them at most the largest activation and t /
+    pace units are in use, so that some of the capacity stays empty; this counts only if that much time passes at all.
     """
     assert here.room
     largest = max(here.problem.stages[s].activation for s in here.stages)
@@ -62,7 +65,7 @@ def _ticks(here: OneDevice, needed: Fraction) -> Fraction:
 
 
 def _pace(here: OneDevice) -> Fraction:
-    """The least ticks of forwards for a unit of memory that they take."""
+    """Return the least ticks of forwards for each unit of memory that they take."""
     stages = [(here.times[s].forward, here.problem.stages[s].activation) for s in here.stages]
     return min((Fraction(ticks, held) for ticks, held in stages if held), default=Fraction(0))
 
@@ -72,10 +75,10 @@ def _needed(here: OneDevice) -> int:
 
 
 def area(here: OneDevice, s: int) -> int:
-    """Least memory times time of one micro-batch for a stage: until its backward starts, and while that runs.
+    """Return the least memory times ticks of one micro-batch on stage `s`, until its backward has ended.
 
-    A fused backward keeps all until its end; after a split one the weight pass may follow at once, and only keeps its
-    part. If there are blocks, a fused backward is taken to be no longer than B: this needs less, and may leave less.
+    A fused backward keeps all until its end; after a split one the weight pass may follow at once and keeps only its
+    part. If there are blocks, a fused backward is assumed no longer than B, which needs less and may leave less.
     """
     stage, times = here.problem.stages[s], here.times[s]
     before = stage.activation * (times.turns - times.begins)
@@ -89,7 +92,7 @@ def area(here: OneDevice, s: int) -> int:
 
 
 def _rest(here: OneDevice, s: int) -> Fraction:
-    """The part of the area that may be left when B has ended, per unit of memory then in use."""
+    """Return the part of the area that may remain when B has ended, for each unit of memory then in use."""
     stage, times = here.problem.stages[s], here.times[s]
     held = stage.activation - stage.freed
     if stage.weight is None or not held:

@@ -1,4 +1,4 @@
-"""Quantities of one device used by arguments: its stages, memory, least work, and forced idle times."""
+"""Quantities of one device that arguments use: stages, memory, least work, and forced idle times."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Item = tuple[int, int, int]
 
 
 class OneDevice:
-    """`chains` are the stages here that micro-batches walk, chain by chain in walking order; `times` those of all.
+    """Quantities of one device.
 
-    `count[s]` is how many micro-batches walk stage s, `room` the memory left for activations, None without a limit.
+    `chains` are the device's stages chain by chain, in walking order; `times` are the least times of all stages of the
+    problem. `count[s]` is the number of micro-batches of stage s, `room` the memory for activations, None if unlimited.
     """
 
     def __init__(self, problem: Problem, device: int, times: Sequence[LeastTimes] | None = None) -> None:
@@ -38,16 +39,21 @@ class OneDevice:
 
     @property
     def firsts(self) -> list[list[int]]:
-        """The chains of which a micro-batch may come first here: of those in one queue the one with the first."""
+        """Return the chains whose micro-batch may be the device's first: of each queue, the chain with the first
+        micro-batch."""
         return self._ends_of_queues(False)
 
     @property
     def lasts(self) -> list[list[int]]:
-        """The chains of which a micro-batch may come last here: of those in one queue the one with the last."""
+        """Return the chains whose micro-batch may be the device's last: of each queue, the chain with the last
+        micro-batch."""
         return self._ends_of_queues(True)
 
     def _ends_of_queues(self, last: bool) -> list[list[int]]:
-        """Stages of one queue run their forwards, and their backwards, in the order of micro-batches."""
+        """Return for each queue the chain with its first, or last, micro-batch.
+
+        Passes of a queue keep the order of micro-batches.
+        """
         queue_of, walked = self.problem.queue_of, self.problem.microbatches_of
         ordered = sorted(self.chains, key=lambda chain: walked[chain[0]][0], reverse=not last)
         # What is written later stays.
@@ -55,7 +61,8 @@ class OneDevice:
 
     @property
     def work(self) -> int:
-        """The least ticks of all passes: each alone in its faster mode, less the most that blocks of two may save."""
+        """The least ticks of all passes of the device: each alone in its faster mode, less the most that blocks may
+        save."""
         stages = self.problem.stages
         alone = sum((stages[s].forward + least_backward(stages[s])) * self.count[s] for s in self.stages)
         saved = 0
@@ -67,24 +74,29 @@ class OneDevice:
 
     @property
     def first_start(self) -> int:
-        """The earliest start of anything here after time 0."""
+        """The earliest start of any pass of the device after time 0."""
         return min(self.times[chain[0]].begins for chain in self.firsts)
 
     @property
     def backward_before_last_forward(self) -> bool:
-        """True if memory does not admit all forwards, so that some backward starts before the last forward."""
+        """True if memory cannot take all activations, so that some backward starts before the last forward."""
         everything = sum(self.problem.stages[s].activation * self.count[s] for s in self.stages)
         return self.room is not None and everything > self.room
 
     def until_first_backward(self) -> int:
-        """The least time from the first start here to that of the first backward, which has come from the last stage.
+        """Return the least ticks from the device's first start to the start of its first backward.
 
-        It is one of a chain's last stage here, whose micro-batch walked all stages of the chain here before.
+        That is a backward of a chain's last stage here, whose micro-batch has walked all stages of the chain on this
+        device.
         """
         return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.firsts)
 
     def idle_at_first(self, some_forward_later: bool) -> int:
-        """The least idle time before the first backward: only forwards run then, and all of them stay in memory."""
+        """Return the least idle ticks before the first backward: only forwards run then, and their activations stay in
+        memory.
+
+        `some_forward_later` is True if at least one forward runs after the first backward.
+        """
         stages = self.problem.stages
         forwards = [(stages[s].forward, stages[s].activation, self.count[s]) for s in self.stages]
         runs = most_in(self.room, forwards)
@@ -94,7 +106,8 @@ class OneDevice:
         return max(0, self.until_first_backward() - runs)
 
     def idle_at_last(self) -> int:
-        """The least idle time between the end of the last forward and the last backward of that micro-batch here."""
+        """Return the least idle ticks between the end of the last forward and that micro-batch's last backward on the
+        device."""
         stages, idle = self.problem.stages, []
         for last in self.lasts:
             one, other = self.times[last[-1]], self.times[last[0]]
@@ -104,13 +117,13 @@ class OneDevice:
         return min(idle)
 
     def idle_between(self, round_trips_more: int) -> int:
-        """The least idle time in round trips between the first and the last one, and so many more.
+        """Return the least idle ticks in round trips between the first and the last, and in `round_trips_more` others.
 
-        Counted on a device that one chain visits. From the end of a micro-batch's last forward here to its first
-        backward here memory holds all its activations: those of K micro-batches at once. Passes of one kind and stage
-        may be taken to run in the order of micro-batches: so these round trips of every K-th micro-batch and of the
-        last are apart. In each run forwards of later micro-batches, whose activations stay, and what earlier ones that
-        are then in memory have left.
+        Only on a device that one chain visits. From the end of a micro-batch's last forward here to its first backward
+        here memory holds all its activations: those of K micro-batches at once. Passes of one kind and stage may be
+        assumed to run in the order of micro-batches, so the round trips of every K-th micro-batch and of the last do
+        not overlap. Each is filled by forwards of later micro-batches, whose activations stay, and by the remaining
+        work of earlier ones that are then in memory.
         """
         if self.room is None or len(self.chains) != 1:
             return 0
@@ -126,7 +139,11 @@ class OneDevice:
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def rounds(self, number: int) -> tuple[int, int]:
-        """Micro-batches that memory admits to a stage, and the least time from a forward until one more is admitted."""
+        """Return the number of micro-batches that memory admits to a stage, and the least ticks until one more is
+        admitted.
+
+        `RefusedEvidenceError` if memory does not limit them.
+        """
         stage, times = self.problem.stages[number], self.times[number]
         if self.room is None or stage.activation <= 0 or self.room < stage.activation:
             raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {number}")
@@ -140,10 +157,10 @@ class OneDevice:
         return admitted, times.turns - times.begins + room_after
 
     def left_of_others(self, last: list[int]) -> int:
-        """The most work that other micro-batches can have left when a forward of chain `last` was the device's last.
+        """Return the most work that other micro-batches have left when a forward of chain `last` was the device's last.
 
-        That micro-batch then holds all its activations here. Others hold one where the backward is still to run, and
-        what a backward leaves of it where only the weight pass is.
+        That micro-batch then has all its activations in memory. Others have one there if the backward is still to run,
+        or what a backward leaves of it if only the weight pass is.
         """
         stages = self.problem.stages
         room = None if self.room is None else self.room - sum(stages[s].activation for s in last)
@@ -157,16 +174,18 @@ class OneDevice:
         return min(everything, most_in(room, items))
 
     def weight_passes(self) -> list[tuple[int, int, int]]:
-        """By stage the ticks of a weight pass, the memory that it waits in, and how many there are."""
+        """Return by stage the ticks of W, the memory until then, and the number of micro-batches, for stages with a
+        W."""
         stages = self.problem.stages
         own = [(stages[s].weight, stages[s].activation - stages[s].freed, self.count[s]) for s in self.stages]
         return [(ticks, held, count) for ticks, held, count in own if ticks is not None]
 
 
 def most_in(room: int | None, items: list[Item]) -> int:
-    """No choice of items that fits into the room has more value: tried out for two sizes, else by value for size.
+    """Return an upper bound of the total value of items that fit into the room.
 
-    Items that take no room count in full.
+    Items are (value, size, count). For two sizes all choices are tried; for more, items count by value for size, and a
+    fraction of the last one counts. Items of size 0 count in full.
     """
     together: dict[tuple[int, int], int] = {}
     for value, size, count in items:

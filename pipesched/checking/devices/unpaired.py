@@ -1,8 +1,8 @@
-"""Argument: for every number of passes outside of blocks and of split backwards, the device takes at least this long.
+"""Argument: the device takes at least this long for every number of passes outside of blocks and of split backwards.
 
 Where a forward and a full backward run as one block, as many forwards as backwards are outside of blocks: `alone` of
 them. Of those backwards, `split` run as B and W. For each pair of numbers the arguments of work, of the last gradient
-and of the last forward hold, and the strongest counts; nobody knows the numbers, so the least over all of them does.
+and of the last forward hold, and the strongest counts; since the numbers are unknown, the least over all pairs holds.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ LARGEST = 2**58
 
 
 def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
-    """The least that any numbers of passes outside of blocks and of splits allow."""
+    """Return the least bound, in ticks, over all numbers of passes outside of blocks and of split backwards."""
     numbers, values = values_by_numbers(OneDevice(problem, evidence.device))
     return Fraction(int(values[numbers.possible].min()))
 
 
 def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
-    """The numbers of a device's passes, and the least value of a schedule for each pair of them."""
+    """Return the possible pairs of numbers for a device, and the bound in ticks for each pair."""
     numbers = ModeNumbers(here)
     # Where no backward in full memory makes room by itself, memory is full at the first backward, or has room for one.
     frees = [here.problem.stages[s].weight is None or here.problem.stages[s].freed > 0 for s in here.stages]
@@ -53,7 +53,7 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
 
 
 def _owners(here: OneDevice) -> list[int | None]:
-    """The devices that every chain passes before it reaches this one, and this one itself."""
+    """Return the devices that every chain passes before it reaches this device, and this device itself."""
     device_of, found = here.problem.placement.stage_device, set[int]()
     for number, stages in enumerate(here.chains):
         chain = next(chain for chain in here.problem.placement.chains if stages[0] in chain)
@@ -63,7 +63,8 @@ def _owners(here: OneDevice) -> list[int | None]:
 
 
 class ModeNumbers:
-    """Quantities of the device for each pair of numbers; `most` and `least` are sums over so many passes."""
+    """Quantities of a device for each pair of numbers: passes outside of blocks (rows), and split backwards
+    (columns)."""
 
     def __init__(self, here: OneDevice) -> None:
         self.here, stages = here, {s: here.problem.stages[s] for s in here.stages}
@@ -96,12 +97,16 @@ class ModeNumbers:
         return {s: one.fused for s, one in self.stages.items()}
 
     def sums(self, value: dict[int, int], most: bool = True) -> Table:
-        """At number n the most, or the least, that n passes of different micro-batches and stages add up to."""
+        """Return an array whose entry n is the largest (or least) sum of `value` over n passes of different
+        micro-batches."""
         each = sorted((value[s] for s in self.stages for _ in range(self.here.count[s])), reverse=most)
         return np.array([0, *accumulate(each)], np.int64)
 
     def arguments(self, owner: int | None, full: bool, kept_free: int) -> Iterator[Any]:
-        """Bounds of each argument on the span of the owner, or on the makespan."""
+        """Yield the bound of each argument, by pair of numbers, on the span of `owner`, or the makespan if it is None.
+
+        `full` says that memory was full at the first backward; `kept_free` is memory that stayed empty until then.
+        """
         here, times = self.here, self.here.times
         gates = gates_of(here.problem, owner, here)
         heads = [times[c[0]].begins - times[g].begins for c, g in zip(here.chains, gates, strict=True)]
@@ -131,18 +136,19 @@ class ModeNumbers:
         return _lesser(self.sums(ticks)[self.alone], fit)
 
     def _weights_at_last(self) -> Table:
-        """The most of weight passes after the last gradient: of so many splits, and all in memory together."""
+        """Return the most weight work after the last gradient, by number of splits: no more than memory admits
+        together."""
         if not self.splits:
             return np.zeros(1, np.int64)
         most = self.sums({s: one.weight or 0 for s, one in self.stages.items()})[self.split]
         return _lesser(most, most_in(self.here.room, self.here.weight_passes()))
 
     def _left_at_last_forward(self, last: list[int], full: bool) -> Table:
-        """The most backward work left when a forward of this chain was the device's last.
+        """Return the most backward work left when a forward of chain `last` was the device's last, by number.
 
         Those backwards are outside of blocks, and their activations are in memory in addition to that micro-batch's
-        own. If memory was full at the first backward, that one has run, unless all forwards had. A split one may take
-        longer than a fused one.
+        own. If memory was full at the first backward, that one has run, unless all forwards had. A split backward may
+        take longer than a fused one.
         """
         here, stages = self.here, self.stages
         outside = np.maximum(self.alone - (self.mixed if full else 0), 0)

@@ -21,7 +21,7 @@ _MOST_SUMS = 10_000
 
 
 def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
-    """The bound, if nothing below it is possible; `RefusedEvidenceError` if something may be."""
+    """Return `bound` if no schedule is below it; else raise `RefusedEvidenceError`."""
     last = OneDevice(problem, evidence.device)
     if len(last.chains) != 1:
         raise RefusedEvidenceError(f"device {last.device} does not see exactly one chain of stages")
@@ -50,16 +50,20 @@ def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | int
 
 
 def _apart(outer: OneDevice, inner: OneDevice) -> int:
-    """From the inner device's first backward after its start, to the outer one's after its own, at least.
+    """Return the least ticks by which the outer device's first backward, after its start, follows the inner one's.
 
-    What the first forward takes from the outer to the inner one, and what the gradient takes back.
+    They are the first forward's path from the outer to the inner device, and the gradient's path back.
     """
     there = inner.times[inner.stages[0]].begins - outer.times[outer.stages[0]].begins
     return there + outer.times[outer.stages[-1]].turns - inner.times[inner.stages[-1]].turns
 
 
 def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int | None:
-    """Earliest start of the first backward after the first forward, if all ends before the bound; else None."""
+    """Return the earliest start of the first backward after the first forward; None if the device cannot end before
+    `bound`.
+
+    `ready` is the least ticks from the first forward until a gradient may arrive.
+    """
     needed = here.work + (here.first_start if here.problem.objective is Objective.MAKESPAN else 0)
     if here.backward_before_last_forward:
         needed += here.idle_at_last()
@@ -82,7 +86,10 @@ def _forwards(here: OneDevice) -> list[tuple[int, int, int]]:
 
 
 def _sums(here: OneDevice) -> set[int] | None:
-    """The durations of all sets of forwards that memory holds together; None if they are too many."""
+    """Return the total durations of all sets of forwards that memory holds together.
+
+    None if there are too many sets.
+    """
     least = {0: 0}  # the memory that a duration takes at least
     for ticks, size, count in _forwards(here):
         most = count if here.room is None or size <= 0 else min(count, here.room // size)

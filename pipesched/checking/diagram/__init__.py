@@ -1,1 +1,1 @@
-"""The check of relaxed decision diagrams: one replay of any relaxation that the evidence names."""
+"""The check of relaxed decision diagrams: a replay of every relaxation that evidence may name."""

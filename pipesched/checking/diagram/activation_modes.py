@@ -43,7 +43,7 @@ _MOST_BELOW = 2**50
 
 
 def held_activations(problem: Problem, evidence: Diagram) -> int:
-    """The least end of all orders that end before `below`, or that value."""
+    """Return the least end, in ticks, of all orders that end before `evidence.below`; that value if there are none."""
     require_covered(problem, _KNOWN)
     if any(stage.overlapped is not None for stage in problem.stages):
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
@@ -53,7 +53,7 @@ def held_activations(problem: Problem, evidence: Diagram) -> int:
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """Require evidence over activation modes that bounds the objective."""
+    """Raise an error unless the evidence is of a diagram with activation modes that bounds the problem's objective."""
     where, stages, device, below = problem.placement, evidence.stages, evidence.device, evidence.below
     makespan = problem.objective is Objective.MAKESPAN
     kept = [chain for chain in where.chains if set(chain) & set(stages)]
@@ -80,21 +80,24 @@ def _require(problem: Problem, evidence: Diagram) -> None:
 
 
 class ActivationModes:
-    """The orders of the steps of modelled stages; layers are ranks, as far as micro-batches have come."""
+    """The model of orders of the modelled stages' steps; the layer of a state is the number of steps run."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders, self.first, self.last = orders, orders.first, orders.last
 
     def begin(self) -> Label:
-        """All times are 0."""
+        """Return the label before the first move, in which all times are 0."""
         return self._orders.begin()
 
     def layer_of(self, state: State) -> int:
-        """The number of steps that micro-batches have run, a gradient being the fifth of each."""
+        """Return the number of steps that micro-batches have run in a state.
+
+        A gradient counts as the fifth step of each.
+        """
         return sum_over(self._orders.rank, state)
 
     def children(self, state: State, labels: Sequence[Label], below: int) -> Iterator[tuple[State, Label, int]]:
-        """After each move the state, the times, and the least end."""
+        """Yield the state, the times, and the least end after each move from a state."""
         orders = self._orders
         moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
         cuts = orders.cuts(state)
@@ -108,7 +111,7 @@ class ActivationModes:
 
 
 class _Left:
-    """Remaining work of a state: for each device, and the stream that waits for each queue's times."""
+    """Remaining work of a state, by device, and for each queue of times the stream that it waits for."""
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders = orders
@@ -128,7 +131,10 @@ class _Left:
             self._left.append((orders.owner in (None, device), gradients > 0, work, later, back))
 
     def least_end(self, times: Times) -> int:
-        """A bound of the end; times become the latest with which nothing that is left runs later."""
+        """Return a lower bound of the end for these times.
+
+        Raises the times in place to the latest for which no remaining step runs later.
+        """
         orders, found = self._orders, times[END][0]
         free, run = times[FREE], times[RUN]
         for device, (counts, more, work, later, back) in enumerate(self._left):

@@ -36,9 +36,9 @@ _MOST_TOLD_APART, _MOST_BELOW = 1024, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, ...] | None = None) -> int:
-    """The least end of the orders that are followed, or the value that the others do not end before.
+    """Return the least end, in ticks, of the orders that are followed, or the threshold `below` if that is less.
 
-    `stage_of` is by stage the one whose tasks it is, where stages are tasks.
+    Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to.
     """
     from pipesched.checking.diagram.chain_steps import ChainSteps
     from pipesched.checking.diagram.completion import completions, reachable
@@ -72,7 +72,7 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, .
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """Require a diagram that the replay knows, of a problem that it covers."""
+    """Raise an error unless the replay knows this diagram and covers the problem."""
     where, stages, guide, device = problem.placement, evidence.stages, evidence.guide, evidence.device
     for some in (stages, guide):
         if some != tuple(stage for chain in where.chains for stage in chain if stage in some):

@@ -1,4 +1,5 @@
-"""Models in plain Python, state by state, as the replay takes them: states get numbers, rows of times become arrays."""
+"""Adapter for models in plain Python, which work state by state: the replay gets numbered states and arrays of
+labels."""
 
 from __future__ import annotations
 
@@ -18,26 +19,29 @@ _SHORT, _AT_ONCE = 2**29, 100_000
 
 
 class StateModel(Protocol[State]):
-    """States of orders, each of a rank; the last one has run all. Labels of a state have the same number of times."""
+    """A model of orders whose states are plain Python values. All labels of a state have the same number of times.
+
+    `first` is the state before all steps, `last` the one after all.
+    """
 
     first: State
     last: State
 
     def begin(self) -> Label:
-        """The times before the first move."""
+        """Return the label (the times) before the first move."""
 
     def layer_of(self, state: State) -> int:
-        """Number of the layer of a state: more after each move, by few."""
+        """Return the number of the layer of a state, which every move raises by at least 1."""
 
     def children(self, state: State, labels: Sequence[Label], below: int) -> Iterator[tuple[State, Label, int]]:
-        """After each move the state, the times, and the least end of any completion, which is less than `below`.
+        """Yield after each move the new state, its label, and the least end of any completion, if less than `below`.
 
-        Rows of labels may end with zeros after their own times.
+        Rows of `labels` may have additional zeros at their end.
         """
 
 
 class ByState(Generic[State]):
-    """A model of states whose labels are all distinguished: no completion bounds from others, no repetition."""
+    """The replay's view of a `StateModel`: all labels are kept apart, without completion bounds or repetition."""
 
     most = 3_000_000
 
@@ -48,7 +52,7 @@ class ByState(Generic[State]):
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), _rows([model.begin()]))
 
     def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
-        """State by state, many labels at a time."""
+        """Yield the labels reached from a layer, state by state, in groups of many labels."""
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
         rows = list(map(tuple, layer.labels.tolist()))
         at = layer.at.tolist()
@@ -69,10 +73,10 @@ class ByState(Generic[State]):
         yield Successors(_arrays(ahead), tried, end)
 
     def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> None:
-        """None: the model itself leaves out what ends late."""
+        """Return None: there are no completion bounds, since the model itself omits orders that end late."""
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:  # noqa: ARG002 - as a model is asked
-        """No layer is skipped."""
+        """Return the layer unchanged: no layers are skipped."""
         return layer, 0
 
     def _number(self, state: State) -> int:
@@ -84,14 +88,14 @@ class ByState(Generic[State]):
 
 
 def _arrays(ahead: dict[int, tuple[list[int], list[Label]]]) -> list[Reached]:
-    """By number of layers further, less one."""
+    """Return the reached labels as arrays, in a list by number of layers further, from 1 on."""
     nothing = list[int](), list[Label]()
     columns = [ahead.get(further, nothing) for further in range(1 + max(ahead, default=-1))]
     return [Reached(np.array(keys, np.int64), _rows(labels)) for keys, labels in columns]
 
 
 def _rows(labels: Sequence[Label]) -> Labels:
-    """Labels as rows; shorter ones end with zeros."""
+    """Return labels as rows of one array; shorter labels end with zeros."""
     size = max(map(len, labels), default=0)
     rows: Labels = int64_array([label + (0,) * (size - len(label)) for label in labels]).reshape(len(labels), size)
     return rows.astype(np.int32) if not rows.size or rows.max() < _SHORT else rows

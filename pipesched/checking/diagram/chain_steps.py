@@ -1,6 +1,6 @@
-"""Model: the steps of some stages' chains, and blocks of a forward and a gradient, compiled for thousands of labels.
+"""Model of the orders of some stages' steps, including blocks of a forward and a gradient; compiled by Numba.
 
-Where rounds of steps repeat, in each of which every step runs once, the orders of many more are not tried.
+Where rounds repeat, in each of which every step runs once, the orders of many further rounds are not tried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 
 
 class ChainSteps:
-    """The orders along a walk that completion bounds of fewer stages admit; a block leads two layers further."""
+    """The orders along a walk that the completion bounds of fewer stages admit; a block leads two layers further."""
 
     most = 150_000_000  # labels beyond which the check would take minutes
 
@@ -38,7 +38,7 @@ class ChainSteps:
         self._repeats = not bounds and one_chain and from_start and bool((steps.together < 0).all())
 
     def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
-        """The steps of all labels, then the blocks."""
+        """Yield the labels after the steps of all labels of a layer, and after the blocks."""
         run = runs_of(layer.keys, done, self._steps)
         moves = moves_from(layer.keys, run, self._steps)
         blocks = moves[:, 2] >= 0
@@ -49,7 +49,7 @@ class ChainSteps:
                 yield Successors((*[nothing] * n, Reached(keys, labels)), tried, end)
 
     def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> Labels | None:
-        """By number of a label whether every smaller diagram has a completion of it that ends before the value."""
+        """Return for each label True if every smaller diagram has a completion of it that ends before the threshold."""
         if not self._bounds:
             return None
         run, stay = runs_of(found.keys, done, self._steps), np.ones(len(order), np.bool_)
@@ -58,7 +58,8 @@ class ChainSteps:
         return stay
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
-        """After enough rounds those of one chain are skipped that only repeat."""
+        """Return the layer after skipping rounds that only repeat earlier ones, for one chain, and the layers
+        skipped."""
         size = len(self._steps.ticks)
         if not self._repeats or done % size or len(self._rounds) == _ROUNDS:
             return layer, 0
@@ -71,9 +72,9 @@ class ChainSteps:
 
 @compiled
 def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: int) -> tuple[Numbers, Labels, int, int]:
-    """The keys and labels after these moves, the least end of orders that are over, and how many were tried.
+    """Return keys and labels after moves, the least end of completed orders, and the number of labels tried.
 
-    Without those of which a micro-batch that is through its chain is not done below the value.
+    Labels are omitted if a micro-batch that has finished its chain is done no sooner than `below`.
     """
     at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
     keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)
@@ -98,10 +99,10 @@ def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: in
 
 
 def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
-    """Number of rounds to skip, and how much later all times are after them.
+    """Return the number of rounds to skip, and the ticks by which all times are later after them.
 
-    Moves are monotone in times. So if all labels of each state are later by some time than labels that it had a number
-    of rounds before, they are later by as much again after as many further rounds.
+    Moves are monotone in times. So if all labels of each state are later by some time than labels that the state had
+    some rounds before, they are later by the same time again after as many further rounds.
     """
     best, most = (Fraction(0), 0, 0, 0), int(steps.number[0] - done // len(steps.ticks) - steps.admitted[0] - 1)
     run = runs_of(rounds[-1].keys, done, steps)
@@ -113,7 +114,10 @@ def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
 
 
 def _later(before: Layer, after: Layer, under_way: Numbers, columns: int) -> int:
-    """By how much all labels after are later than some before, at least; 0 where a state had none."""
+    """Return the least ticks by which each label of `after` is later than some label of the same state in `before`.
+
+    0 if a state had none. Only times of micro-batches under way and of devices count.
+    """
     found = list[int]()
     for n, key in enumerate(after.keys):
         at = int(np.searchsorted(before.keys, key))

@@ -25,7 +25,7 @@ NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
 
 
 def reachable(steps: Steps) -> list[Layer]:
-    """The states to which moves lead before all is over, without labels, by number of steps that have run."""
+    """Return the states reached before all is over, without labels, as a layer for each number of steps run."""
     none, left = np.zeros(0, np.int64), _MOST_NUMBERS
     keys, waits, layers = np.zeros(1, np.int64), none, list[Layer]()
     while len(keys) or len(waits):
@@ -41,7 +41,11 @@ def reachable(steps: Steps) -> list[Layer]:
 
 
 def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int = 0) -> list[Layer]:
-    """Rows of the states in layers that are reached; of those with labels, without what from these would end late."""
+    """Return, for each layer, rows of completion bounds for its states that can complete.
+
+    `rows` is the number kept for each state. Where layers have labels, rows are omitted with which every label ends at
+    `below` or later.
+    """
     steps, left = walk.steps, _MOST_NUMBERS
     if walk.longest + max(0, int(steps.behind.max())) >= FOREVER:
         raise NotCoveredError("numbers of too many digits")
@@ -69,7 +73,7 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int =
 def rows_before(
     run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, below: int
 ) -> tuple[Numbers, Labels]:
-    """Number of rows of each state, and the rows, from those of the states one step or block later."""
+    """Return the number of rows of each state, and the rows, computed from the states one step or one block later."""
     size, total, over_all = near.labels.shape[1], 0, steps.columns + len(steps.room)
     many, found = np.zeros(len(run), np.int64), np.empty((len(moves) + 1, size), np.int32)
     now, end = np.empty(size, np.int64), np.full((1, size), NEVER, np.int32)
@@ -98,7 +102,10 @@ def rows_before(
 
 @inner
 def back_over(now: Numbers, then: Labels, n: int, g: int, behind: int, run: Numbers, may: int, steps: Steps) -> None:
-    """Fill in what follows each time before a move, of what follows those after it, and a micro-batch that is done."""
+    """Fill in `now`: the remaining time after each time before a move, from `then`, the remaining times after the move.
+
+    `behind` is the time until a micro-batch that ends its chain with the move is done.
+    """
     free, device, last = steps.columns, steps.device[n], 0
     over = free + len(steps.room) + device
     takes, rest = (steps.ticks[n], steps.after[n]) if g < 0 else (steps.together[n, g], np.int64(0))

@@ -1,7 +1,7 @@
-"""Pruning and merging of a state's labels; compiled for thousands of them.
+"""Pruning of dominated labels and merging of similar ones, state by state; compiled by Numba.
 
 Dominated labels are pruned. Of the others the first ones stay, by sums, then in lexicographic order; each further one
-is merged into that one which it makes earlier by the least. So a merged label is in no time later than those merged
+is merged into the one that it makes earlier by the least. So a merged label is in no time later than the labels merged
 into it.
 
 To compare fewer times, each label has a number with a few digits for each time, which rank it roughly among the others:
@@ -21,7 +21,11 @@ _DIGITS, _TOGETHER = 63, 32
 
 @compiled
 def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
-    """Number of labels kept of each state, and the labels; those of state n are numbers `order[at[n]:at[n + 1]]`."""
+    """Return the number of labels kept for each state, and the labels, after pruning and merging to at most `width` a
+    state.
+
+    The labels of state n are numbers `order[at[n]:at[n + 1]]`.
+    """
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
     digits = np.empty(len(labels), np.int64)
     for state in range(len(at) - 1):
@@ -44,9 +48,9 @@ def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple
 
 @compiled
 def _numbers(labels: Labels) -> tuple[Numbers, int]:
-    """A number for each label; the digits above those of each time, no number has one.
+    """Return a number for each label with a few digits for each time, and a mask of the bit above each digit group.
 
-    Of times that all have in common no digit says anything, and where there are many times, the last ones have none.
+    Times that are equal in all labels get no digits, and where there are many times, the last ones get none.
     """
     count, size = labels.shape
     low, high = labels[0].astype(np.int64), labels[0].astype(np.int64)
@@ -69,7 +73,7 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 
 @compiled
 def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
-    """True if a label already kept dominates this one."""
+    """Return True if a label already kept dominates this one."""
     for since in range(0, len(numbers), _TOGETHER):
         until, some = min(since + _TOGETHER, len(numbers)), 0
         for one in range(since, until):  # if no digit is larger, all the tops stay when the number is taken away
@@ -92,7 +96,7 @@ def _no_later(one: Labels, other: Labels) -> bool:
 
 @compiled
 def _merge(labels: Labels, width: int) -> None:
-    """Make the first ones earlier, so that each of the others is later than one of them."""
+    """Make the first `width` labels earlier, in place, so that each of the others is no earlier than one of them."""
     stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
     for one in range(width, len(labels)):
         differ[:] = 0
@@ -106,7 +110,7 @@ def _merge(labels: Labels, width: int) -> None:
 
 @compiled
 def _sort_words(labels: Labels) -> None:
-    """Sort labels of equal sum, which are adjacent, lexicographically."""
+    """Sort labels of equal sum, which are adjacent, lexicographically, in place."""
     sums = _sums(labels)
     for one in range(1, len(labels)):
         place, row = one, labels[one].copy()
@@ -118,7 +122,7 @@ def _sort_words(labels: Labels) -> None:
 
 @compiled
 def _sums(labels: Labels) -> Numbers:
-    """Sum of each label's times; a loop, since Numba takes seconds to compile a sum along an axis."""
+    """Return the sum of each label's times; a loop, since Numba takes seconds to compile a sum along an axis."""
     sums = np.zeros(len(labels), np.int64)
     for one in range(len(labels)):
         for place in range(labels.shape[1]):

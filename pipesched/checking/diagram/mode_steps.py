@@ -1,4 +1,4 @@
-"""Steps of modelled stages with activation modes: states, and the moves possible in each."""
+"""Steps of modelled stages with activation modes: states of orders, and the moves possible in each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Sum = tuple[int, list[tuple[int, int]]]
 
 
 def sum_over(one: Sum, state: State) -> int:
-    """The number, and of each entry of the state as much as it adds."""
+    """Return the value of a linear form over a state: a constant, and a weight for each of some entries."""
     found, entries = one
     for entry, each in entries:
         found += each * state[entry]
@@ -33,10 +33,10 @@ def sum_over(one: Sum, state: State) -> int:
 
 
 class ActivationMode(NamedTuple):
-    """A mode for a stage's activation: memory in use, and compute still to run, by the steps since the forward.
+    """A mode of a stage's activation: memory in use and compute work left, by number of steps since the forward.
 
-    States count micro-batches at each step from `slot` on. The queue `ready` has the least starts of gradients. An
-    offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in `ran`, and is
+    States count micro-batches at each step from entry `slot` on. The queue `ready` has the least starts of gradients.
+    An offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in `ran`, and is
     reloaded on `back`; a recomputed one has one step, on the compute stream.
     """
 
@@ -76,20 +76,20 @@ class Kept(NamedTuple):
 
     @property
     def later(self) -> int:
-        """Remaining ticks of a backward after its gradient."""
+        """The ticks of a backward after its gradient."""
         return self.times.backward - self.times.gradient
 
     @property
     def left(self) -> Sum:
-        """Micro-batches whose gradients have not begun."""
+        """The number of micro-batches whose gradients have not begun, as a linear form over states."""
         return self.number, [(self.begun, -1), *((slot, 1) for way in self.ways for slot in way.slots)]
 
 
 class Move(NamedTuple):
-    """A step of a micro-batch, by the steps it has run since the forward, and the state after it.
+    """A step of a micro-batch in a mode, given by the steps it has run since its forward, and the state after the step.
 
-    At most `open_` weight passes may be pending then. A reload starts when no step of the compute stream runs if it is
-    `behind`; else while one does, which has `later` ticks after it if it is a gradient.
+    At most `open_` weight passes may be pending then. A reload with `behind` starts after the compute stream's last
+    step; else while a step of that stream runs, which has `later` ticks of weight work after it if it is a gradient.
     """
 
     way: ActivationMode
@@ -101,7 +101,7 @@ class Move(NamedTuple):
 
 
 class Orders:
-    """The steps of kept stages, and what may be next."""
+    """The orders of the steps of modelled stages, and the possible moves in each state."""
 
     def __init__(self, problem: Problem, stages: tuple[int, ...], owner: int | None) -> None:
         where, plain = problem.placement, least_times(problem.keeping_activations())
@@ -128,7 +128,10 @@ class Orders:
         )
 
     def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
-        """Add a modelled stage after those before it on its chain; a micro-batch ends `done` ticks after it begins."""
+        """Add a modelled stage after those before it on its chain.
+
+        A micro-batch ends at least `done` ticks after it begins.
+        """
         stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
         begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()
         for kind, (keeps, _) in stage.held_until_backward.items():
@@ -163,7 +166,8 @@ class Orders:
         return self._streams.index((device, name))
 
     def _limits(self, problem: Problem, stages: tuple[int, ...]) -> None:
-        """By device: room, the least memory of a weight pass that is put off, and the longest one."""
+        """Set by device the memory, the least memory of a pending weight pass, and the ticks of the longest weight
+        pass."""
         self._rooms = [problem.room[device] for device in self.devices]
         self.longest = [max(one.later for one in own) for own in self.of_device]
         self._open = list[int]()
@@ -176,7 +180,7 @@ class Orders:
         self._watched = {self.kept[way.stage].device for way in self.ways if way.waits and way.back[0] >= compute}
 
     def _sums(self) -> None:
-        """Sums over states: how far it is, what each device holds, how many times each queue has."""
+        """Set the linear forms over states: steps run, memory in use by device, and number of times in each queue."""
         self.rank: Sum = 0, [(one.begun, _DONE) for one in self.kept]
         self._held: list[Sum] = [(0, []) for _ in self.devices]
         lengths: list[Sum] = [(0, [])] * len(self.waiting)
@@ -198,11 +202,11 @@ class Orders:
         return (0,) * (len(self._streams) + len(self.devices) + 1)
 
     def cuts(self, state: State) -> list[int]:
-        """Start of each part of a label's times, and the end."""
+        """Return the index at which each part of a label's times starts, and the total length."""
         return [*accumulate((sum_over(one, state) for one in self._lengths), initial=0)]
 
     def moves(self, state: State) -> Iterator[Move]:
-        """Possible moves: a forward in any mode, a gradient, a copy or recomputation between them."""
+        """Yield the possible moves: a forward in any mode, a gradient, and copies or recomputations between them."""
         held = [sum_over(one, state) for one in self._held]
         for way in self.ways:
             one, last = self.kept[way.stage], len(way.holds) - 1
@@ -221,7 +225,7 @@ class Orders:
                     yield from self._saving(state, way, phase, held[device])
 
     def _saving(self, state: State, way: ActivationMode, phase: int, held: int) -> Iterator[Move]:
-        """A copy or recomputation of a mode; for an offload also its end, which takes no stream."""
+        """Yield moves of a copy or recomputation; for an offload also its end, which occupies no stream."""
         device, streams = self.kept[way.stage].device, (way.out[0], None, way.back[0]) if way.waits else (None,)
         stream = streams[phase] if way.waits else device
         on = (way.slot + phase, -1), (way.slot + phase + 1, 1)
@@ -243,7 +247,10 @@ class Orders:
                 yield Move(way, phase, new, self._beside(device, more + runs), later=later)
 
     def _behind(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
-        """The state with entries changed; what a compute stream ran before is over where a step of it is the change."""
+        """Return the state with entries changed.
+
+        With `device`, the change is a step of its compute stream, and the entry for the step that ran there is reset.
+        """
         new = list(state)
         if device is not None:
             new[device] = 0
@@ -257,6 +264,6 @@ class Orders:
         return room is None or held <= room
 
     def _beside(self, device: int, held: int) -> int:
-        """Number of weight passes that may be pending at a memory level."""
+        """Return the number of weight passes that may be pending at a memory level; `ANY` without a limit."""
         room, each = self._rooms[device], self._open[device]
         return ANY if room is None or each <= 0 else (room - held) // each

@@ -1,4 +1,4 @@
-"""Times of steps of modelled stages with activation modes."""
+"""Times of labels after moves of modelled stages with activation modes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pipesched.checking.diagram.mode_steps import ANY, COPIED, END, FORWARD, FRE
 
 
 def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | None:
-    """The times after a move; None if an offload can be over before it, the first of which ends at `over`."""
+    """Return the times after a move; None if an offload, the first of which ends at `over`, ends before the move.
+
+    That offload's end is a move of its own, taken before this one.
+    """
     way, new = move.way, [one[:] for one in times]
     if way.waits and move.phase == COPIED:
         end = new[way.ran].pop(0)
@@ -47,7 +50,7 @@ def _gradient(orders: Orders, new: Times, move: Move) -> int:
 
 
 def _save(orders: Orders, new: Times, move: Move) -> int:
-    """A copy or recomputation, of the oldest micro-batch of the mode that has come so far."""
+    """Run a copy or recomputation of the mode's first waiting micro-batch; changes `new` and returns the start."""
     way, one = move.way, orders.kept[move.way.stage]
     if way.waits and move.phase == 0:
         start, end = _step(orders, new, way.out[0], one.device, (new[way.waits].pop(0), way.out[1], 0), move.open_)
@@ -67,7 +70,11 @@ def _save(orders: Orders, new: Times, move: Move) -> int:
 def _step(
     orders: Orders, new: Times, stream: int, device: int, what: tuple[int, int, int], open_: int
 ) -> tuple[int, int]:
-    """Start and end on a stream, no sooner than a time, of so many ticks, with so much that may be put off."""
+    """Run a step on a stream; changes `new` and returns its start and end.
+
+    `what` is the earliest start, the ticks, and the weight work added; `open_` is the number of weight passes that may
+    be pending.
+    """
     soonest, ticks, later = what
     start = max(new[FREE][stream], soonest)
     if stream == device:
@@ -79,5 +86,5 @@ def _step(
 
 
 def _others(orders: Orders, times: Times, device: int, open_: int) -> int:
-    """End of all weight passes except `open_` pending ones; 0 if any number may be pending."""
+    """Return the end of all weight passes but `open_` pending ones; 0 if any number may be pending."""
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

@@ -1,4 +1,4 @@
-"""The model of a decision diagram as the check replays it: states, their successors, and the times of labels.
+"""The interface of models that the replay of a decision diagram works on: states, successors, and times of labels.
 
 Labels are rows of times of partial orders. Transitions are monotone: a label that is nowhere earlier leads to no
 earlier end. So dominance, and the merging of labels to the earliest of each time, are the same for all models
@@ -32,9 +32,9 @@ class Reached(NamedTuple):
 
 
 class Successors(NamedTuple):
-    """The labels after the moves of some labels: `ahead[n]` are n + 1 layers further; how many were `tried`.
+    """Labels after the moves of some labels: `ahead[n]` are those n + 1 layers further; `tried` is the number tried.
 
-    `end` is the least end, in ticks, of the orders that are complete then; None if none is.
+    `end` is the least end, in ticks, of the orders completed by these moves; None if none is.
     """
 
     ahead: Sequence[Reached]
@@ -43,25 +43,25 @@ class Successors(NamedTuple):
 
 
 class Model(Protocol):
-    """The orders of some passes, one move a layer; `most` labels are tried before the check gives up."""
+    """A model of the orders of some passes, one move a layer; the check gives up after `most` labels."""
 
     most: int
 
     @property
     def root(self) -> Layer:
-        """The state before the first move."""
+        """Return the layer with the state before the first move."""
 
     def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
-        """The moves of all labels of a layer after `done` others, part by part.
+        """Yield the labels after all moves of a layer's labels, in parts; `done` is the number of layers before it.
 
         Orders that end at `below` or later may be omitted.
         """
 
     def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> Labels | None:
-        """By number of a label whether completion bounds admit it; None where the model has none.
+        """Return for each label whether completion bounds admit it; None if the model has no such bounds.
 
-        `found` has the labels unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`.
+        The labels in `found` are unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`.
         """
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
-        """The layer with which to go on, and how many layers before it only repeat earlier ones."""
+        """Return the layer to go on with, and the number of layers skipped because they only repeat earlier ones."""

@@ -1,7 +1,7 @@
-"""Moves of an order and the times they lead to: the rules of time and memory, compiled.
+"""Moves of an order and the times they lead to: the rules of time and memory, compiled by Numba.
 
-A label's times stand in a row: chain by chain the end of the last step of each micro-batch in flight; when each device
-can start its next step; when it has run all that it could, including weight passes.
+A label is a row of times: chain by chain the end of the last step of each micro-batch in flight; then by device the
+time when it can start its next step; then by device the time when it has run all that it could, weight passes included.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ _LATE = 2**62
 
 
 def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
-    """Possible moves, state by state: its number, a step, the gradient in a block with it, or -1.
+    """Return the possible moves of all states as rows.
 
-    Then the ticks of weight work that may be pending, whether the order is over with it, the key of the next state,
-    and the time after the last step of a micro-batch that ends its chain.
+    A row has the number of the state, a step, and the gradient in a block with it, or -1; then the ticks of weight work
+    that may be pending, 1 if the order is over, the key of the next state, and the time after the last step of a
+    micro-batch that ends its chain.
     """
     may, own = _open_beside(run, steps), steps.device == steps.owner
     alone = np.argwhere(may > _NO)
@@ -41,12 +42,11 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
 
 
 def _open_beside(run: Numbers, steps: Steps) -> Numbers:
-    """By state and step the ticks of weight work that may be pending; or that the step is not possible.
+    """Return by state and step the ticks of weight work that may be pending, or `_NO` where the step is not possible.
 
-    As much as memory has room for, and that of gradients whose own memory is still in use as their activation.
-
-    A forward that leaves no memory for earlier micro-batches leads nowhere: activations of a chain's micro-batches
-    after the first one with forwards left on the device stay in memory until that one's gradient.
+    It is as much as memory has room for, plus that of gradients whose own memory is still in use as their activation. A
+    forward that leaves no memory for earlier micro-batches leads nowhere: activations of a chain's micro-batches after
+    the first one with forwards left on the device stay in memory until that one's gradient.
     """
     ahead, turn = np.roll(run, 1, axis=1), np.arange(run.shape[1])
     begins = np.minimum(steps.number, run[:, steps.last] + steps.admitted)
@@ -69,7 +69,7 @@ def _open_beside(run: Numbers, steps: Steps) -> Numbers:
 
 @inner
 def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
-    """Fill in where the time of each micro-batch under way stands, and its next step; how many these are."""
+    """Fill `looks` with the column of the time of each micro-batch under way and its next step; return their number."""
     found = 0
     for last in range(len(run)):
         if steps.last[last] == last:
@@ -84,13 +84,16 @@ def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
 
 @inner
 def place_of(n: int, run: Numbers, steps: Steps) -> int:
-    """Index of the time of the micro-batch that runs a step next."""
+    """Return the column of the time of the micro-batch that runs step `n` next."""
     return int(steps.column[n] + run[n] - run[steps.last[n]])
 
 
 @inner
 def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> int:
-    """Change times by a step or block; when it ends. Moves are taken by their starts: no other starts before."""
+    """Change a label by a step or block, in place, and return its end.
+
+    Moves are taken by their starts, in time order.
+    """
     free, device, end = steps.columns, steps.device[n], np.int64(steps.past)
     if may != LONG_AGO:
         over = free + len(steps.room) + device
@@ -119,7 +122,7 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
 
 @inner
 def raise_times(label: Labels, run: Numbers, looks: Numbers, count: int, steps: Steps) -> None:
-    """Change times to the latest with which no remaining step runs later.
+    """Raise times in place to the latest for which no remaining step runs later.
 
     A micro-batch waits for its next device, and a device for the first arrival: of those in flight, or the next one of
     a chain. Until then it runs pending weight passes.

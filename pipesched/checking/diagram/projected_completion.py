@@ -1,9 +1,9 @@
-"""Completion bounds of some stages, applied to labels of the same or of more stages.
+"""Completion bounds from a diagram of fewer stages, applied to labels of a diagram of the same or more stages.
 
-An order of the steps of some stages contains an order of the steps of any fewer of them. The least remaining time of
-that one, over all its continuations, is also needed by the whole order. A micro-batch has moved on since its last step
-of the fewer stages: it reaches the next of them as if that step had ended when it must have, had the micro-batch come
-to its present place without a wait.
+An order of the steps of some stages contains an order of the steps of any subset of them. The least remaining time of
+the contained order, over all its continuations, is also needed by the whole order. A micro-batch has moved on since its
+last step of the fewer stages: it reaches the next of them as if that step had ended at the latest time at which the
+micro-batch could still be at its present place, without any wait.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SmallerBounds(NamedTuple):
 
 
 def smaller_bounds(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> SmallerBounds:
-    """The completion bounds of a walk along fewer stages, for labels of a walk along more."""
+    """Return the completion bounds of a walk along fewer stages, prepared for labels of the walk along more."""
     steps, count = walk.steps, len(walk.stages)
     own = np.flatnonzero(np.isin(walk.stages, fewer.stages))
     first, last, column, alone = np.full((4, count), NONE, np.int64)
@@ -80,9 +80,10 @@ def ask(
     steps: Steps,
     guide: SmallerBounds,
 ) -> None:
-    """Mark the labels, `order[at[n]:at[n + 1]]` of state n, with a continuation that ends before the threshold.
+    """Clear the mark in `stay` of labels without a continuation that ends before `below`.
 
-    There is none if no order of the fewer stages gets so far, and to an end. If they have run all, all labels stay.
+    The labels of state n are `order[at[n]:at[n + 1]]`. There is no continuation if no order of the fewer stages reaches
+    the state and completes. If the fewer stages' steps have all run, all labels stay.
     """
     looks = np.empty((5, labels.shape[1]), np.int64)
     for one in range(len(run)):
@@ -105,7 +106,10 @@ def ask(
 
 @inner
 def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: SmallerBounds) -> int:
-    """Fill in the times of a label that rows speak of, those of a row, and what to take away; how many these are."""
+    """Fill `looks` with columns of a label, the columns of a row for them, and ticks to subtract.
+
+    Return their number.
+    """
     found = 0
     for which in range(waiting(run, looks, steps)):
         place, n = looks[0, which], looks[1, which]

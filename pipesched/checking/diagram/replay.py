@@ -1,4 +1,4 @@
-"""The replay of any model of a decision diagram, layer by layer: expand, exclude, prune, merge.
+"""The replay of a decision diagram of any model, layer by layer: expand, exclude, prune, merge.
 
 All moves of all labels are made. Labels that a completion bound excludes end at the threshold or later. Of each state
 dominated labels are pruned, and beyond the width the others merged to the earliest of each time (`labels.py`). So the
@@ -24,9 +24,10 @@ _NO_WIDTH = 2**40
 
 
 def least_end(model: Model, width: int | None, below: int | None, layers: list[Layer] | None = None) -> int:
-    """The least end of all orders, in ticks, or of those that end before `below`, or that; records the layers.
+    """Return the least end, in ticks, of all orders that end before `below`, or `below` if none does.
 
-    No label is merged without a width. Raises `NotCoveredError` where there are too many labels.
+    With `width` None no labels are merged. Layers are appended to `layers`. Raises `NotCoveredError` if there are too
+    many labels.
     """
     least = limit = _LATE if below is None else below
     reached, ahead, done, tried = model.root, deque[list[Reached]](), 0, 0
@@ -52,7 +53,8 @@ def least_end(model: Model, width: int | None, below: int | None, layers: list[L
 
 
 def _reduced(model: Model, found: Reached, done: int, width: int, limit: int) -> Layer:
-    """The labels that completion bounds admit, after pruning and merging."""
+    """Return the layer of the labels that completion bounds admit, after pruning and merging to `width` labels a
+    state."""
     keys, labels = found
     order = np.argsort(keys, kind="stable")
     since = _starts(keys[order])
@@ -65,12 +67,12 @@ def _reduced(model: Model, found: Reached, done: int, width: int, limit: int) ->
 
 
 def _starts(keys: Numbers) -> Numbers:
-    """The first place of each of the sorted keys."""
+    """Return the index at which each distinct value of the sorted keys starts."""
     return np.flatnonzero(np.diff(keys, prepend=-1))
 
 
 def _joined(parts: Sequence[Reached]) -> Reached:
-    """All labels reached; shorter rows end with zeros."""
+    """Return all parts joined; shorter rows end with zeros."""
     if not parts:
         return Reached(np.zeros(0, np.int64), np.zeros((0, 0), np.int32))
     columns = max(part.labels.shape[1] for part in parts)
@@ -81,6 +83,6 @@ def _joined(parts: Sequence[Reached]) -> Reached:
 
 
 def _widened(labels: Labels, columns: int) -> Labels:
-    """Rows of so many columns."""
+    """Return the labels with zeros appended up to `columns` columns."""
     lacking = columns - labels.shape[1]
     return np.pad(labels, ((0, 0), (0, lacking))) if lacking else labels

@@ -1,7 +1,7 @@
-"""The passes of some stages as arrays: steps, chain by chain, least times between them, memory.
+"""The passes of some stages as arrays: steps chain by chain, least times between them, memory.
 
-A pass in a block with one of a stage that is not kept is that pass alone, in the least time that it can take; one that
-is in no such block takes its own.
+A pass that may run in a block with a stage outside of these takes the least time it can have; any other pass takes its
+own duration.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Steps(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Steps, the stage of each, when a micro-batch alone `ends` it, the devices, and the ticks of all in turn."""
+    """Steps, the stage of each step, its end for a micro-batch running alone, the devices, and the ticks of all steps
+    in turn."""
 
     steps: Steps
     stages: Numbers
@@ -78,9 +79,10 @@ class Walk(NamedTuple):
 def walk_along(
     problem: Problem, stages: tuple[int, ...], owner: int | None, stage_of: tuple[int, ...] | None = None
 ) -> Walk:
-    """Along these stages; devices come in the order in which they do.
+    """Return the steps along these stages; devices are numbered in the order of their first stage.
 
-    With `stage_of` each is some tasks of the stage of that number, whose weight tasks hold its memory together.
+    `owner` is the device whose span is bounded, None for the makespan. With `stage_of` each stage is some tasks of the
+    stage of that number, whose weight tasks hold its memory together.
     """
     where, held = problem.placement, problem.stages
     every, back, start, ends, first, last, number, admitted, column, behind = _ways(problem, stages, owner)
@@ -118,7 +120,8 @@ def walk_along(
 
 
 def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -> Numbers:
-    """By step: itself, or of weight work the gradient that gives back the activation of the same stage there."""
+    """Return by step the gradient whose memory its weight work holds: itself, or the one that frees the same stage's
+    activation."""
     found = np.arange(len(stage))
     for n in np.flatnonzero(after > 0):
         giving = np.flatnonzero((memory < 0) & (stage == stage[n]) & (device == device[n]))
@@ -128,7 +131,8 @@ def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -
 
 
 def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:
-    """The numbers of each step, chain by chain; then its stage, if it is a gradient, and its earliest times."""
+    """Return numbers of each step, chain by chain: stage, whether it is a gradient, earliest times, and place on its
+    chain."""
     times, found, columns = least_times(problem), list[tuple[int, ...]](), 0
     for chain in problem.placement.chains:
         kept = [stage for stage in chain if stage in stages]
@@ -154,7 +158,7 @@ def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbe
 
 
 def weights_of(steps: Steps) -> Numbers:
-    """The amount by which a run of each step raises the key of a state."""
+    """Return the amount by which a run of each step raises the key of a state."""
     found = np.cumprod(np.append(1, steps.bases[:-1]))
     for n in np.unique(steps.last):
         found[n] = (found[n] if n > steps.last[0] else 0) - found[steps.first[n] : n].sum()
@@ -162,7 +166,7 @@ def weights_of(steps: Steps) -> Numbers:
 
 
 def runs_of(keys: Numbers, done: int, steps: Steps) -> Numbers:
-    """Number of runs of each step in states with these keys, with `done` steps run in all."""
+    """Return by state how often each step has run, from the states' keys and the number `done` of all steps run."""
     run, left, size = np.zeros((len(keys), len(steps.ticks)), np.int64), keys, steps.last[0] + 1
     for n, base in enumerate(steps.bases):
         run[:, n], left = left % base, left // base

@@ -1,1 +1,1 @@
-"""Checks of bounds by memory: over time, with copies, recomputation and modes, and of schedules with more of it."""
+"""Checks of bounds from memory: memory over time, copies, recomputation, modes, and problems with more memory."""

@@ -24,7 +24,7 @@ _KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams
 
 
 def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
-    """The weighted mean of the device's resources, each activation in the mode that needs least of it."""
+    """Return the bound, in ticks: the weighted mean of the device's resources, each activation in its cheapest mode."""
     require_covered(problem, _KNOWN)
     if any(stage.overlapped is not None for stage in problem.stages):
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
@@ -41,7 +41,10 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
 
 
 class _Resources:
-    """The compute stream of a device, its memory, and its other streams that copy; `besides` is by resource."""
+    """The resources of a device: its compute stream, its memory, and the other streams that copy.
+
+    `besides` is the fixed need of each resource, without activations.
+    """
 
     def __init__(self, problem: Problem, device: int) -> None:
         self.device = OneDevice(problem, device)
@@ -63,19 +66,21 @@ class _Resources:
         self.besides += [Fraction(self._first + between + self._back)] * len(self._copying)
 
     def _whole_room(self) -> int:
-        """The part of the capacity that sums of the passes' amounts can fill; 0 without a limit."""
+        """Return the part of the capacity that sums of the passes' amounts can fill exactly; 0 without a limit."""
         amounts = [n for stage in self._own for n in (stage.activation, stage.freed)]
         amounts += [keeps for stage in self._own for keeps, _ in stage.held_until_backward.values()]
         unit = gcd(*amounts)
         return 0 if self.device.room is None or not unit else max(0, self.device.room // unit * unit)
 
     def _compute_besides(self) -> Fraction:
-        """Path to the device and all passes; also the path back less the weight passes that can be deferred."""
+        """Return the fixed compute need: the path to the device, all its passes, and the path back less deferrable
+        weight passes."""
         put_off = most_in(self.device.room, self.device.weight_passes())
         return Fraction(self._first + self.device.work + max(0, self._back - put_off))
 
     def _memory_besides(self) -> Fraction:
-        """Path to the device, memory that stays empty while the first forwards run, and the path back.
+        """Return the fixed memory need: the path to the device, memory left empty by the first forwards, and the path
+        back.
 
         After the last gradient, memory in use waits for weight passes: for each unit at most one such pass counts.
         """
@@ -90,7 +95,8 @@ class _Resources:
         return self._first + Fraction(empty, self._room) + max(0, self._back - behind)
 
     def needs(self, s: int, way: PassKind | None, keeps: int) -> list[Fraction]:
-        """Need of each resource by one activation of a stage in this mode."""
+        """Return the need of each resource by one activation of stage `s` in a mode that keeps `keeps` on the
+        device."""
         stage, times = self.device.problem.stages[s], self.device.times[s]
         busy = dict.fromkeys((self._compute, *self._copying), 0)
         whole = stage.forward
@@ -111,7 +117,7 @@ class _Resources:
 
 
 def _held_in_backward(stage: Stage) -> int:
-    """Memory times ticks of the backward alone: B and W with what each holds, or all in one."""
+    """Return the least memory times ticks of a backward: of B and W with what each holds, or of a fused one."""
     if stage.weight is None:
         return least_backward(stage) * stage.activation
     after = stage.activation - stage.freed

@@ -25,14 +25,20 @@ from pipesched.results.evidence import OnDevice
 
 
 class _Weights(NamedTuple):
-    """Memory of the one device that a micro-batch holds while a forward or gradient of a stage runs, and its W."""
+    """Memory of the device in question that a micro-batch holds while a pass of some stage runs.
+
+    `passing` applies during its forward or gradient, `weight` during its W.
+    """
 
     passing: int
     weight: int
 
 
 def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
-    """The bound, if the device's memory is too short for anything below it; else `RefusedEvidenceError`."""
+    """Return `bound` if the device's memory does not suffice for anything below it.
+
+    Else raise `RefusedEvidenceError`.
+    """
     held = OneDevice(problem, evidence.device)
     if any(held.problem.stages[s].freed < 0 and held.problem.stages[s].weight is not None for s in held.stages):
         raise RefusedEvidenceError(f"gradients take memory of device {held.device}")
@@ -62,7 +68,10 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
 
 
 def _weights(held: OneDevice) -> tuple[dict[int, _Weights], int]:
-    """By stage of any device; and what transfers hold, over all micro-batches, in memory times ticks."""
+    """Return the memory in use during passes of each stage of any device, and memory times ticks during transfers.
+
+    The latter is the sum over all micro-batches.
+    """
     problem, lags = held.problem, 0
     found: dict[int, _Weights] = {}
     for chain in problem.placement.chains:
@@ -80,7 +89,7 @@ def _weights(held: OneDevice) -> tuple[dict[int, _Weights], int]:
 
 
 def _require_short(numbers: ModeNumbers, weights: Mapping[int, _Weights]) -> None:
-    """`NotCoveredError` where sums of memory times ticks might not fit into 64 bits."""
+    """Raise `NotCoveredError` if sums of memory times ticks might exceed 64 bits."""
     ticks = sum(s.forward + s.fused + s.backward + (s.weight or 0) for s in numbers.stages.values())
     memory = sum(sum(weights[s]) + one.activation for s, one in numbers.stages.items())
     if max(ticks * numbers.total, numbers.total**2) * memory > LARGEST:
@@ -88,14 +97,14 @@ def _require_short(numbers: ModeNumbers, weights: Mapping[int, _Weights]) -> Non
 
 
 def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
-    """For each number outside of blocks the most splits that keep to the time; -1 where none does."""
+    """Return by number of passes outside of blocks the most splits possible within `until`; -1 where none are."""
     keeps = (values <= floor(until)) & numbers.possible
     most: Table = np.where(keeps, numbers.split[None, :], -1).max(axis=1)
     return most
 
 
 def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]) -> Table:
-    """By number outside of blocks the least that the device's passes take of that memory over time."""
+    """Return by number of passes outside of blocks the least memory times ticks that a device's passes cause."""
     here, stages = numbers.here, numbers.stages
     in_block = min((one.overlapped for one in stages.values() if one.overlapped is not None), default=0)
     base = sum(weights[s].passing * (one.forward + one.fused) * here.count[s] for s, one in stages.items())
@@ -114,7 +123,7 @@ def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]
 
 
 def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fraction:
-    """The most memory over time that the device offers: capacity times time, less the ramps.
+    """Return the most memory times ticks that the device offers: capacity times time, less filling and emptying.
 
     In blocks a forward begins while its backward's activation is still in memory, so that at most one more activation
     is in memory than forwards run outside of blocks. Forwards fill the memory one by one, and backwards empty it one by

@@ -1,4 +1,4 @@
-"""Argument: a schedule with less memory is one with more, so that what holds of all of those holds of it."""
+"""Argument: a schedule that fits less memory also fits more, so bounds for more memory hold for less."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipesched.results.evidence import WithMoreMemory
 
 
 def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
-    """The plan problem of which a bound was proved: no device has less memory there."""
+    """Return the plan problem with these capacities; `RefusedEvidenceError` if some device has less memory there."""
     own = plan.cluster.capacity or (None,) * plan.cluster.devices
     if len(capacities) != len(own):
         raise RefusedEvidenceError("not as many capacities as devices")
@@ -36,14 +36,15 @@ def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
 
 
 def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> Cluster:
-    """The cluster with more memory on each device, by what it has; without a limit where nothing is said."""
+    """Return the cluster with each device's memory replaced by `more`; unlimited if `more` is empty."""
     return replace(cluster, capacity=tuple(more[less] for less in cluster.capacity or ()) if more else None)
 
 
 def as_proved(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
-    """The problem that the certificate's evidence speaks of, with what it says; both as they are but for more memory.
+    """Return the problem with the memory that the evidence names, and the certificate with the evidence itself.
 
-    Amounts of memory are whole in the problem's resolution, so that a capacity between two of them is the lower one.
+    Both unchanged if the evidence names no other memory. Amounts of memory are whole in the problem's resolution, so
+    that a capacity between two of them counts as the lower one.
     """
     evidence = certificate.evidence
     if not isinstance(evidence, WithMoreMemory):

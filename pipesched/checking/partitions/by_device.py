@@ -25,10 +25,11 @@ _MOST_ROWS, _BITS = 8_000_000, 61
 
 
 class _Rows(NamedTuple):
-    """Known cuts by number; all work so far; the path increase of earlier devices, and of this one; its time left.
+    """Partial partitions as rows of arrays.
 
-    Also the options of each of this device's stages, the last first, and the ticks from the end of its F to its B,
-    without those that earlier devices add.
+    `cuts` has the known cuts by number. Other columns are the work so far, the path increase of earlier devices and of
+    this one, and this device's time left. `stages` are the options of this device's stages, the last first, and
+    `around` the ticks from the end of a stage's F to its B, without what earlier devices add.
     """
 
     cuts: dict[int, Array]
@@ -47,11 +48,12 @@ class _Rows(NamedTuple):
 
 
 class _TooManyError(Exception):
-    """More rows than are looked at."""
+    """There are more partial partitions than the check looks at."""
 
 
 def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
-    """True if no partition has a plan below the bound, in the file's unit; None: not covered, or too many partitions.
+    """Return True if no partition has a plan below `bound`, in the file's unit; None if not covered, or too many
+    partitions.
 
     Covered are makespan and span of whole micro-batches on one chain whose work is all in its stages.
     """
@@ -66,7 +68,7 @@ def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | Non
 
 
 class _ByDevice:
-    """Plans of at most `value` ticks; of a span, of less than one more, which may be a fraction."""
+    """The search for partitions with plans of at most `value` ticks (for a span, of less than `value` + 1)."""
 
     def __init__(self, plan: PlanProblem, choice: Choice, value: int) -> None:
         cluster, placement = plan.cluster, choice.on(plan.cluster.devices)
@@ -92,7 +94,7 @@ class _ByDevice:
         self._given = counts and np.searchsorted(costs.cuts, np.array([0, *counts]).cumsum())
 
     def none_left(self) -> bool:
-        """True if no cuts are left."""
+        """Return True if no partition is left."""
         zero = np.zeros(1, np.int64)
         cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
         for number, (device, own) in enumerate(self._devices):
@@ -110,9 +112,9 @@ class _ByDevice:
         return False
 
     def _with_stage(self, rows: _Rows, k: int, options: Options, needed: int) -> _Rows:
-        """Each row with each stage between cuts k and k + 1 that has them, where they are known, in the time left.
+        """Return each row extended by each stage between cuts k and k + 1 that fits the known cuts and the time left.
 
-        With it the devices so far do the work `needed`: the others have no time for more.
+        With the stage, the devices so far must do the work `needed`, since the others have no time for more.
         """
         if self._given is not None:
             these = (options.begin == self._given[k]) & (options.end == self._given[k + 1])
@@ -146,13 +148,16 @@ class _ByDevice:
         return found.take(np.all([cut - at >= b - a for (a, at), (b, cut) in between], axis=0))
 
     def _there_and_back(self, rows: _Rows, first: int) -> tuple[Array, Array]:
-        """The ticks before the device's first F and those after its last B."""
+        """Return the ticks before the device's first F, and those after its last B."""
         ways = zip(self._quick, self._lags[first], strict=True)
         there, back = (ticks[rows.cuts[first]] + first * added + lags for (ticks, added), lags in ways)
         return there, back
 
     def _in_time(self, rows: _Rows, first: int) -> Fits:
-        """Rows with time for the device: all work after the path there; all but the Ws before the path back."""
+        """Return the mask of rows with time for the device: all work after the path there.
+
+        All but the Ws before the path back.
+        """
         there, back = self._there_and_back(rows, first)
         all_ = self._m * np.sum([own.forward + own.rest for own in rows.stages], axis=0)
         gradients = self._m * np.sum([own.forward + own.gradient for own in rows.stages], axis=0)
@@ -160,7 +165,7 @@ class _ByDevice:
         return fits if self._span else fits & (there + all_ <= self._value)
 
     def _one_by_one(self, rows: _Rows, own: list[int]) -> Fits:
-        """Rows in which each stage has time for its forwards before the last one, and its gradients after the first.
+        """Return the mask of rows in which each stage has time for all its forwards and gradients, one at a time.
 
         All micro-batches go there and back. On a stage they pass one at a time: the last to go forward has waited for
         the forwards of all others, and the last to come back, after the first, for all other gradients.
@@ -176,7 +181,7 @@ class _ByDevice:
         return fits
 
     def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
-        """Rows whose remaining memory admits all activations for their lifetimes."""
+        """Return the mask of rows whose memory admits all activations for their lifetimes."""
         if not self._room:
             return np.full(len(rows.before), True)
         room = self._room[device] - np.sum([own.always for own in rows.stages], axis=0)
@@ -198,7 +203,8 @@ class _ByDevice:
         return fits
 
     def _share(self, held: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
-        """Rows in which every micro-batch can have this memory on each stage for this many ticks."""
+        """Return the mask of rows in which every micro-batch can occupy this memory on each stage for this many
+        ticks."""
         if len(held) == 1:
             number = _number(held[0], room, self._m)
             return np.asarray((number >= self._m) | (-(-self._m // number) * ticks[0] <= time))
@@ -208,12 +214,12 @@ class _ByDevice:
 
 
 def _number(held: Array, room: Array, most: int) -> Array:
-    """Number that fits at once; at least one, since that is checked elsewhere."""
+    """Return the number of activations that fit at once, at least 1 (that one fits is checked elsewhere)."""
     return np.where(held > 0, np.clip(room // np.maximum(held, 1), 1, most), most)
 
 
 def _least(rows: _Rows, bordering: list[int]) -> tuple[dict[int, Array], Array, Array]:
-    """Rows of least path increase among those with equal cuts at the borders to later devices."""
+    """Return, of rows with equal cuts at the borders to later devices, the one with the least path increase."""
     longer, columns = rows.before + rows.longer, [rows.cuts[cut] for cut in bordering]
     order = np.lexsort((longer, *columns))
     known = np.stack([column[order] for column in columns])

@@ -1,4 +1,4 @@
-"""All stages that one device may have: between which cuts, with which recomputation, and their costs."""
+"""All stages that one device may run: the cuts between which they lie, their recomputation, and their costs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _MOST_WAYS = 32
 
 
 class Options(NamedTuple):
-    """Columns: the cuts where the stage begins and ends; ticks of a micro-batch's F, least B, and all backward.
+    """Possible stages as columns: cuts where a stage begins and ends, and its costs.
 
-    `work` is that of all its passes on the fastest device without recomputation, and `longer` by how much F and B
-    exceed theirs. Memory, in steps: in use from F to B, the part of it until the end of W, and at all times.
+    The ticks are those of a micro-batch's F, least B, and whole backward. `work` is that of all its passes on the
+    fastest device without recomputation, and `longer` the ticks by which F and B exceed theirs. Memory, in steps, is
+    given from F to B, the part of it until the end of W, and at all times.
     """
 
     begin: Array
@@ -41,18 +42,19 @@ class Options(NamedTuple):
 
 
 class Costs:
-    """Costs of a plan's layers, without pieces, parameters, encoder or sharded vocabulary; memory in `step`."""
+    """Costs of a plan's layers, without pieces, parameters, encoder or split vocabulary; memory in units of `step`."""
 
     def __init__(self, plan: PlanProblem, step: Fraction) -> None:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts
 
     def sums(self, of: Iterable[Fraction], unit: Fraction) -> Array:
-        """Sums over the layers before each cut, each term rounded down to whole units."""
+        """Return the sums over the layers before each cut, each term rounded down to a multiple of `unit`."""
         totals = [*accumulate((floor(each / unit) for each in of), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
-        """Ticks before each cut, and per stage, for F, the least B, and all of a backward."""
+        """Return for F, the least B, and the whole backward: the ticks of the layers before each cut, and those added
+        by a stage."""
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)
         whole = [one.least_backward for one in model.sequence]
@@ -64,7 +66,7 @@ class Costs:
         )
 
     def options(self, slowness: Fraction, fastest: Fraction, most: int) -> Options:
-        """Every stage whose passes of a micro-batch take at most so many ticks on such a device."""
+        """Return every stage whose passes of a micro-batch take at most `most` ticks on a device of this slowness."""
         own, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
         static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
         for begin in range(len(self.cuts) - 1):
@@ -87,7 +89,8 @@ class Costs:
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
-        """Recomputation modes of a layer: ticks, and memory from F to B and to the end of W."""
+        """Return for each recomputation mode of a layer its ticks, its memory from F to B, and that until the end of
+        W."""
         found = [(Fraction(0), Fraction(1)), *((way.time, way.keeps) for way in layer.recompute)]
         allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]
         late = layer.activation - layer.freed_by_backward
@@ -102,7 +105,7 @@ class Costs:
 
 
 def _smallest(ways: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The non-dominated triples; where there are many, groups of neighbours are replaced by their minimum."""
+    """Return the non-dominated triples; if there are many, groups of neighbours are replaced by their minimum."""
     front: list[tuple[int, int, int]] = []
     for one in sorted(ways):
         if not any(other[1] <= one[1] and other[2] <= one[2] for other in front):

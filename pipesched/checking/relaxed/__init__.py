@@ -1,1 +1,1 @@
-"""The poorer problems that evidence speaks of, each rewrite once more in the check's own words."""
+"""The relaxed problems to which evidence refers; each relaxation is implemented here independently of the solver."""

@@ -1,4 +1,4 @@
-"""Argument: chains that wait for nothing of each other are ended no later, and give back no later what they took."""
+"""Argument: without waiting for each other, chains end no later, and free their memory no later."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pipesched.problem.problem import Problem
 
 
 def without_arcs_between_chains(problem: Problem) -> Problem:
-    """The problem itself where there are none.
+    """Return the problem without arcs between chains; the problem itself if it has none.
 
-    A forward takes what it took, all of which its own backward gives back: that of another chain did it no sooner.
+    A forward takes the same memory, all of which its own backward now frees; the other chain's backward did so no
+    sooner.
     """
     if not problem.chain_arcs.arcs:
         return problem

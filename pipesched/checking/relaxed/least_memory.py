@@ -9,10 +9,10 @@ from pipesched.problem.stage import Stage
 
 
 def with_least_memory(problem: Problem) -> Problem:
-    """The relaxed problem; its bounds hold for the problem, whose schedules use no less memory or time.
+    """Return the relaxed problem, whose schedules use no more memory or time, so that its bounds hold for the problem.
 
     Between its forward and its backward an activation takes the least memory on the device over its modes. The backward
-    takes the difference when it begins, so that after it the level is as before. Hosts and links are left out with the
+    takes the difference when it begins, so that the level after it is as before. Hosts and links are left out with the
     copies, if nothing else uses a link.
     """
     saves = any(stage.offload or stage.recompute for stage in problem.stages)

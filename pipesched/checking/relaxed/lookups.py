@@ -1,4 +1,4 @@
-"""Argument: a schedule without the first tasks of passes that need no other pass is no longer and holds no more."""
+"""Argument: a schedule without the first tasks of passes that need no other pass takes no more time or memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.problem.stage import Stage, TaskSpec
 
 
 def without_lookups(problem: Problem) -> Problem:
-    """The problem itself where every forward and backward begins with a task that waits for other passes."""
+    """Return the problem without such first tasks; the problem itself if there are none."""
     stages = tuple(map(_from_first_input, problem.stages))
     return problem if stages == problem.stages else replace(problem, stages=stages)
 

@@ -1,4 +1,5 @@
-"""Unequal micro-batches as chains of stages of their own: the same problem, in which those of a chain are equal."""
+"""Unequal micro-batches as chains of stages of their own: an equivalent problem with equal micro-batches on each
+chain."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from pipesched.problem.stage import PassMemory, Stage
 
 
 def with_equal_microbatches(problem: Problem) -> Problem:
-    """The problem itself where all are equal.
+    """Return the problem with a chain for each group of equal micro-batches; the problem itself if all are equal.
 
-    A chain serves the micro-batches of one factor, or where they keep their order each run of equal ones. Its stages
-    lie where the ones do that they stand for; they are numbered by these, then by chain.
+    A group is all micro-batches of one factor, or where they keep their order each run of equal ones. Each new stage is
+    on the device of its original; stages are numbered by original, then by chain.
     """
     scale = problem.walks.scale
     if not scale:
@@ -47,7 +48,7 @@ def with_equal_microbatches(problem: Problem) -> Problem:
 
 
 def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
-    """A stage so many times as long and as large, with the time of its link, which is the same in both directions."""
+    """Return a stage with time and memory scaled by `factor`, and the time of its link, the same in both directions."""
     own, where = problem.stages[number], problem.placement
     after = where.next[number]
     transfer = own.transfer

@@ -17,10 +17,10 @@ from pipesched.problem.problem import Objective, Problem
 
 
 def without_parameters(problem: Problem) -> Problem:
-    """The passes of micro-batches alone; the problem itself where nothing is run for parameters.
+    """Return the problem of the passes of micro-batches alone; the problem itself if no passes run for parameters.
 
-    A pass that takes memory runs while the parameters of its stage are on the device: it has no more memory than is
-    left by those that are least. Copies to the host may take some while none are there.
+    A pass that takes memory runs while the parameters of its stage are on the device, so that the memory is reduced by
+    the smallest parameters. This does not apply where copies to the host may take memory while no parameters are there.
     """
     if not any(stage.gather or stage.once for stage in problem.stages):
         return problem
@@ -41,7 +41,7 @@ def without_parameters(problem: Problem) -> Problem:
 
 
 def around_passes(problem: Problem) -> int:
-    """The least ticks of both together; 0 where nothing is run for parameters."""
+    """Return the least ticks before and after all passes of micro-batches; 0 if nothing is run for parameters."""
     if problem.objective is not Objective.SPAN:
         return ahead_of_forwards(problem) + behind_backwards(problem)
     least = None
@@ -56,16 +56,16 @@ def around_passes(problem: Problem) -> int:
 
 
 def _sends(problem: Problem, stages: Sequence[int]) -> bool:
-    """True if gradients leave the device of these stages on one of its streams."""
+    """Return True if gradients leave the device of these stages on one of its streams."""
     before, where = problem.placement.previous, problem.placement.stage_device
     pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
     return problem.resources.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
 
 
 def behind_backwards(problem: Problem) -> int:
-    """The least ticks of what any stage runs once; the device runs so long after all passes of micro-batches.
+    """Return the least ticks of what any stage runs once, which follows the last of all passes of micro-batches.
 
-    Each of these passes is or precedes a last backward task. That is a BW, a W, or a B that no W waits for to its end.
+    The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for.
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):
@@ -75,11 +75,11 @@ def behind_backwards(problem: Problem) -> int:
 
 
 def follows(problem: Problem, stage: int) -> int:
-    """Least ticks that reduction and step of a stage take after its last task for the weights has ended.
+    """Return the least ticks of a stage's reduction and step after its last weight task has ended.
 
-    A reduction has buckets: each waits for those tasks of every W or BW that compute gradients of its layers. The tasks
-    of a W may end in any order; the last task of a BW ends it. 0 where a W may be over before the last task of its
-    B, and for a frozen stage that no gradient reaches.
+    A reduction has buckets, each of which waits for the tasks of every W or BW that compute gradients of its layers.
+    The tasks of a W may end in any order; the last task of a BW ends it. 0 where a W may end before the last task of
+    its B, and for a frozen stage that no gradient reaches.
     """
     owner, own = problem.stages[problem.parameters.holder(stage)], problem.stages[stage]
     if own.forward_only:
@@ -102,7 +102,7 @@ def follows(problem: Problem, stage: int) -> int:
 
 
 def ahead_of_forwards(problem: Problem) -> int:
-    """The least ticks that gathering takes of a stage where micro-batches begin: no pass of one starts before."""
+    """Return the least ticks of gathering before the first forward, over the stages where micro-batches begin."""
     least = None
     for chain, walked in zip(problem.placement.chains, problem.walking, strict=True):
         owner = problem.stages[problem.parameters.holder(chain[0])]

@@ -1,4 +1,4 @@
-"""Argument: workspace is in addition to activations, and memory kept until the end is never given back."""
+"""Argument: workspace needs memory in addition to activations, and memory kept until the end is never freed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pipesched.problem.stage import PassMemory
 
 
 def without_pass_memory(problem: Problem) -> Problem:
-    """The passes without workspace, and with nothing kept until the end; of a problem without gathers.
+    """Return the problem without workspace and without memory kept until the end; it must have no gathers.
 
     Activations on a device rise only when a forward starts, or a backward that takes more; then all of them and the
-    workspace of that pass are there. So they stay below the memory less the smallest workspace of such a pass. Where
-    activations are moved or computed again, they also rise without workspace.
+    workspace of that pass are there. So they stay within the memory less the smallest workspace of such a pass. Where
+    activations are offloaded or recomputed, they also rise without workspace.
     """
     if all(stage.workspace == stage.until_end == PassMemory() for stage in problem.stages):
         return problem

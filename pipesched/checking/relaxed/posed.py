@@ -44,11 +44,11 @@ from pipesched.results.evidence import (
 
 
 class Posed(NamedTuple):
-    """A poorer problem and the claim that is made of it.
+    """A relaxed problem, and the claim that is made of it.
 
-    `certificate` has the kind and the evidence of the argument itself, and its value without `added_back`, in ticks of
-    the original problem. `valued` is the problem whose schedules have the values that are compared. Where stages are
-    tasks, `stage_of` is by stage the number of the one that these tasks are of.
+    `certificate` has the kind and evidence of the argument itself, and its value without `added_back`, in ticks of the
+    original problem. `valued` is the problem whose attainable values count. Where stages are tasks, `stage_of` gives
+    for each the number of the stage that its tasks belong to.
     """
 
     problem: Problem
@@ -59,7 +59,7 @@ class Posed(NamedTuple):
 
 
 def posed(problem: Problem, certificate: Certificate) -> Posed:
-    """The relaxed problem and claim of a certificate.
+    """Return the relaxed problem and the claim of a certificate.
 
     Raises `RefusedEvidenceError` and `NotCoveredError`.
     """
@@ -84,5 +84,5 @@ def _within_more_memory(evidence: Evidence | None) -> Evidence | None:
 
 
 def _reads_modes(evidence: Evidence | None) -> bool:
-    """True if the evidence's argument reads the modes of activations."""
+    """Return True if the argument of this evidence reads the modes of activations."""
     return evidence.ways if isinstance(evidence, Diagram) else isinstance(evidence, ResourceWeights | StreamWeights)

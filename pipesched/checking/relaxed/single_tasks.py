@@ -1,4 +1,4 @@
-"""Passes that a file states as one task each, on the stream of their stage: the same problem without tasks."""
+"""Passes stated as a single task on their stage's stream: the same problem without tasks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipesched.problem.stage import Stage
 
 
 def without_single_tasks(problem: Problem) -> Problem:
-    """The problem itself where a pass of some stage has several tasks, or one on another stream."""
+    """Return the problem without tasks; the problem itself if a pass has several tasks, or one on another stream."""
     if not any(stage.tasks for stage in problem.stages) or not all(map(_single, problem.stages)):
         return problem
     return replace(problem, stages=tuple(map(_plain, problem.stages)))
@@ -21,7 +21,7 @@ def _single(stage: Stage) -> bool:
 
 
 def _plain(stage: Stage) -> Stage:
-    """Its passes last as long as their tasks; those without tasks as the stage says."""
+    """Return the stage without tasks, each pass lasting as long as its task."""
     ticks: dict[PassKind, int] = {kind: own[0].ticks for kind, own in stage.tasks}
     whole = ticks.get(BW, stage.fused)
     return replace(

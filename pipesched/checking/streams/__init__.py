@@ -1,1 +1,1 @@
-"""Checks of bounds where passes are made of tasks on several streams."""
+"""Checks of bounds for passes made of tasks on several streams."""

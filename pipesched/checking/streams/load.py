@@ -12,7 +12,7 @@ HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_k
 
 
 def stream_load(problem: Problem, evidence: OnStream) -> int:
-    """The ticks of the forwards and of the backwards, each in the mode that takes less of the stream."""
+    """Return the ticks of all tasks on a stream, each backward in the mode that uses the stream less."""
     if not 0 <= evidence.device < problem.devices:
         raise RefusedEvidenceError(f"there is no device {evidence.device}")
     if any(stage.overlapped is not None for stage in problem.stages):

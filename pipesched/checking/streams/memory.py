@@ -1,7 +1,7 @@
-"""Argument: until memory is released, only so many forwards of a device can begin.
+"""Argument: until memory is freed, only so many forwards of a device can begin.
 
-What has begun by an instant holds no more than the memory and what may have been given back before. So of a stream's
-forwards only so much has run by then; of its other tasks only those that need not begin later.
+Passes begun by an instant hold no more than the memory and what may have been freed before. So of a stream's forwards
+only a limited number has run by then; of its other tasks only those that need not begin later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pipesched.results.evidence import StreamMemory
 
 
 def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
-    """The instant, all of the stream that runs later and is followed by no less than the tail, and that tail."""
+    """Return the bound, in ticks: the instant, the stream's tasks that run later with at least the tail after them, the
+    tail."""
     device = evidence.device
     room, problem = limited_room(problem, device), asked(problem, evidence)
     items: list[tuple[int, int, int]] = []
@@ -43,7 +44,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
 
 
 def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
-    """The tasks after which a pass of the device has ended, and what it gives back then."""
+    """Yield the last tasks of each pass of the device that frees memory, and the amount that it frees."""
     problem = paths.problem
     for stage in {node.stage for node, where in paths.where.items() if where[0] == device}:
         own = problem.stages[stage]
@@ -57,7 +58,7 @@ def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
 
 
 def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
-    """Number of these passes that may have ended before the head."""
+    """Return the number of these passes that may have ended before the head."""
     heads, ticks = between.heads, between.paths.ticks
     known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:
@@ -66,7 +67,7 @@ def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
 
 
 def _by_stage(problem: Problem, items: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """For each stage the ticks of a forward on the stream, its memory, and the number of forwards."""
+    """Return for each stage the ticks of a forward on the stream, its memory, and the number of forwards."""
     ticks: dict[int, int] = {}
     counts = {stage: count for _, stage, count in items}
     for own, stage, _ in items:

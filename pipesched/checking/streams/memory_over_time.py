@@ -20,7 +20,8 @@ from pipesched.results.evidence import MemoryOfDevice
 
 
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
-    """The shortest path to the device, the time for which its memory is needed, and the shortest path from it."""
+    """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, and the path from
+    it."""
     device, owner = evidence.device, evidence.owner
     room, problem = limited_room(problem, device), asked(problem, evidence)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
@@ -50,12 +51,12 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
 
 
 def _least(times: list[int] | None) -> int | None:
-    """Earliest of a task's times, one per micro-batch in ascending order; None if no path leads to the task."""
+    """Return the earliest of a task's times, which are ascending by micro-batch; None if no path leads to the task."""
     return None if times is None else times[0]
 
 
 def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
-    """Parts of an activation with the tasks after all of which they are given back."""
+    """Yield the parts of an activation, each with the tasks after all of which it is freed."""
     own = paths.problem.stages[stage]
     if own.weight is None:
         yield own.activation, [Node(BW, stage, len(own.tasks_of(BW)) - 1)]
@@ -65,7 +66,8 @@ def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]
 
 
 def _since(paths: TaskPaths, begin: Node) -> dict[Node, int]:
-    """The least time from the start of a task to the end of it and of each task that always follows it."""
+    """Return the least ticks from the start of a task to its end, and to the end of each task that always follows
+    it."""
     found = {begin: paths.ticks[begin]}
     for node, needs in paths.needs.items():
         ways = [found[one] + lag for one, lag in needs if one in found]

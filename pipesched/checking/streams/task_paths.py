@@ -10,7 +10,7 @@ from pipesched.problem.problem import Problem
 
 
 class Node(NamedTuple):
-    """A task by its number in the pass; what sends a tensor on is the last one."""
+    """A task by its number in the pass; the task that sends the pass's tensor is the last one."""
 
     kind: PassKind
     stage: int
@@ -18,16 +18,17 @@ class Node(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """A task starts so long after the end of this one."""
+    """A predecessor: a task starts at least `lag` ticks after the end of `task`."""
 
     task: Node
     lag: int
 
 
 class TaskPaths:
-    """`ticks` and `where` (device and stream) by task, `needs` what each waits for; first to last.
+    """The tasks of one micro-batch on a chain, first to last.
 
-    Backwards that may be split are.
+    By task, `ticks` has its duration, `where` its device and stream, and `needs` its predecessors. Backwards are split
+    where they may be.
     """
 
     def __init__(self, problem: Problem, chain: Sequence[int]) -> None:
@@ -50,7 +51,7 @@ class TaskPaths:
                 self._add(Node(W, stage, number), task.ticks, task.stream, [Needed(of, 0)])
 
     def _pass(self, kind: PassKind, stage: int, needs: list[Needed], to: Sequence[int]) -> Node:
-        """Its tasks one after the other; what the tensor's receiver waits for."""
+        """Add the tasks of a pass, one after the other; returns the task that the tensor's receiver waits for."""
         tasks = [(task.ticks, task.stream) for task in self.problem.stages[stage].tasks_of(kind)]
         lag = self.problem.lag(stage, to[0]) if to else 0
         if lag and self.problem.resources.transfer_stream is not None:
@@ -65,9 +66,9 @@ class TaskPaths:
         self.where[node] = self.problem.placement.stage_device[node.stage], stream
 
     def _last(self, kind: PassKind, stage: int) -> Node:
-        """The task with which a pass has ended, before anything is sent."""
+        """Return the task with which a pass has ended, before its tensor is sent."""
         return Node(kind, stage, len(self.problem.stages[stage].tasks_of(kind)) - 1)
 
     def _lag(self, stage: int, to: Sequence[int]) -> int:
-        """Lag from the end of the last task of a pass, or of the sending one, until its tensor has arrived."""
+        """Return the ticks from the end of a pass's last task, or of the sending task, until its tensor arrives."""
         return self.problem.lag(stage, to[0]) if to and self.problem.resources.transfer_stream is None else 0

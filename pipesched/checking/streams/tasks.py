@@ -29,7 +29,8 @@ OfOwner = OfTasks | MemoryOfDevice
 
 
 def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
-    """The least head and tail of the tasks that have no less of either, and all of these tasks."""
+    """Return the bound, in ticks: the least head and tail of the tasks with no less of either, and the work of these
+    tasks."""
     problem = asked(problem, evidence)
     between = Between(_of_all_chains(problem), evidence)
     inside = {node: between.inside(node) for node in between.on(evidence.device, evidence.stream)}
@@ -40,7 +41,7 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
 
 
 class Between:
-    """Tasks with the times to and from each, and the `head` and `tail` of the evidence in ticks."""
+    """Tasks of a chain with the least times to and from each, and the `head` and `tail` of the evidence in ticks."""
 
     def __init__(self, paths: TaskPaths, evidence: OfTasks) -> None:
         self.paths, finer = paths, evidence.tick / paths.problem.tick
@@ -48,11 +49,11 @@ class Between:
         self.heads, self.tails = to_and_from(paths, evidence.owner)
 
     def on(self, device: int, stream: str) -> list[Node]:
-        """The tasks of a stream."""
+        """Return the tasks on a stream of a device."""
         return [node for node, where in self.paths.where.items() if where == (device, stream)]
 
     def inside(self, node: Node) -> int:
-        """Number of runs of a task that begin no sooner than the head and leave no less than the tail."""
+        """Return the number of a task's runs that begin no sooner than the head and leave no less than the tail."""
         own, left = self.heads[node], self.tails[node]
         if own is None or left is None:
             return 0
@@ -60,7 +61,7 @@ class Between:
 
 
 def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Between, int]]:
-    """Every chain with micro-batches, and their number."""
+    """Yield every chain with micro-batches, and their number."""
     for chain in problem.placement.chains:
         count = len(problem.microbatches_of[chain[0]])
         if count:
@@ -68,7 +69,7 @@ def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Betw
 
 
 def _of_all_chains(problem: Problem) -> TaskPaths:
-    """The tasks of all chains, with what they wait for on others, if all of both chains do."""
+    """Return the tasks of all chains, with predecessors on other chains where all micro-batches of both take part."""
     walked = problem.microbatches_of
     chains = [chain for chain in problem.placement.chains if walked[chain[0]]]
     whole, *others = [TaskPaths(problem, chain) for chain in chains]
@@ -95,7 +96,7 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
 def to_and_from(
     paths: TaskPaths, owner: int | None
 ) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
-    """The times to each task, and from each."""
+    """Return the least times to each task and from each task, by run; None where no path leads to (or from) it."""
     behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     for node, needs in paths.needs.items():
@@ -112,7 +113,10 @@ def _times(
     sequence: Iterable[Node],
     ways: dict[Node, list[tuple[Node, int]]],
 ) -> dict[Node, list[int] | None]:
-    """For each task the times of its first, second, ... start (or end, backwards); None if no path leads there."""
+    """Return for each task the least times of its first, second, ... run's start (or end, backwards).
+
+    None without a path.
+    """
     found: dict[Node, list[int] | None] = {}
     for node in asking(sequence, SHORT):
         count = len(paths.problem.microbatches_of[node.stage])
@@ -131,14 +135,17 @@ def _times(
 
 
 def asked(problem: Problem, evidence: OfOwner) -> Problem:
-    """The problem with backwards in two; `RefusedEvidenceError` where a span has no owner, or a makespan one."""
+    """Return the problem with split backwards.
+
+    `RefusedEvidenceError` if evidence for a span has no owner, or evidence for a makespan has one.
+    """
     if (evidence.owner is None) != (problem.objective is Objective.MAKESPAN):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {evidence.owner}")
     return in_two(problem)
 
 
 def limited_room(problem: Problem, device: int) -> int:
-    """The memory of a device; `RefusedEvidenceError` where it has no limit, or there is no such device."""
+    """Return the memory of a device; `RefusedEvidenceError` if it has no limit, or there is no such device."""
     room = problem.room[device] if 0 <= device < problem.devices else None
     if room is None:
         raise RefusedEvidenceError(f"device {device} has no limit of memory")
@@ -146,11 +153,12 @@ def limited_room(problem: Problem, device: int) -> int:
 
 
 def in_two(problem: Problem) -> Problem:
-    """Relaxation in which all backwards that can run as two passes; no schedule of the problem is better.
+    """Return the relaxation in which all backwards that may be split run as B and W; no schedule of the problem is
+    better.
 
-    One fused task is replaced by B and W directly after it, W having the remaining time, if B ends no later than
-    either. Memory that B takes in addition is left out. `NotCoveredError` if a fused pass of several tasks may be
-    better than these.
+    A fused task is replaced by B and W directly after it, W having the remaining time, if B ends no later than either.
+    Memory that B takes in addition is left out. `NotCoveredError` if a fused pass of several tasks may be better than
+    these.
     """
     return replace(problem, stages=tuple(map(_in_two, problem.stages)))
 
@@ -173,7 +181,8 @@ def _in_two(stage: Stage) -> Stage:
 
 
 def interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
-    """True if BW consists of the tasks of B in order and those of W among them, each after its predecessors."""
+    """Return True if BW has exactly the tasks of B, in order, and those of W among them, each after its
+    predecessors."""
     rest, done = [(task[:3], task.after) for task in weight], 0
     for task in fused:
         if done < len(backward) and backward[done][:3] == task[:3]:

@@ -33,9 +33,10 @@ Row = tuple[int, int | None, int | None, int | None]
 
 
 def as_stages(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
-    """The problem that the certificate's evidence speaks of, with what it says; both as they are but for tasks.
+    """Return the problem whose stages are the tasks named by the evidence, and the certificate with the evidence
+    itself.
 
-    Raises `RefusedEvidenceError` and `NotCoveredError`.
+    Both unchanged if the evidence names no tasks. Raises `RefusedEvidenceError` and `NotCoveredError`.
     """
     evidence = certificate.evidence
     if not isinstance(evidence, TasksAsStages):
@@ -47,7 +48,7 @@ def as_stages(problem: Problem, certificate: Certificate) -> tuple[Problem, Cert
 
 
 def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
-    """The problem of the rows. Raises `RefusedEvidenceError` and `NotCoveredError`."""
+    """Return the problem with a stage for each row of tasks. Raises `RefusedEvidenceError` and `NotCoveredError`."""
     _require_tasks(problem)
     rows, chains = evidence.stages, problem.placement.chains
     if [stage for stage, _ in groupby(rows, lambda row: row[0])] != [stage for chain in chains for stage in chain]:
@@ -71,7 +72,7 @@ def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
 
 
 def _require_tasks(problem: Problem) -> None:
-    """`NotCoveredError` where a schedule may not become one of rows."""
+    """Raise `NotCoveredError` if a schedule of the problem may not become one of the rows."""
     require_covered(problem, frozenset({"tasks"}))
     if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
         raise NotCoveredError(f"tasks as stages of a problem with {problem.objective.with_article}")
@@ -85,7 +86,10 @@ def _require_tasks(problem: Problem) -> None:
 
 
 def _in_one_go(stage: Stage) -> bool:
-    """True if BW is B with W at once, or one task no shorter than both, which are one task each, on their stream."""
+    """Return True if BW is B followed by W.
+
+    That is, BW is one task no shorter than both, all three being one task on one stream, or it interleaves their tasks.
+    """
     fused, backward, weight = ([task._replace(name="") for task in stage.tasks_of(kind)] for kind in (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1 == len({one[0].stream for one in (fused, backward, weight)}):
         return fused[0].ticks >= backward[0].ticks + weight[0].ticks
@@ -117,12 +121,12 @@ def _waits(weight: TaskSpec, backward: int | None) -> bool:
 
 
 def _tasks(stage: Stage, kind: object) -> tuple[TaskSpec, ...]:
-    """The tasks of F, of W, or of the backward in the mode in which they are numbered."""
+    """Return the tasks of F, of W, or of the backward in the mode in which rows number them."""
     return stage.tasks_of(F if kind is F else W if kind is W else BW if stage.weight is None else B)
 
 
 def _tasks_of(stage: Stage, row: Row) -> list[TaskSpec]:
-    """The tasks of a row's F and B, and of its W where it has one."""
+    """Return the tasks of a row's F and B, and of its W if it has one."""
     pairs = zip((F, B, W), row[1:], strict=True)
     return [_tasks(stage, kind)[number] for kind, number in pairs if number is not None]
 

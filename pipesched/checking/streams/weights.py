@@ -21,7 +21,7 @@ from pipesched.results.evidence import StreamWeights
 
 
 def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
-    """The head, what must run on the stream until the tail is left, and the tail."""
+    """Return the bound, in ticks: the head, the stream's work that must run before the tail, and the tail."""
     stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in problem.stages)
     problem = replace(problem, stages=stages, resources=replace(problem.resources, hosts=(), shared_streams=()))
     require_covered(problem, KNOWN)
@@ -54,7 +54,8 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
 
 
 def _behind(between: Between, stage: int, weights: Sequence[Node], count: int) -> int:
-    """Number of a stage's weight passes that begin no sooner than the head, after backwards ended before the tail."""
+    """Return the number of a stage's weight passes that begin no sooner than the head, after backwards that end by the
+    tail."""
     last = between.tails[Node(B, stage, len(between.paths.problem.stages[stage].tasks_of(B)) - 1)]
     ended = sum(t >= between.tail for t in last or ())
     early = [count if (own := between.heads[node]) is None else sum(h < between.head for h in own) for node in weights]
