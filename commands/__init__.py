@@ -1,1 +1,1 @@
-"""The command line, one file a command."""
+"""The command line of pipesched: one module for each command."""

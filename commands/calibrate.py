@@ -1,4 +1,5 @@
-"""`calibrate`: the rates of a device from a few measured steps, as a hardware file for `layouts` and `new --from`."""
+"""The command `calibrate`: fits the rates of a device to measured steps, as a hardware file for `layouts` and `new
+--from`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from solver.calibration.rates_fit import fit_rates
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Options: the measured durations, the model and devices they are of, and where the rates go."""
+    """Add the arguments: measured files, the model and device they were measured with, and the output file."""
     parser.add_argument(
         "measured",
         metavar="MEASURED",
@@ -45,7 +46,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Read, fit, show, write."""
+    """Read the measured files, fit the rates, print them, and write the hardware file."""
     files = read_measured(args.measured, args)
     hardware = args.hardware or files.hardware
     if hardware is None:

@@ -1,4 +1,4 @@
-"""`check`: whether what a schedule file, a plan's file or a store of sweeps says holds, found without the solver."""
+"""The command `check`: verifies a schedule file, a plan answer file or a store of sweeps without the solver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from solver.backends.recheck_refutation import recheck_refutation
 
 
 def configure(parser: ArgumentParser) -> None:
-    """A schedule file carries its problem, its bound and the evidence; so do a plan's file and a store of sweeps."""
+    """Add the arguments. The checked files carry their problem, bound and evidence, so there is no problem file."""
     parser.add_argument(
         "schedule", metavar="SCHEDULE", help="schedule file, a plan's plan.json, or sweep.sqlite (or its folder)"
     )
@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Exit 1 if the schedule breaks a rule, or if the evidence does not prove the bound."""
+    """Check the file; exit code 1 if the schedule breaks a rule, or the evidence does not prove the bound."""
     store = store_at(args.schedule)
     if store is not None:
         return check_sweep(store, args)

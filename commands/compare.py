@@ -1,4 +1,4 @@
-"""`compare`: every published schedule and the best one found, side by side on the user's own numbers."""
+"""The command `compare`: published schedules and the best schedule found, side by side on the user's problem."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from solver.solve import without_search
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The contract's options."""
+    """Add the arguments of `compare`."""
     parser.add_argument(
         "problems",
         metavar="PROBLEM",
@@ -70,7 +70,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Simulate all, search unless `--no-search` is given, print; or compare measured traces with their prediction."""
+    """Simulate the schedules, search unless `--no-search`, and print.
+
+    Or compare measured traces with their prediction.
+    """
     if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
     if args.output and args.noise is None and not args.measured:
@@ -121,7 +124,7 @@ def _say(
     files: Sequence[Path],
     args: Namespace,
 ) -> None:
-    """The answer, as JSON or as tables."""
+    """Print the answer, as JSON or as tables."""
     problem = solution.problem
     if args.json:
         document = comparison_document(problem, shown, solution.lower_bound_ticks)
@@ -146,7 +149,7 @@ def _say(
 
 
 def _of_plan(args: Namespace) -> Exit:
-    """Each published schedule with its own best plan of a model made of layers."""
+    """Compare published schedules on a plan file, each with its own best plan of the model."""
     found = plan_rows(args.problems[0], args)
     if args.json:
         write_json(plan_comparison.document(found))
@@ -158,7 +161,7 @@ def _of_plan(args: Namespace) -> Exit:
 
 
 def _several(args: Namespace) -> Exit:
-    """Problems side by side."""
+    """Compare schedules on several problems, side by side in one table."""
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     found = [name for name, given in options.items() if given]
     if found:
@@ -182,14 +185,17 @@ def _several(args: Namespace) -> Exit:
 
 
 def _found(problem: Problem, args: Namespace) -> Solution:
-    """A search, or bounds and published schedules alone."""
+    """Return the solution of a search, or with `--no-search` that of bounds and published schedules alone."""
     if args.no_optimal:
         return without_search(problem, limits_of(args))
     return search(problem, args, limits=search_limits(problem, limits_of(args)))
 
 
 def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> Solution:
-    """With the schedules that the search did not try, as far as the time lasts; Ctrl-C keeps those tried so far."""
+    """Return the solution with the listed schedules that the search did not try, as far as the time limit allows.
+
+    Ctrl-C keeps those tried so far.
+    """
     if solution.interrupted:
         return solution
     stop = stop_event(args)
@@ -199,7 +205,7 @@ def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> So
 
 
 def _measured(args: Namespace) -> Exit:
-    """Compare traces with their prediction and say why they differ; for a single one also its best order and times."""
+    """Compare traces with their prediction and explain the differences; for a single trace also find its best order."""
     from commands.reports.measured import measured_table, traced
 
     problem = problem_of(args.problems[0], args.objective) if args.problems else None
@@ -228,7 +234,7 @@ def _measured(args: Namespace) -> Exit:
 
 
 def _under_noise(problem: Problem, shown: Sequence[Candidate], args: Namespace) -> dict[str, Distribution]:
-    """The objective of every schedule that applies under the same noise."""
+    """Return the distribution of the objective for every schedule that applies, all under the same noise."""
     return {
         one.name: noise_options.noisy(one.timeline, args).of(problem.objective)
         for one in shown

@@ -1,4 +1,5 @@
-"""`completion`: the script by which a shell completes commands, options, names and files, made by shtab."""
+"""The command `completion`: prints a shell's completion script for commands, options, names and files, made by
+shtab."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ _PLACES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The shell."""
+    """Add the argument that names the shell."""
     places = "; ".join(f"{shell}: {place}" for shell, place in SHELLS.items())
     parser.add_argument("shell", choices=list(SHELLS), help=f"print the script for it, to be kept as {places}")
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
-    """Print the script; it calls nothing of this program when it completes."""
+    """Print the completion script, which does not call pipesched when it completes."""
     script = shtab.complete(_with_values(whole_parser()), args.shell)
     if args.json:
         write_json({"shell": args.shell, "script": script})
@@ -47,7 +48,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _with_values(parser: ArgumentParser) -> ArgumentParser:
-    """The parser, with what completes each argument's values."""
+    """Return the parser with each argument's values marked for completion, as files or as names."""
     names = _names()
     for action in _actions(parser):
         known = next((names[flag] for flag in action.option_strings if flag in names), None)
@@ -59,7 +60,7 @@ def _with_values(parser: ArgumentParser) -> ArgumentParser:
 
 
 def _names() -> Mapping[str, Sequence[str]]:
-    """The options whose values are names of ours."""
+    """Return the options whose values are names known to pipesched, with these names."""
     return {
         "--schedule": HEURISTICS.names(),
         "--schedules": HEURISTICS.names(),
@@ -71,7 +72,7 @@ def _names() -> Mapping[str, Sequence[str]]:
 
 
 def _actions(parser: ArgumentParser) -> Iterator[Action]:
-    """The actions of all commands."""
+    """Yield the arguments of all commands."""
     for action in parser._actions:
         yield action
         for command in action.choices.values() if isinstance(action.choices, dict) else ():

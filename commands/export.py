@@ -1,4 +1,4 @@
-"""`export`: a schedule file in the form another program reads."""
+"""The command `export`: writes a schedule file in the format of another program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.exporters.catalogue import EXPORTERS
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Format and place."""
+    """Add the arguments: schedule file, format and output path."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     formats = "; ".join(f"{exporter.name}: {exporter.description}" for exporter in EXPORTERS)
     parser.add_argument("--format", default="torch-csv", help=formats)
@@ -31,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Write the main file where asked, its side files next to it."""
+    """Write the exported file to the output path, and its side files next to it."""
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline
     main = Path(args.output) if args.output else Path(args.schedule).with_suffix(exporter.suffix)
@@ -54,7 +54,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
-    """`NAME=VALUE` as given on the command line; which names and values there are is the format's to judge."""
+    """Return the `NAME=VALUE` options of a format; the format itself checks names and values."""
     wrong = [word for word in words if not word.partition("=")[0] or "=" not in word]
     if wrong:
         raise BadInput(*(f"--option: found {word!r}; allowed: NAME=VALUE, such as fsdp=on" for word in wrong))

@@ -1,4 +1,4 @@
-"""`fit-memory`: the memory of a model's layers from the measured peaks of a few runs, as `layers` of a plan file."""
+"""The command `fit-memory`: derives the memory of a model's layers from measured peaks, as `layers` of a plan file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pipesched.measurement.memory_fit import fit_memory
 
 
 def configure(parser: ArgumentParser) -> None:
-    """A file of peaks; where the layers go."""
+    """Add the arguments: the file of measured peaks, and the output file."""
     parser.add_argument("peaks", metavar="FILE", help="layers, and runs with their partition and peaks (YAML or JSON)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the layers as a part of a plan file (YAML)")
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
-    """Fit, show, write."""
+    """Fit the memory, print it, and write the layers."""
     file = read_peaks(args.peaks)
     try:
         fit = fit_memory(file.peaks)

@@ -1,4 +1,4 @@
-"""`frontier`: what memory buys, as a table and a picture: best time and bound from the least memory to ample memory."""
+"""The command `frontier`: best time and bound for every memory capacity, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from solver.analysis.pareto_sweep import FLAT, frontier
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The options of a search, and the points."""
+    """Add the arguments of a search, and those that choose the capacities."""
     add_problem(parser)
     add_watch(parser)
     add_limits(parser)
@@ -54,7 +54,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Sweep, print, draw."""
+    """Solve every capacity, print the table, and draw the picture."""
     problem = problem_of(args.problem, args.objective)
     refuse_period(problem, "a frontier is")
     kind = picture_kind(Path(args.output or "frontier.png"))
@@ -90,7 +90,7 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
 
 
 def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
-    """A range in the file's unit or in per cents, as levels; `BadInput` where no schedule fits it."""
+    """Convert a range in the file's unit or in per cent to memory levels; `BadInput` where no schedule fits it."""
     levels = MemoryLevels(problem)
     scale = levels.scale
     low, high = (number / 100 if scale.by_share else number for number in asked)
@@ -140,7 +140,7 @@ def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
 
 
 def _findings(found: Frontier) -> list[str]:
-    """The meaning of the table, in sentences."""
+    """Return the meaning of the frontier's table in sentences."""
     points, problem, say = found.points, found.problem, found.scale.text
     if not points:
         return []

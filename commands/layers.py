@@ -1,4 +1,4 @@
-"""`layers`: the layers of a plan file with what they cost and hold, and what was assumed where they were derived."""
+"""The command `layers`: prints the layers of a plan file with their costs, and the assumptions of derived layers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pipesched.files.plan_file import read_plan
 
 
 def configure(parser: ArgumentParser) -> None:
-    """A plan file; where the layers go."""
+    """Add the arguments: a plan file, and the output file."""
     parser.add_argument("plan", metavar="PLAN", help="plan file (YAML or JSON), with layers or with model and hardware")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the layers as a part of a plan file (YAML)")
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
-    """Show the layers, write them where asked."""
+    """Print the layers, and write them if an output file is given."""
     plan = read_plan(args.plan)
     files = [write_whole(Path(args.output), layers_report.text(plan))] if args.output else []
     if args.json:

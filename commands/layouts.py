@@ -1,4 +1,4 @@
-"""`layouts`: layouts of a model on so many GPUs, each with a plan, and the plan of the recommended layout."""
+"""The command `layouts`: plans a model's layouts on a number of GPUs, and recommends one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SECONDS = 50  # to search; with reading, pictures and files the command takes a
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The model, the devices, how long to search, where to write."""
+    """Add the arguments: model, devices, limits of the search, and output folder."""
     parser.add_argument("source", metavar="CONFIG", help=KINDS)
     parser.add_argument("--gpus", type=whole(1, 10**5), metavar="N", help="devices in all")
     add_training(parser, "micro-batches of one step, shared among the data parallel replicas", several=True)
@@ -61,7 +61,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Race the layouts, plan the best, print, write."""
+    """Search plans for the layouts, print the table, and write the recommended plan."""
     absent = [f"{option}: missing; it is required" for option in missing(args, "gpus", "hardware")]
     if args.batch is None and args.microbatches is None:
         absent.append("--batch, --microbatches: found neither; allowed: one of them")
@@ -113,7 +113,10 @@ def run(args: Namespace) -> Exit:
 
 
 class _Seen:
-    """Says which layout of how many is looked at, and the best step; where lines stay, only what changes."""
+    """Progress of the search over layouts, on standard error: the layout under way and the best step time.
+
+    On a terminal one line changes in place; elsewhere a line is printed only when the best changes.
+    """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -127,7 +130,7 @@ class _Seen:
 
 
 def _written(answer: LayoutAnswer, moments: list[PlanProgress], args: Namespace, folder: Path | None) -> list[Path]:
-    """Say the plan of the recommended layout, and write its files; those are returned."""
+    """Print the plan of the recommended layout and write its files; returns their paths."""
     own, row = answer.plan, answer.layouts.recommended
     assert own is not None and row is not None
     found, narrowed = own.found, own.narrowed

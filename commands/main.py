@@ -1,4 +1,5 @@
-"""Entry point of the command line: reads the arguments, runs the command, turns errors into lines and an exit code."""
+"""Entry point of the command line: parses arguments, runs the command, and turns errors into messages and exit
+codes."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, rais
 
 
 def main(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
-    """Run the command line; returns the exit code.
+    """Run the command line and return the exit code.
 
-    Its time limit counts from `began` on, on the monotonic clock: the start of the process, by default this call.
+    Time limits count from `began`, the start of the process on the monotonic clock (default: this call).
     """
     began = time.monotonic() if began is None else began
     never_fail_to_print()
@@ -53,7 +54,7 @@ def _answered(arguments: Sequence[str] | None, began: float) -> int:
 
 
 def _answer(parsed: Namespace) -> int:
-    """Run the command once; what is wrong with its input is said, and is its exit code."""
+    """Run the command once; prints errors of its input, and returns the exit code."""
     try:
         parsed.starting = time.monotonic() - parsed.began  # seconds until the command runs
         code = int(parsed.run(parsed))
@@ -67,7 +68,10 @@ def _answer(parsed: Namespace) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Say in a line what no command expects: that output cannot be written, or a defect of this tool."""
+    """Print an unexpected error in one line (output that cannot be written, or a defect of pipesched).
+
+    Returns the exit code.
+    """
     if isinstance(error, OSError):
         drop_output()
         complain(f"cannot write the output: {error.strerror or error}")

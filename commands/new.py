@@ -1,4 +1,4 @@
-"""`new`: writes a small problem file to start from, or a plan file of a model; every line of it explained."""
+"""The command `new`: writes a commented problem file to start from, or a plan file of a model's configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipesched.layers.plan_problem import PlanProblem
 
 
 def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]:
-    """The model's parameters, the number of devices, and the model state of a device with the memory it has."""
+    """Return lines on a plan: the model's parameters, the devices, and a device's model state against its memory."""
     sizes = sizes_of(config, wanted)
     inside = sizes["tensor"] * sizes["context"] * sizes["data"]
     lines = [*plan.assumptions[:1], *config.notes]
@@ -72,7 +72,7 @@ objective: makespan       # or span, or period
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Where to write, and what a plan of a model is made from."""
+    """Add the arguments: output file, and the model configuration and settings for a plan file."""
     parser.add_argument("file", metavar="NAME", nargs="?", help="file to write (default: standard output)")
     parser.add_argument("-o", "--output", metavar="FILE", help="the same as NAME")
     model = parser.add_argument_group("a plan file of a model")
@@ -89,7 +89,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Print it, or write it where nothing is yet."""
+    """Print the new file, or write it if no file is there yet."""
     if args.file is not None and args.output is not None:
         raise BadInput("found NAME and --output; allowed: one of the two")
     text, said = (with_program(TEXT), []) if args.source is None else _plan(args)
@@ -124,7 +124,7 @@ def _refuse_model_options(args: Namespace) -> None:
 
 
 def _plan(args: Namespace) -> tuple[str, list[str]]:
-    """The plan file's text, and its main figures in a few lines."""
+    """Return the text of the plan file, and its main figures in a few lines."""
     config = read_config(args.source, args.vocabulary)
     devices = args.devices or config.said.get("devices")
     args.microbatches = args.microbatches or config.said.get("microbatches")

@@ -1,4 +1,4 @@
-"""`pair`: the best interleaving of one forward with one backward and its weight tasks, on all streams, with proof."""
+"""The command `pair`: the best interleaving of one forward and one backward on all streams, with a proof."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_STAGES = 10**6
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Options: the two passes, and the limits of the search."""
+    """Add the arguments: the problem, the two passes, and limits of the search."""
     parser.add_argument("problem", metavar="PROBLEM", help="problem file, YAML or JSON")
     for side in ("forward", "backward"):
         text = f"the stage whose {side} it is (default: 0)"
@@ -34,7 +34,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search, print, draw."""
+    """Search the best interleaving, print it, and draw it."""
     problem = problem_of(args.problem, None)
     if args.output:
         picture_kind(Path(args.output))  # before the search, since it may be refused
@@ -62,7 +62,7 @@ def _document(pair: Pair) -> dict[str, object]:
 
 
 def _name(pair: Pair, task: Task) -> str:
-    """A task by its kind of pass and its name; a plain pass, whose only task has none, by its kind alone."""
+    """Return a task's name with its kind of pass; a plain pass, whose only task has no name, by its kind alone."""
     kind = B if task.of.kind is BW else task.of.kind
     name = pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].name
     return f"{kind.value}:{name}" if name else kind.value

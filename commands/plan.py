@@ -1,4 +1,5 @@
-"""`plan`: the best partition, placement, recomputation and order of a model made of layers, with one certificate."""
+"""The command `plan`: the best partition, placement, recomputation and order of a model made of layers, with a
+proof."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ from targets.step_document import step_document
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The file, how long to search, where to write."""
+    """Add the arguments: plan file, limits of the search, and output folder."""
     parser.add_argument("plan", metavar="FILE", help="plan file, YAML or JSON")
     add_watch(parser)
     add_limits(parser)
@@ -66,7 +67,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search, print, write."""
+    """Search the best plan, print it, and write its files."""
     forms, sizes = chosen_formats(args.settings or args.target), read_plan_sizes(args.plan)
     if len(sizes) > 1:
         refuse_for_several(args, {"explain": "--explain", "partition": "--partition"})
@@ -117,7 +118,11 @@ def run(args: Namespace) -> Exit:
 
 
 class _Answer(NamedTuple):
-    """The plan of one size, its restriction, settings, changes and the moments of its search."""
+    """The plan found for one micro-batch size.
+
+    `narrowed` is the restriction for a runtime, `settings` are those of runtimes, `changes` the changes tried,
+    `moments` the progress of its search.
+    """
 
     found: Plan
     narrowed: Narrowed | None
@@ -129,7 +134,7 @@ class _Answer(NamedTuple):
 def _searched(
     whole: PlanProblem, args: Namespace, forms: list[PartitionFormat], stop: Event, say: Callable[[str], None]
 ) -> _Answer:
-    """The search of one plan problem, with what its file assumes said before."""
+    """Search the best plan of one plan problem, after printing the file's assumptions."""
     problem = with_partition(whole, args.partition)
     note_plan(args.plan, problem)
     moments: list[PlanProgress] = []
@@ -148,7 +153,7 @@ def _searched(
 
 
 def _result(problem: PlanProblem, sequences: int | None, one: _Answer) -> SizeResult:
-    """An answer as the result for its size."""
+    """Return an answer as the result for its micro-batch size."""
     found = one.found
     return SizeResult(problem.microbatches, sequences, found.status, found.value, found.lower_bound, found.reason)
 

@@ -1,4 +1,4 @@
-"""`plot`: a schedule file as a picture, or both pictures on one HTML page."""
+"""The command `plot`: draws a schedule file as a picture, or as an HTML page with its pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plots.html.page import page
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Options: the schedule to draw, and the file for the picture."""
+    """Add the arguments: the schedule file, and the picture's path."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument(
         "--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt); a page of HTML holds all"
@@ -40,7 +40,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Draw and say where."""
+    """Draw the picture and print its path."""
     text_gantt.refuse_with_json(args)
     kind = PLOTS[args.kind].name
     if args.text and kind != "gantt":
@@ -67,7 +67,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _warn(timeline: Timeline, path: str) -> None:
-    """Report the faults of a schedule that is drawn all the same; one without proper times cannot be drawn."""
+    """Print the faults of a schedule that can be drawn anyway; `BadInput` for one without proper times."""
     violations = validate(timeline)
     undrawable = [v.text for v in violations if v.rule in ("complete", "placement", "times")]
     if undrawable:
@@ -77,7 +77,7 @@ def _warn(timeline: Timeline, path: str) -> None:
 
 
 def _page(file: ScheduleFile) -> str:
-    """Every picture of a schedule on one page that needs no other file."""
+    """Return an HTML page with all pictures of a schedule, which needs no other file."""
     timeline, problem = file.timeline, file.timeline.problem
     return page(timeline, f"{problem.name} · {timeline.schedule.name}", caption(file.metrics, problem))
 

@@ -1,4 +1,4 @@
-"""`profile`: measures a model's passes, transfers and memory stage by stage, and writes the problem to `solve`."""
+"""The command `profile`: measures a model's passes, transfers and memory by stage, and writes a problem file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from runtime.running.torch_timing import SPLITS
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Options: model, pipeline, method of measuring, output; or traces of a run."""
+    """Add the arguments: model, pipeline, method of measuring and output; or traces of a run."""
     parser.add_argument(
         "--from-trace",
         metavar="FILE",
@@ -86,7 +86,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Measure, print, write."""
+    """Measure the model, print the results, and write the problem file."""
     if args.from_trace:
         return from_trace(args)
     args.devices = 2 if args.devices is None else args.devices
@@ -127,7 +127,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
-    """The file's text, and why nothing fits into the memory it gives."""
+    """Return the text of the problem file, and the reason if nothing fits into its memory."""
     name = Path(args.output).stem if args.output else "profile"
     capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
     microbatches = args.microbatches or 4 * args.devices
@@ -140,7 +140,7 @@ def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
 
 
 def _check(args: Namespace) -> None:
-    """Every mistake in the numbers, a line each."""
+    """Raise `BadInput` with a line for each wrong number among the arguments."""
     least = {"devices": 1, "repetitions": 1, "warm_up": 1, "microbatches": 1, "threads": 1, **dict.fromkeys(SIZES, 1)}
     given = {name: getattr(args, name) for name in least if getattr(args, name) is not None}
     mistakes = [
@@ -157,7 +157,7 @@ def _check(args: Namespace) -> None:
 
 
 def _mistakes_by_layer(args: Namespace) -> Iterator[str]:
-    """The rules of --by-layer."""
+    """Yield a line for each broken rule of `--by-layer`."""
     if args.by_layer is None:
         return
     if args.placement != "linear" or args.chunks is not None:
@@ -172,7 +172,10 @@ def _mistakes_by_layer(args: Namespace) -> Iterator[str]:
 
 
 def _placement(args: Namespace) -> Placement:
-    """Where the stages live, by the rules of the problem file; layers by themselves, all on one device."""
+    """Return the placement of the stages, by the rules of problem files.
+
+    With `--by-layer` all layers are on one device.
+    """
     if args.by_layer is not None:
         return explicit(1, [0] * (args.by_layer or args.layers + 2))
     listed = args.placement.replace(" ", "").strip("[]").split(",")
@@ -184,7 +187,7 @@ def _placement(args: Namespace) -> Placement:
 
 
 def _decimal(flag: str, text: str) -> Decimal:
-    """A number of at least 0, exactly as typed."""
+    """Return the exact number, at least 0, typed for a flag."""
     try:
         number = Decimal(text)
     except InvalidOperation:

@@ -1,4 +1,5 @@
-"""`run`: executes a schedule file with PyTorch, checks every gradient, compares measured times with predicted."""
+"""The command `run`: executes a schedule file with PyTorch, checks gradients, and compares times with the
+prediction."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long compared
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Options: model, method of running, output."""
+    """Add the arguments: model, method of running, output folder."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument("--backend", choices=["torch"], default="torch", help="the runtime (default: torch)")
     model = add_model(parser)
@@ -59,7 +60,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Execute, compare, print, write."""
+    """Execute the schedule, print the comparison, and write trace and picture."""
     need_torch()
     timeline = read_schedule(args.schedule).timeline
     network = timeline.problem.network
@@ -104,7 +105,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _options(args: Namespace, timeline: Timeline) -> Job:
-    """The options of a job that the flags give."""
+    """Return the job that the flags describe."""
     sizes = sizes_of(args)
     _check(args, sizes)
     name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"
@@ -139,7 +140,7 @@ def _check(args: Namespace, sizes: dict[str, int]) -> None:
 
 
 def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
-    """Seconds of a tick: those asked for, or so many that the shortest pass is long enough to be timed well."""
+    """Return the seconds of a tick: as asked for, or enough that the shortest pass can be timed well."""
     problem = timeline.problem
     if args.sleep_unit is None:
         shortest = min((t for t in map(problem.duration, timeline.schedule.passes()) if t > 0), default=1)
@@ -152,7 +153,7 @@ def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
 
 
 def _write(report: RunReport, folder: Path) -> list[Path]:
-    """The trace and the picture."""
+    """Write the trace and the picture; returns their paths."""
     files = []
     try:
         files.append(write_whole(folder / "measured.json", to_text(report.measured)))

@@ -1,4 +1,4 @@
-"""`schedules`: the catalogue of published schedules."""
+"""The command `schedules`: prints the catalogue of published schedules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from heuristics.catalogue import HEURISTICS, Heuristic
 
 
 def configure(parser: ArgumentParser) -> None:
-    """No more than the common flag."""
+    """Add the only option, `--json`."""
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
-    """Print name, needs, closed forms and reference of each."""
+    """Print name, requirements, closed forms and reference of each schedule."""
     if args.json:
         keys = ("name", "reference", "needs", "bubble", "peak")
         write_json({"schedules": [{key: getattr(h, key) for key in keys} for h in HEURISTICS]})

@@ -1,4 +1,4 @@
-"""`serve`: a page in the browser to edit a problem, compare schedules, solve, and download what is found."""
+"""The command `serve`: a web page to edit a problem, compare schedules, solve, and download the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipesched.extras import to_install
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Where to listen, and how much to allow."""
+    """Add the arguments: address to listen on, and limits of a solve."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine)")
     parser.add_argument(
         "--port", type=whole(0, 65535), default=8765, help="port to listen on; 0: any free one (default: 8765)"
@@ -53,7 +53,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Serve until interrupted."""
+    """Serve the page until interrupted."""
     try:
         from web.server import is_loopback, serve
         from web.settings import Settings

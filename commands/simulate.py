@@ -1,4 +1,4 @@
-"""`simulate`: one schedule on a problem, or a 1F1B pipeline described by the older visualiser's flags."""
+"""The command `simulate`: one schedule on a problem, or a 1F1B pipeline given by the older visualiser's flags."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ from solver.bounds.saving.certificates import certificates
 
 
 def timeline_of(problem: Problem, text: str) -> Timeline:
-    """A schedule on this problem, everything as soon as possible: a published schedule's name, or a schedule file."""
+    """Return the timeline of a schedule on a problem, each pass as early as possible.
+
+    `text` is the name of a published schedule, or the path of a schedule file.
+    """
     if text not in HEURISTICS.names() and Path(text).is_file():
         schedule = read_schedule(text).timeline.schedule
         wrong = validate_schedule(problem, schedule)
@@ -51,7 +54,7 @@ def timeline_of(problem: Problem, text: str) -> Timeline:
 
 
 def timeline_in(path: str) -> Timeline:
-    """A schedule file's own timeline; `BadInput` where it breaks a rule other than the memory's."""
+    """Return a schedule file's own timeline; `BadInput` if it breaks a rule other than the memory limit."""
     timeline = read_schedule(path).timeline
     broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
     if broken:
@@ -60,7 +63,7 @@ def timeline_in(path: str) -> Timeline:
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The contract's flags and, with no file, those of the older visualiser."""
+    """Add the arguments of `simulate`, and the older visualiser's flags, which replace the problem file."""
     parser.add_argument("problem", metavar="PROBLEM", nargs="?", help="problem file, YAML or JSON; or a schedule file")
     parser.add_argument(
         "--schedule", help="name of the schedule, or a schedule file whose order to run (default: 1f1b)"
@@ -81,7 +84,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Simulate, print, draw."""
+    """Simulate the schedule, print its figures, and draw it."""
     text_gantt.refuse_with_json(args)
     timeline, picture = _schedule_and_picture(args)
     problem = timeline.problem
@@ -111,7 +114,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
-    """The schedule to show, and the file for its picture."""
+    """Return the timeline to show, and the path of its picture (None: no picture)."""
     document = read_document(args.problem) if args.problem is not None else None
     if isinstance(document, dict) and document.get("format") == FORMAT:
         if args.schedule or args.objective:
@@ -126,7 +129,7 @@ def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
 
 
 def _draw(timeline: Timeline, sampled: Noisy | None, args: Namespace, path: Path) -> Path:
-    """The schedule file; or a picture: of the samples where there are some, else the Gantt chart."""
+    """Write the schedule file, or the picture: of the noise samples if there are some, else the Gantt chart."""
     if path.suffix == ".json":
         write_schedule(path, ScheduleFile(timeline, None, None))
         return path
@@ -164,7 +167,7 @@ def _print(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value 
 
 
 def _lower_bound(problem: Problem) -> Value | None:
-    """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
+    """Return the best analytic lower bound in ticks; None if no schedule fits, or for a period."""
     if problem.objective.repeats or why_infeasible(problem):
         return None
     return certificates(problem, problem.objective)[0].value_ticks

@@ -1,4 +1,4 @@
-"""`solve`: the best schedule of a problem with its certificate, set against the published ones, written and drawn."""
+"""The command `solve`: the best schedule of a problem with its certificate, compared with published schedules."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _OF_ONE_SIZE = {
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The contract's options."""
+    """Add the arguments of `solve`."""
     add_problem(parser)
     add_watch(parser)
     add_limits(parser)
@@ -95,7 +95,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search, print, write."""
+    """Search the best schedule, print the results, and write the files."""
     text_gantt.refuse_with_json(args)
     if args.explain_time is not None and not args.explain:
         raise BadInput("found --explain-time without --explain; allowed: with --explain, whose seconds it sets")
@@ -135,7 +135,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace) -> Found:
-    """The search of each size in turn; the best one, with the results of all."""
+    """Search each micro-batch size in turn; returns the best result, with the results of all sizes."""
 
     def find(problem: Problem, own: Namespace) -> Found:
         if len(sizes) > 1:
@@ -147,7 +147,7 @@ def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace
 
 
 def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult:
-    """The result for a size: of a period, the time of all micro-batches."""
+    """Return the result for a micro-batch size; a period becomes the time of all micro-batches."""
     solution = found.solution
     tick = solution.problem.tick * (problem.microbatches if problem.objective.repeats else 1)
     value = None if solution.value_ticks is None else solution.value_ticks * tick
@@ -156,7 +156,7 @@ def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult
 
 
 def _find(whole: Problem, args: Namespace) -> Found:
-    """Search; then, unless interrupted, for less memory or a smaller mean, and for why it is not faster.
+    """Search; then, unless interrupted, search for less memory or a smaller mean, and for why it is not faster.
 
     `whole` is the problem before `--for` restricts it.
     """
@@ -198,14 +198,17 @@ def _find(whole: Problem, args: Namespace) -> Found:
 
 
 def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
-    """Seconds that the time limit leaves, at least a few; after Ctrl-C only these few."""
+    """Return the seconds left of the time limit for explaining idle time, at least a few.
+
+    After Ctrl-C only these few.
+    """
     now = time.monotonic()
     left = 0.0 if solution.interrupted else getattr(args, "began", now) + args.time_limit - now
     return max(_LEAST_SECONDS, left)
 
 
 def _folder(problems: Sequence[Problem], output: str | None) -> Path | None:
-    """Where to write; made before the search, unless the answer will be that there is nothing to write."""
+    """Create and return the output folder (None without one), unless the answer will have nothing to write."""
     if output is None or all(map(why_infeasible, problems)):
         return None
     if not output or (Path(output).exists() and not Path(output).is_dir()):
@@ -224,9 +227,10 @@ def _exit(found: Found) -> Exit:
 
 
 def _write(timed: TimedFiles, found: Found, folder: Path, args: Namespace, text: str | None) -> None:
-    """All the files of a solve, with those of the runtime it is for; what that cannot express is said and left out.
+    """Write all files of a solve, and those for the runtime of `--for`; what the runtime cannot express is noted and
+    left out.
 
-    `text` is the problem as typed, for the report.
+    `text` is the problem file as typed, for the report.
     """
     solution, target = found.solution, args.target
     timeline = solution.timeline
@@ -257,7 +261,10 @@ def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -
 
 
 def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, object]:
-    """Fields that the command adds: schedules not tried, files, further answers; null where there is no schedule."""
+    """Return the JSON fields that the command adds: schedules not tried, files, further answers.
+
+    Null without a schedule.
+    """
     solution, memory, explanation = found.solution, found.memory, found.explanation
     extras: dict[str, object] = {
         "not_tried": sorted({*HEURISTICS.names()} - {one.name for one in solution.candidates}),

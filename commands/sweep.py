@@ -1,4 +1,4 @@
-"""`sweep`: a problem or a plan with fields over lists and ranges, every cell solved and certified, kept in one file."""
+"""The command `sweep`: solves a problem or plan for lists and ranges of fields, every cell certified, in one store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STORE = "sweep.sqlite"
 
 
 def configure(parser: ArgumentParser) -> None:
-    """The fields, how long and where to search, what to write."""
+    """Add the arguments: fields, limits and place of the search, and output folder."""
     parser.add_argument("file", metavar="FILE", help="problem file or plan file, YAML or JSON")
     parser.add_argument(
         "--set",
@@ -80,7 +80,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Solve what is not known yet, print, write."""
+    """Solve the cells not yet solved, print the table, and write the files."""
     sweep = read_sweep(args.file, args.set, args.same_model, args.objective)
     _refuse_options(sweep, args)
     for text in _notes(sweep):
@@ -127,7 +127,10 @@ def _solved(sweep: Sweep, store: Store, args: Namespace) -> Table:
 
 
 def _shared_cores(limits: Limits, args: Namespace, cells: int) -> tuple[Limits, int]:
-    """The cores divided among the cells that run at a time; on a cluster each cell has one, unless `--workers` says."""
+    """Return the limits of a cell, and the number of cells run at a time, from the cores of this machine.
+
+    On a cluster each cell gets one core unless `--workers` says otherwise.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = args.jobs or min(cores, cells)
     workers = args.workers or (1 if args.cluster else max(1, cores // jobs))
@@ -136,7 +139,7 @@ def _shared_cores(limits: Limits, args: Namespace, cells: int) -> tuple[Limits, 
 
 @contextmanager
 def _executor(cluster: str | None, jobs: int, stop: Event) -> Iterator[Executor]:
-    """The executor that runs the cells; it is ended whatever happens."""
+    """Context that yields the executor for the cells, and always shuts it down."""
     executor: Executor
     if cluster is not None:
         from solver.sweeps.cluster import Cluster
@@ -177,7 +180,7 @@ def _folder(output: str) -> str:
 
 
 def _notes(sweep: Sweep) -> list[str]:
-    """Cautions on the cells: on the file's numbers, and on cells that are different models."""
+    """Return warnings about the cells: about the file's numbers, and about cells that are different models."""
     notes = [text for cell in sweep.cells if not cell.refused for text in cell.problem.notes]
     stages = sweep.chain_lengths()
     if len(stages) > 1 and not sweep.axes.same_model:

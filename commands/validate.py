@@ -1,4 +1,4 @@
-"""`validate`: every rule a schedule file breaks, and whether its order can run to the end at all."""
+"""The command `validate`: every rule that a schedule file breaks, and if its order deadlocks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NO_FIGURES = ("complete", "placement", "times", "parameters")
 
 
 def configure(parser: ArgumentParser) -> None:
-    """A schedule file carries its problem."""
+    """Add the arguments; a schedule file carries its problem."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
-    """Judge times and order; exit 1 if anything is wrong."""
+    """Check times and order, and print the faults; exit code 1 if there are any."""
     file = read_schedule(args.schedule)
     violations = validate(file.timeline)
     violations += [Violation("claim", (), text) for text in file.false_claims()]
@@ -57,7 +57,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _cycle(file: ScheduleFile) -> list[str] | None:
-    """The cycle of waits in the order, if any; each pass appears once."""
+    """Return the cycle of waits if the order deadlocks, each pass once; None if it does not."""
     try:
         simulate(file.timeline.problem, file.timeline.schedule)
     except Deadlock as deadlock:

@@ -1,1 +1,1 @@
-"""Options that several commands have, and what they mean."""
+"""Command-line options shared by several commands, and their interpretation."""

@@ -1,4 +1,4 @@
-"""The schedules that `compare` sets side by side: published ones by their names, and those of other programs."""
+"""Options of `compare` that choose schedules: published ones by name, and schedules of other programs from files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solver.published import simulated_and_validated
 
 
 def add_schedules(parser: ArgumentParser) -> None:
-    """`--schedules` and `--with`."""
+    """Add the options `--schedules` and `--with`."""
     parser.add_argument("--schedules", metavar="A,B", help="only these schedules (default: all)")
     parser.add_argument(
         "--with",
@@ -28,7 +28,8 @@ def add_schedules(parser: ArgumentParser) -> None:
 
 
 def published(listed: str | None) -> list[str] | None:
-    """The schedules asked for; unknown names are bad input, each on its line."""
+    """Return the names of published schedules in a comma-separated list; `BadInput` has a line for each unknown
+    name."""
     if listed is None:
         return None
     names: list[str] = []
@@ -48,7 +49,7 @@ def published(listed: str | None) -> list[str] | None:
 
 
 def imported(problem: Problem, path: str) -> Candidate:
-    """Another program's schedule on this problem; an order that locks or breaks a rule is bad input."""
+    """Return another program's schedule as a candidate; `BadInput` if its order deadlocks or breaks a rule."""
     try:
         return simulated_and_validated(problem, import_schedule(path, problem), Path(path).name)
     except (Deadlock, Disagreement) as wrong:

@@ -1,4 +1,4 @@
-"""Options shared by `run` and `profile`: the model to execute, one's own or a small GPT with its sizes."""
+"""Options shared by `run` and `profile` that choose the model to execute: the user's own, or a small GPT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZES = {
 
 
 def add_model(parser: ArgumentParser) -> _ArgumentGroup:
-    """The group of options that say which model, for more of them."""
+    """Add the options for the model; returns their group, so that a command can add more."""
     model = parser.add_argument_group("model (default: a small GPT)")
     model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
     for size, what in SIZES.items():
@@ -26,5 +26,5 @@ def add_model(parser: ArgumentParser) -> _ArgumentGroup:
 
 
 def sizes_of(args: Namespace) -> dict[str, int]:
-    """The sizes that were given, of the small GPT."""
+    """Return the sizes of the small GPT that the user gave, by option name."""
     return {size: getattr(args, size) for size in SIZES if getattr(args, size) is not None}

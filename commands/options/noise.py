@@ -1,4 +1,4 @@
-"""Noise in `simulate` and `compare`: its options, its table, its JSON and its picture."""
+"""Random noise on durations in `simulate` and `compare`: options, table, JSON and picture."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def add_noise(parser: ArgumentParser, seed: bool) -> None:
-    """The options; `seed` where the command has none of its own."""
+    """Add the options for noise; `seed` adds `--seed` for commands without it."""
     parser.add_argument(
         "--noise",
         type=share,
@@ -51,23 +51,23 @@ def add_noise(parser: ArgumentParser, seed: bool) -> None:
 
 
 def noisy(timeline: Timeline, args: Namespace) -> Noisy:
-    """A timeline under the noise asked for."""
+    """Return the results of simulating a timeline's order with the noise that the options ask for."""
     return under_noise(timeline, float(args.noise), args.samples, args.seed)
 
 
 def settings(args: Namespace) -> str:
-    """The noise as text, for titles."""
+    """Return the settings of the noise as text for titles."""
     return f"durations ± {plain(float(100 * args.noise))} %, {counted(args.samples, 'sample')}, seed {args.seed}"
 
 
 def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]]) -> None:
-    """Print one row a distribution."""
+    """Print a table with a row for each named distribution."""
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     table(title, [Column("figure" + unit), *COLUMNS], [[name, *cells(problem, one)] for name, one in rows])
 
 
 def cells(problem: Problem, one: Distribution) -> list[str]:
-    """The cells of a row, under `COLUMNS`."""
+    """Return the cells of a distribution's row, under `COLUMNS`."""
     above = one.mean / one.nominal - 1 if one.nominal else 0.0
     return [*map(_seven_digits, figures(problem, one).values()), percent(above)]
 
@@ -77,7 +77,7 @@ def _seven_digits(number: float) -> str:
 
 
 def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object]:
-    """The object under `noise` in a JSON answer: how the noise was made, and what came of it."""
+    """Return the object under `noise` in JSON output: the noise's settings and `results`."""
     return {
         "relative_standard_deviation": float(args.noise),
         "distribution": DISTRIBUTION,
@@ -88,7 +88,7 @@ def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object
 
 
 def figures(problem: Problem, one: Distribution) -> dict[str, float]:
-    """The figures of a distribution, in the file's unit, for JSON."""
+    """Return the figures of a distribution, in the file's unit, for JSON."""
     unit = float(problem.tick)
     return {
         "nominal": one.nominal * unit,
@@ -107,7 +107,7 @@ def draw(
     path: Path,
     others: Sequence[str] = (),
 ) -> Path:
-    """Write the picture; the file's ending says the format."""
+    """Write the picture of distributions to `path`, whose ending gives the format."""
     from plots.noise import Spread, render_noise
 
     unit = f" ({problem.time_unit})" if problem.time_unit else ""

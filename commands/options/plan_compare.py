@@ -1,4 +1,4 @@
-"""`compare` of a plan file: each published schedule with its own best plan, and the best of all."""
+"""`compare` for plan files: the best plan for each published schedule, and the best plan of all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from targets.plan_runtimes import runtimes_of
 
 
 def is_plan_file(path: str) -> bool:
-    """True if a file is a model made of layers."""
+    """Return True if a file is a plan file (a model made of layers)."""
     return is_plan(read_document(path))
 
 
@@ -33,7 +33,10 @@ _SEARCH_SHARE = 0.9
 
 
 class PlanRows(NamedTuple):
-    """The model, a row for each schedule, the runtimes that run its plan, and whether the user stopped the search."""
+    """The comparison of a plan file: a row for each schedule, and the runtimes able to run its plan, by schedule.
+
+    `interrupted` is True if the user stopped the search.
+    """
 
     problem: PlanProblem
     rows: list[ComparedSchedule]
@@ -42,7 +45,7 @@ class PlanRows(NamedTuple):
 
 
 def plan_rows(path: str, args: Namespace) -> PlanRows:
-    """The comparison of a plan file."""
+    """Search the best plan for each published schedule of a plan file."""
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     given = [name for name, is_given in options.items() if is_given]
     if given:

@@ -1,4 +1,4 @@
-"""A line for each moment of the searches for plans of one command."""
+"""Progress lines of the plan searches of one command."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from solver.planning.progress import PlanProgress
 
 
 class PlanLines:
-    """Where no terminal shows one line that changes, only a new value, bound or placement done has a line.
-
-    The seconds are the command's own: it may search several times, each search counts its own from 0.
-    """
+    """Formatter of progress lines, with seconds since the command began, since each of its searches counts from 0."""
 
     def __init__(self, unit: str, say: Callable[[str], None]) -> None:
         self._unit, self._say, self._began = unit, say, time.monotonic()
         self._last: tuple[Fraction | None, Fraction, int] | None = None
 
     def __call__(self, moment: PlanProgress) -> None:
-        """Say value, bound, placements done (solved, or shown to be no better), and what is under way."""
+        """Return the progress line of a moment: best value, bound, placements done, and the current phase."""
         seen = moment.value, moment.lower_bound, moment.settled
         if not redraws() and seen in (self._last, (None, 0, 0)):
             return

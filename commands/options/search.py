@@ -45,7 +45,7 @@ def add_limits(parser: ArgumentParser, default: int = 60) -> None:
 
 
 def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60) -> None:
-    """The same without a gap at which to stop, for a search that has none."""
+    """Add the options that limit a search without a gap to stop at; `default` is its time limit in seconds."""
     said = f"seconds to search (default: {default})"
     parser.add_argument("--time-limit", type=seconds, default=float(default), metavar="S", help=said)
     parser.add_argument(
@@ -55,9 +55,9 @@ def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60) -> No
 
 
 def search(problem: Problem, args: Namespace, start: Timeline | None = None, limits: Limits | None = None) -> Solution:
-    """Solve under the options given, showing progress; Ctrl-C stops the search and keeps the best schedule found.
+    """Solve a problem under the given options and show progress; Ctrl-C stops and keeps the best schedule found.
 
-    `start` is a schedule to go on from, for makespan or span; `limits` are others than those of the options.
+    `start` is a schedule to start from, for makespan or span. `limits` replace those of the options.
     """
     limits = limits or limits_of(args)
     stop = stop_event(args)
@@ -70,26 +70,28 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
 
 
 def refuse_period(problem: Problem, what: str) -> None:
-    """`BadInput` for the objective period; `what` is for makespan or span alone, as the beginning of a sentence."""
+    """Raise `BadInput` for the objective period; `what`, the beginning of a sentence, works for makespan or span
+    only."""
     if problem.objective.repeats:
         raise BadInput(f"objective: found period; {what} for makespan or span (see --objective)")
 
 
 def limits_of(args: Namespace) -> Limits:
-    """The options of `add_limits`, the time limit as one from the start of the program on."""
+    """Return the limits given by `add_limits`; their time limit counts from the start of the program."""
     return Limits(
         seconds=seconds_to_search(args, args.time_limit), workers=args.workers, seed=args.seed, gap=float(args.gap)
     )
 
 
 def seconds_to_search(args: Namespace, limit: float) -> float:
-    """A time limit (s) less what the start of the program has taken of it; half of it at least."""
+    """Return a time limit in seconds less the time that the start of the program took, but at least half of the
+    limit."""
     return max(limit / 2, limit - getattr(args, "starting", 0.0))
 
 
 @contextmanager
 def interrupt_sets(stop: Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM asks the search to stop; a second one ends the program at once."""
+    """Context in which the first Ctrl-C or SIGTERM sets `stop`, and a second one ends the program at once."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
@@ -104,14 +106,14 @@ def interrupt_sets(stop: Event) -> Iterator[None]:
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait: what was found is being written, which takes a moment."""
+    """Context in which Ctrl-C and SIGTERM are ignored, for the moment in which results are written."""
     with _handled(signal.SIG_IGN):
         yield
 
 
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
-    """With another handler of both signals."""
+    """Context with another handler for SIGINT and SIGTERM."""
     before = [(number, signal.signal(number, handler)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         yield
@@ -122,7 +124,10 @@ def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handler
 
 @contextmanager
 def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
-    """The progress of one solve: where no terminal shows it live, one line for each new value or bound."""
+    """Context that yields the progress callback of a solve.
+
+    Without a live terminal, it prints a line for each new value.
+    """
     last: list[tuple[Fraction | None, Fraction, bool, bool]] = []
     with progress_line() as say:
 
@@ -138,7 +143,8 @@ def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """A line on standard error: one that changes on a terminal, else one below the other."""
+    """Context that yields a function for progress lines on standard error: replaced in place on a terminal, else
+    appended."""
     if redraws():
         with Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True) as live:
             yield lambda line: live.update(Text(line))
@@ -147,7 +153,7 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 def _line(problem: Problem, moment: Progress) -> str:
-    """Value, bound and what is under way; until there is a schedule, that is what is being tried."""
+    """Return a progress line: best value, bound and the current phase; before the first schedule, only the phase."""
     published = f"published schedule {moment.phase}" if moment.phase in HEURISTICS.names() else moment.phase
     unit = problem.time_unit
     bound = f"bound {with_unit(moment.lower_bound, unit)}"

@@ -1,4 +1,4 @@
-"""Options shared by `new --from` and `layouts`: how a model of a configuration is trained."""
+"""Options shared by `new --from` and `layouts`: the training settings of a configuration's model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTIONS = (
 
 
 def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, several: bool = False) -> None:
-    """The options; `microbatches` says what is counted. `several`: sizes of a micro-batch are chosen from a list."""
+    """Add the options; `microbatches` says what they count, `several` allows a list of micro-batch sizes."""
     group.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help=microbatches)
     group.add_argument(
         "--hardware",
@@ -59,14 +59,14 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
 
 
 def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], default: str) -> None:
-    """Sizes of parallelism, an option each."""
+    """Add an option for each named size of parallelism."""
     for name in names:
         what = f"{name} parallel size (default: {default})"
         group.add_argument(f"--{name}", type=whole(1, 10**7), metavar="N", help=what)
 
 
 def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | None) -> Wanted:
-    """The training that the options describe, once they are known to be there."""
+    """Return the training settings that the options describe; required options must be present."""
     name, device = find_device(args.hardware)
     rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})
     training = ({} if args.dtype is None else {"dtype": args.dtype}) | _pairs("--training", args.training)
@@ -78,7 +78,7 @@ def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | N
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
-    """`KEY=VALUE` of a repeated option, with values as YAML reads them."""
+    """Return the `KEY=VALUE` pairs of a repeated option, with values as YAML reads them."""
     wrong = [one for one in given or () if not one.partition("=")[0] or "=" not in one]
     if wrong:
         raise BadInput(*(f"{option}: found {one!r}; allowed: KEY=VALUE" for one in wrong))
@@ -86,5 +86,5 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
 
 
 def missing(args: Namespace, *names: str) -> list[str]:
-    """The options of these names that are not there."""
+    """Return those of the named options that were not given."""
     return [f"--{name}" for name in names if getattr(args, name) is None]

@@ -1,4 +1,4 @@
-"""The values that options take: seconds, shares, ranges, whole numbers; each complaint says what is allowed."""
+"""Types of option values: seconds, shares, ranges, whole numbers; each error says what is allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DECIMAL = re.compile(r"(\d{1,9}\.?\d{0,20}|\.\d{1,20})(e[+-]?\d{1,2})?", re.ASC
 
 
 def seconds(text: str) -> float:
-    """A time limit."""
+    """Convert a time limit to seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -24,7 +24,7 @@ def seconds(text: str) -> float:
 
 
 def share(text: str) -> Fraction:
-    """A share of a whole, as a percentage or a number."""
+    """Convert a percentage or a number to a share of 1."""
     number = text.removesuffix("%")
     if _DECIMAL.fullmatch(number):
         value = Fraction(number) / (100 if text.endswith("%") else 1)
@@ -34,7 +34,7 @@ def share(text: str) -> Fraction:
 
 
 def span_of(text: str) -> tuple[Fraction, Fraction]:
-    """A range of numbers, the lesser first."""
+    """Convert a range such as `16..48` to its ends, the smaller first."""
     low, dots, high = text.partition("..")
     if dots and _DECIMAL.fullmatch(low) and _DECIMAL.fullmatch(high) and Fraction(low) <= Fraction(high):
         return Fraction(low), Fraction(high)
@@ -42,7 +42,7 @@ def span_of(text: str) -> tuple[Fraction, Fraction]:
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """A reader of whole numbers between two."""
+    """Return a converter for whole numbers from `least` to `most`."""
 
     def read(text: str) -> int:
         if re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most:
@@ -53,7 +53,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def wholes(least: int, most: int) -> Callable[[str], tuple[int, ...]]:
-    """A reader of whole numbers between two, separated by commas; each counts once."""
+    """Return a converter for comma-separated whole numbers from `least` to `most`, without duplicates."""
     one = whole(least, most)
 
     def read(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The flags of the older 1F1B visualiser, which describe a pipeline without a problem file, and its configuration."""
+"""Flags of the older 1F1B visualiser, which describe a pipeline without a problem file, and its configuration file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_PICTURE = "pipeline_1f1b.png"
 
 
 def add_flags(parser: ArgumentParser) -> None:
-    """The flags, spelt as the older tool spells them."""
+    """Add the older visualiser's flags, in its spelling."""
     flags = parser.add_argument_group("instead of a problem file")
     flags.add_argument(
         "-c",
@@ -34,7 +34,10 @@ def add_flags(parser: ArgumentParser) -> None:
 
 
 def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
-    """The problem, and where its picture goes: in the older tool a run without flags to the contrary draws one."""
+    """Return the problem of the flags or the configuration, and the picture's path (None: no picture).
+
+    The older tool draws a picture unless a flag says otherwise.
+    """
     flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
     given = any(flag is not None for flag in flags)
     if args.problem is not None:
@@ -55,7 +58,7 @@ def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
 
 
 def _older_document(args: Namespace) -> object:
-    """The older tool's configuration: its file, whose keys go before the flags, or the flags alone."""
+    """Return the older tool's configuration: its file, whose keys take precedence over flags, or the flags alone."""
     document: dict[str, Any] = {
         "num_stages": _number(args.num_stages, "--num-stages", "a whole number"),
         "num_batches": _number(args.num_batches, "--num-batches", "a whole number"),
@@ -73,7 +76,7 @@ def _older_document(args: Namespace) -> object:
 
 
 def _number(text: str | None, flag: str, allowed: str = "a number") -> int | Decimal | None:
-    """The exact number a user typed."""
+    """Return the exact number that the user typed for a flag."""
     if text is None:
         return None
     try:

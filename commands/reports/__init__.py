@@ -1,1 +1,1 @@
-"""Tables and texts that the commands print or write."""
+"""Tables and texts that commands print or write."""

@@ -1,4 +1,4 @@
-"""The figures of one schedule as `simulate` and `validate` show them: times, bubbles, memory, fit and gap."""
+"""The table of one schedule's figures for `simulate` and `validate`: times, idle time, memory, fit and gap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipesched.simulation.idle_causes import idle_times
 
 
 def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
-    """Print the table; `lower_bound` in ticks, None where none is known."""
+    """Print the table of a schedule's figures; `lower_bound` in ticks, None where none is known."""
     problem = timeline.problem
     value = known(metrics, problem.objective)
     rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
@@ -41,7 +41,7 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
 
 
 def _streams(timeline: Timeline) -> Iterator[tuple[str, str]]:
-    """Of each stream but the first: how long it works while the first does not, on the devices with least and most."""
+    """Yield for each stream but the first the time exposed, as least and most over the devices."""
     problem, used = timeline.problem, list(stream_use(timeline)) if len(timeline.problem.streams) > 1 else []
     for stream in problem.streams[1:]:
         exposed = [use.exposed for use in used if use.of.stream == stream]
@@ -50,10 +50,10 @@ def _streams(timeline: Timeline) -> Iterator[tuple[str, str]]:
 
 
 def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
-    """The gap; None where value or bound is not known."""
+    """Return the gap between value and lower bound; None where one is not known."""
     return None if value is None or lower_bound is None else gap(value, lower_bound)
 
 
 def known(metrics: Metrics, time: Objective) -> Value | None:
-    """A time in ticks; None for the period of a timeline that does not tell it."""
+    """Return a time of the metrics in ticks; None for a period that the timeline does not determine."""
     return metrics.period_ticks if time.repeats else metrics.value_ticks(time)

@@ -1,4 +1,4 @@
-"""The table of schedules side by side, as people read it: shared by `compare` and `solve`."""
+"""The table of schedules side by side, for `compare` and `solve`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 def show(
     problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None, why_not: bool = True
 ) -> None:
-    """Print the table, then how many schedules do not apply, or which and why.
+    """Print the table, then how many schedules do not apply, or with `why_not` each with its reason.
 
-    `bars` says whether a bar shows each schedule's time; by default where the width of the output is known.
+    `bars` adds a bar for each schedule's time; by default if the width of the output is known.
     """
     found = [(one, one.metrics) for one in candidates if one.metrics is not None]
     rows: list[list[Cell]] = [_row(problem, one, metrics, lower_bound) for one, metrics in found]
@@ -46,7 +46,10 @@ def show(
 
 
 def extended_lines(candidates: Sequence[Candidate]) -> list[str]:
-    """Lines that name the figures extended from fewer micro-batches by equal rounds; empty where none is."""
+    """Return lines naming the schedules whose figures were extended from fewer micro-batches.
+
+    Empty if there are none.
+    """
     fewer: dict[int, list[str]] = {}
     for one in candidates:
         if one.extended_from is not None:
@@ -82,7 +85,7 @@ def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: 
 
 
 def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:
-    """Add a column of bars, as wide as there is room; False where there is none for the shortest."""
+    """Add a column of bars as wide as there is room, in place; returns False if there is no room for the shortest."""
     wider = [*columns, Column(f"{'time':<{LEAST}}", False, 2)]
     more = spare(wider, [[*row, "█" * LEAST] for row in rows], room_of_tables(), len(columns))
     if more is None or not rows:
@@ -103,7 +106,7 @@ PARTS = (
 
 
 class Bar(NamedTuple):
-    """Where the parts of a bar end, in ticks; the last end is the schedule's value."""
+    """The ends of the parts of a schedule's bar, in ticks: work, lower bound, and the schedule's value."""
 
     work: float
     bound: float
@@ -111,14 +114,17 @@ class Bar(NamedTuple):
 
 
 def bar_of(metrics: Metrics, objective: Objective, bound: int) -> Bar:
-    """A schedule that breaks the memory cap may lie below the bound, and has no part above it."""
+    """Return the bar of one schedule: its value, split at the work and at the lower bound.
+
+    A schedule that breaks the memory limit may be below the bound; its bar then has no part above it.
+    """
     value = float(metrics.value_ticks(objective))
     work = value * (1 - (metrics.bubble(objective) or 0.0))
     return Bar(work, max(work, min(value, float(bound))), value)
 
 
 def drawn(bars: Sequence[Bar], columns: int) -> list[Cell]:
-    """The bars, the longest of them in so many columns."""
+    """Draw the bars to scale, the longest with `columns` characters."""
     longest = max((bar.value for bar in bars), default=0.0) or 1.0
     return [_drawn(bar, columns / longest) for bar in bars]
 
@@ -133,6 +139,6 @@ def _drawn(bar: Bar, scale: float) -> Text:
 
 
 def show_legend() -> None:
-    """Say what the parts of the bars are."""
+    """Print the legend of the parts of the bars."""
     said = [Text.assemble((encodable(character), colour), f" {name}") for character, colour, name in PARTS]
     console().print(Text("  ").join(said), soft_wrap=True)

@@ -1,6 +1,6 @@
-"""`compare A B`: one table of several problems, each schedule's value and gap on each of them.
+"""Report of `compare A B`: one table of several problems, with each schedule's value and gap on each.
 
-What does not fit a problem's memory is said in the cell of its value, which no terminal is too narrow for.
+If a schedule does not fit a problem's memory, the cell of its value says so, since that column is always shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipesched.schedule.metrics import Metrics
 
 
 def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str, object]:
-    """The object of `compare A B --json`: that of `compare` for each problem."""
+    """Return the object of `compare A B --json`: that of `compare` for each problem."""
     return {
         "problems": [
             comparison_document(one.problem, _candidates(one, wanted), one.lower_bound_ticks) for one in solutions
@@ -29,7 +29,10 @@ def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str,
 
 
 def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
-    """Print a row a schedule that applies to one of them, and two columns a problem; those that fit nowhere last."""
+    """Print a row for each schedule that applies to some problem, with two columns for each problem.
+
+    Schedules that fit no problem are last.
+    """
     columns, found = [Column("schedule")], []
     for one in solutions:
         problem = one.problem
@@ -70,7 +73,7 @@ def _cells(solution: Solution, candidate: Candidate | None) -> tuple[str, str]:
 
 
 def _needed(problem: Problem, metrics: Metrics) -> str:
-    """The memory needed by the device that lacks most, and its capacity; a host's where every device has enough."""
+    """Return the memory need and capacity of the device that lacks most; of a host if every device has enough."""
     over = [
         (peak - room, d)
         for d, (peak, room) in enumerate(zip(metrics.peak_quanta, problem.room, strict=True))

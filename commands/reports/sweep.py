@@ -1,4 +1,4 @@
-"""Report of a sweep: its progress with the time left, a row for each cell, and their meaning."""
+"""Report of `sweep`: progress with the time left, a row for each cell, and sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_REASONS = 8  # under the table; results.csv has all
 
 
 def progress_text(moment: Moment) -> str:
-    """Progress of a sweep: the cell that ended last, and the time that the remaining ones may take."""
+    """Return a progress line of a sweep: the cell that ended last, and the estimated time for the remaining ones."""
     parts = [f"{moment.seconds:6.1f} s  {moment.done} of {counted(moment.cells, 'cell')} done"]
     if moment.running:
         parts.append(f"{moment.running} running")
@@ -31,7 +31,7 @@ def progress_text(moment: Moment) -> str:
 
 
 def show(found: Table) -> None:
-    """A row for each cell, and the counts."""
+    """Print a row for each cell, and the counts."""
     axes = found.sweep.axes.axes
     title = f"{found.sweep.name}: {counted(len(found.rows), 'cell')} of {' × '.join(axis.name for axis in axes)}"
     table(title, columns(found), rows(found))
@@ -43,7 +43,10 @@ def show(found: Table) -> None:
 
 
 def compared(found: Table) -> Iterator[str]:
-    """The cell of the least value, and by how much the others are above it; of sweeps of a batch alone."""
+    """Yield sentences on the cell of least value, and on how much longer the others are.
+
+    Only for sweeps of one batch.
+    """
     above = found.above_least
     if not found.sweep.of_batch or len(above) < 2:
         return
@@ -55,7 +58,7 @@ def compared(found: Table) -> Iterator[str]:
 
 
 def columns(found: Table) -> list[Column]:
-    """The fields that differ between cells, and what is known of each cell."""
+    """Return the table's columns: the fields that differ between cells, and the results."""
     axes = found.sweep.axes.axes
     objectives = {row.objective for row in found.rows} - {""}
     name = objectives.pop() if len(objectives) == 1 else "objective"
@@ -72,13 +75,13 @@ def columns(found: Table) -> list[Column]:
 
 
 def rows(found: Table) -> list[list[str]]:
-    """A row for each cell."""
+    """Return a table row for each cell."""
     above = found.above_least
     return [_cells(row, [percent(_share(above, row))] if found.sweep.of_batch else []) for row in found.rows]
 
 
 def place(row: Row) -> str:
-    """Where a cell lies, as `memory.capacity 8, placement v-shape`."""
+    """Return the values that define a cell, as `memory.capacity 8, placement v-shape`."""
     return ", ".join(f"{name} {_shown(value)}" for name, value in row.cell.at)
 
 
@@ -99,7 +102,7 @@ def _cells(row: Row, above: list[str]) -> list[str]:
 
 
 def reasons(found: Table) -> list[str]:
-    """Why cells have no schedule, those of one reason together."""
+    """Return why cells have no schedule, those of one reason in one line."""
     held: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
         if row.value is None and row.reason:
@@ -113,7 +116,7 @@ def reasons(found: Table) -> list[str]:
 
 
 def counts(found: Table) -> str:
-    """The number of cells in each state."""
+    """Return the number of cells in each state, as text."""
     states = [(state, found.count(state)) for state in State]
     parts = [f"{number} {state.value}" for state, number in states if number]
     return f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}"

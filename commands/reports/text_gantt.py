@@ -1,4 +1,4 @@
-"""A schedule drawn with characters, as `simulate`, `solve` and `plot` show it where a terminal shows no picture."""
+"""Gantt charts drawn with characters for `simulate`, `solve` and `plot` on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHORT = 16  # rows that are shown unasked
 
 
 def add_text(parser: ArgumentParser) -> None:
-    """`--text`, the chart on standard output."""
+    """Add the option `--text`, which draws the chart on standard output."""
     parser.add_argument(
         "--text",
         action=BooleanOptionalAction,
@@ -32,20 +32,20 @@ def add_text(parser: ArgumentParser) -> None:
 
 
 def refuse_with_json(args: Namespace) -> None:
-    """`BadInput` for a chart together with the one JSON object."""
+    """Raise `BadInput` for `--text` together with `--json`."""
     if args.json and args.text:
         raise BadInput("found --text with --json; allowed: one of them")
 
 
 def show_if_wanted(timeline: Timeline, args: Namespace) -> None:
-    """Print the chart if it was asked for or, on a terminal, if it is short and nobody asked for none."""
+    """Print the chart if `--text` asks for it, or by default if it is short and goes to a terminal."""
     rows = timeline.problem.devices * len(timeline.problem.streams)
     if sys.stdout.isatty() and rows <= _SHORT if args.text is None else args.text:
         show(timeline)
 
 
 def show(timeline: Timeline, window: Window | None = None) -> None:
-    """Print the chart, all of it or a window in ticks."""
+    """Print the chart, whole or a window of it in ticks."""
     room, colours = width() or _NO_TERMINAL, coloured()
     out = console(room)
     for line in text_gantt(timeline, room, colours, window):

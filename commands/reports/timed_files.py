@@ -1,4 +1,4 @@
-"""Files written one after another within the time limit; first those that cannot be made later from the others."""
+"""Writing of output files within the time limit; files that cannot be made from the others are written first."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ _BEYOND_SECONDS, _BEYOND_SHARE, _AFTER_STOP = 1.5, 0.08, 1.0
 
 
 class TimedFiles:
-    """`paths` are those written. What needs another try is left out, and said by `note_left_out`."""
+    """A writer of output files that leaves out those for which no time is left; `paths` are the files written."""
 
     def __init__(self, deadline: Deadline | None) -> None:
         self._deadline, self._left_out = deadline, list[str]()
         self.paths: list[Path] = []
 
     def must(self, work: Callable[[], Iterable[Path]]) -> None:
-        """Small files that are written whatever the time, which Ctrl-C waits for."""
+        """Write small files regardless of the time limit; Ctrl-C waits for them."""
         with not_interrupted():
             self.paths += work()
 
     def may(self, name: str, work: Callable[[], Iterable[Path]]) -> None:
-        """Files that are written in time or not at all; none is begun once the deadline is over."""
+        """Write files if time is left; none is begun after the deadline.
+
+        Those left out are named by `note_left_out`.
+        """
         if self._deadline is None:
             self.must(work)
             return
@@ -46,11 +49,11 @@ class TimedFiles:
 
     @property
     def interrupted(self) -> bool:
-        """True if Ctrl-C stopped the writing and left some out."""
+        """True if Ctrl-C stopped the writing and files were left out."""
         return self._deadline is not None and self._deadline.stop.is_set() and bool(self._left_out)
 
     def note_left_out(self) -> None:
-        """Say which are missing, and how to have them."""
+        """Print which files are missing, and how to get them."""
         if self._left_out:
             files = ", ".join(self._left_out)
             note(f"note: no time to write {files}; a longer --time-limit has it, and so have plot and export")
@@ -58,9 +61,10 @@ class TimedFiles:
 
 @contextmanager
 def timed_files(args: Namespace, timeline: Timeline, interrupted: bool) -> Iterator[TimedFiles]:
-    """For a command that began at `args.began`: of many passes no longer than a little beyond its time limit.
+    """Context that yields a writer for a command that began at `args.began`.
 
-    `interrupted`: Ctrl-C has ended the search already, and is not to wait for pictures.
+    For a timeline of many passes, its deadline is a little after the command's time limit. With `interrupted` Ctrl-C
+    has already ended the search, and pictures are not drawn.
     """
     passes = sum(map(len, timeline.schedule.orders))
     if passes <= _FEW_PASSES:

@@ -1,4 +1,4 @@
-"""Sizes of micro-batches that a file lists: each is searched, within one time limit, and the best one answered."""
+"""Search over the micro-batch sizes that a file lists, within one time limit; the best size is the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Found = TypeVar("Found")
 
 
 def refuse_for_several(args: Namespace, options: Mapping[str, str]) -> None:
-    """`BadInput` for options that are for one size; `options` are these by their arguments."""
+    """Raise `BadInput` for options that apply to one micro-batch size only; `options` gives their names by
+    attribute."""
     found = [
         option
         for name, option in options.items()
@@ -37,9 +38,9 @@ def best_of_sizes(
     result_of: Callable[[Asked, int | None, Found], SizeResult],
     interrupted: Callable[[Found], bool],
 ) -> tuple[Found, BatchSizes, bool]:
-    """The answer for the best size, the results for all, none where there is one, and whether one was interrupted.
+    """Search each size and return the best answer, the results of all sizes (empty for one), and True if interrupted.
 
-    After an interruption no further size is searched. `search` gets the arguments with that size's share of time.
+    After an interruption no further size is searched. `search` gets arguments with that size's share of the time.
     """
     found = list[Found]()
     for (problem, _), own in zip(sizes, _shares_of_time(args, len(sizes)), strict=True):
@@ -59,7 +60,7 @@ def best_of_sizes(
 
 
 def _shares_of_time(args: Namespace, sizes: int) -> Iterator[Namespace]:
-    """The arguments for each size in turn: it has an equal share of the time that is left."""
+    """Yield the arguments for each size in turn, with an equal share of the time left as its time limit."""
     if sizes == 1:
         yield args
         return

@@ -1,4 +1,4 @@
-"""The catalogue of commands: each module of this package registers one."""
+"""The registry of commands: `COMMANDS`, to which each module of `commands` adds one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.registry import Registry
 
 
 class Exit(IntEnum):
-    """Exit codes, a promise to scripts."""
+    """Exit codes; scripts may rely on them."""
 
     DONE = 0
     NO = 1  # infeasible, or an invalid schedule
@@ -23,7 +23,7 @@ class Exit(IntEnum):
 
 
 class Group(StrEnum):
-    """Groups of commands by purpose, in the order of the help."""
+    """Groups of commands by purpose, in the order of the help text."""
 
     FIND = "find the best schedule"
     ASK = "ask what if"
@@ -34,9 +34,9 @@ class Group(StrEnum):
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: how to read its arguments and how to run it.
+    """A subcommand: `configure` adds its arguments to a parser, `run` executes it.
 
-    `help` is a line that says who needs it; `example` is one call, without the name of the program.
+    `help` is one line that says who needs it; `example` is one call, without the program's name.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Standard output as a terminal: its width, whether it shows colours, and printing in them."""
+"""Standard output as a terminal: width, colours, and printing."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ _DUMB = ("dumb", "unknown")
 
 
 class _Console(Console):
-    """A console that leaves it to the command line to say what a reader that went away means."""
+    """A console that passes on the error of a closed output, which the command line handles."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def console(width: int | None = None) -> Console:
-    """Standard output; no escape codes where it is no terminal, or NO_COLOR or TERM=dumb ask for none."""
+    """Return a console for standard output, without escape codes if it is no terminal, or NO_COLOR or TERM=dumb is
+    set."""
     return _Console(
         file=sys.stdout, highlight=False, width=width, color_system=None if os.environ.get("NO_COLOR") else "auto"
     )
 
 
 def coloured() -> bool:
-    """True if standard output shows colours."""
+    """Return True if standard output shows colours."""
     return console().color_system is not None
 
 
 def width() -> int | None:
-    """The columns there are: the terminal's or, where the output is none, those that COLUMNS tells; None without."""
+    """Return the columns of the terminal, or of COLUMNS if standard output is none; None where neither is known."""
     if sys.stdout.isatty():
         return Console().width
     told = os.environ.get("COLUMNS", "")
@@ -38,5 +39,5 @@ def width() -> int | None:
 
 
 def redraws() -> bool:
-    """True if standard error is a terminal that can show a line that changes."""
+    """Return True if standard error is a terminal that can redraw a line."""
     return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in _DUMB

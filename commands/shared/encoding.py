@@ -1,4 +1,4 @@
-"""Text for terminals whose encoding lacks a character: it is replaced by others that say the same."""
+"""Output to terminals whose encoding lacks characters: these are replaced by similar ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAID = {
 
 
 def transliterate(error: UnicodeError) -> tuple[str, int]:
-    """Codec error handler: what stands for the characters that cannot be encoded."""
+    """Codec error handler that replaces the characters that cannot be encoded."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
@@ -35,9 +35,10 @@ codecs.register_error(_HANDLER, transliterate)
 
 
 def never_fail_to_print() -> None:
-    """Let standard output and standard error replace characters that their encoding lacks, so that no print fails.
+    """Make standard output and standard error replace characters that their encoding lacks, so that printing never
+    fails.
 
-    Where standard error is closed, messages for it go nowhere, and into no file that takes its number.
+    If standard error is closed, its messages are discarded, and cannot end up in a file that gets its number.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
@@ -47,7 +48,7 @@ def never_fail_to_print() -> None:
 
 
 def encodable(text: str) -> str:
-    """The text as standard output will show it, so that it can be measured."""
+    """Return text as standard output will show it, so that its width can be measured."""
     if _is_unicode(sys.stdout):
         return text
     encoding = sys.stdout.encoding or "ascii"

@@ -1,4 +1,4 @@
-"""Reading the files a command is given, in whichever form, and drawing the ones it writes."""
+"""Arguments for input files, reading them in any supported form, and drawing pictures."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from plots.drawing.zoom import Window
 
 
 def add_problem(parser: ArgumentParser) -> None:
-    """The arguments shared by the commands that read a problem."""
+    """Add the arguments of commands that read a problem: file, objective, `--json`."""
     parser.add_argument("problem", metavar="PROBLEM", help="problem file, YAML or JSON")
     add_objective(parser)
     add_json(parser)
 
 
 def add_objective(parser: ArgumentParser) -> None:
-    """`--objective`, which goes before the file's."""
+    """Add `--objective`, which overrides the file's objective."""
     names = [objective.value for objective in Objective]
     parser.add_argument("--objective", choices=names, help="what to minimise (default: as the problem file says)")
 
 
 def add_json(parser: ArgumentParser) -> None:
-    """`--json`, which every command has."""
+    """Add `--json`, an option of every command."""
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
 
 
 def problem_of(path: str, objective: str | None) -> Problem:
-    """The problem of a file, with the objective asked for."""
+    """Read a problem file, with the objective replaced if one is given."""
     return _of(read_problem(path), path, objective)
 
 
 def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, int | None]]:
-    """The problem of each size of a micro-batch that the file lists, with its sequences."""
+    """Read the problem of each micro-batch size that a file lists, with the sequences of a micro-batch."""
     return [(_of(problem, path, objective), sequences) for problem, sequences in read_problem_sizes(path)]
 
 
@@ -54,7 +54,7 @@ def _of(problem: Problem, path: str, objective: str | None) -> Problem:
 
 
 def caption(metrics: Metrics, problem: Problem) -> str:
-    """The line under a picture's title: no more than the metrics tell, which may not know the period."""
+    """Return the line under a picture's title: the times and idle shares that the metrics contain."""
     rates = metrics.bubbles
     times = [f"{time} {amount(problem, metrics.value_ticks(time))}" for time in times_shown(problem) if time in rates]
     shares = [f"{name} {percent(share)}" for name, share in idle_shown(problem, metrics) if share is not None]
@@ -62,7 +62,7 @@ def caption(metrics: Metrics, problem: Problem) -> str:
 
 
 def picture_kind(path: Path, *others: str) -> Literal["png", "svg", "pdf"]:
-    """The picture format that a file's ending says; `others` are the endings that the command knows besides."""
+    """Return the picture format given by a path's ending; `others` are further endings that the command accepts."""
     match path.suffix.lower():
         case ".png":
             return "png"
@@ -82,9 +82,9 @@ def draw(
     others: Sequence[str] = (),
     window: Window | None = None,
 ) -> Path:
-    """Write a picture of a timeline; the file's ending says the format, `others` as for `picture_kind`.
+    """Write a picture of a timeline, in the format of the path's ending; `others` as for `picture_kind`.
 
-    `metrics`, where more is known than the timeline tells; `window`, in ticks, where not all of it is drawn.
+    `metrics` are given where more is known than the timeline shows; `window`, in ticks, draws a part of it.
     """
     from plots.catalogue import PLOTS
     from plots.render import render_plot
@@ -95,7 +95,7 @@ def draw(
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> Path:
-    """Write a schedule file; `BadInput` where no problem file can say what the problem is."""
+    """Write a schedule file; `BadInput` if no problem file can express its problem."""
     try:
         text = to_text(file)
     except ValueError as why:

@@ -1,4 +1,4 @@
-"""`--for`: only what a runtime can express."""
+"""The option `--for`: restricts the result to what a runtime can express."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS
 
 
 def add_schedules_for(parser: ArgumentParser) -> None:
-    """For `solve`."""
+    """Add `--for` to `solve`."""
     parser.add_argument(
         "--for",
         dest="target",
@@ -19,7 +19,7 @@ def add_schedules_for(parser: ArgumentParser) -> None:
 
 
 def add_plans_for(parser: ArgumentParser) -> None:
-    """For `plan`."""
+    """Add `--for` to `plan`."""
     parser.add_argument(
         "--for",
         dest="target",

@@ -1,4 +1,4 @@
-"""Input of `calibrate`: measured steps, files with measured times, or traces, each as observations."""
+"""Input of `calibrate`: tables of measured steps, files with measured times, or traces, converted to observations."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ SIZES = ("tensor", "context", "expert", "data")
 
 @dataclass(frozen=True)
 class MeasuredFiles:
-    """`steps` are those of tables; `times` problems with measured times; `layers` plan files of measured layers.
+    """The content of measured files, by kind.
 
-    `config` and `hardware` are those that the files name, None where none does. `notes` say what was not read.
+    `steps` are rows of tables, `times` problems with measured times, `layers` plan files with measured layers.
+    `hardware` is the device that the files name, None where none does. `notes` say what was not read.
     """
 
     steps: tuple[tuple[MeasuredStep, str | None], ...]
@@ -41,7 +42,7 @@ class MeasuredFiles:
 
 
 def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
-    """Tables and our own files by their endings; all other files are traces of one run."""
+    """Read tables and pipesched's own files by their endings; all other files are taken as traces of one run."""
     steps, times, layers = list[tuple[MeasuredStep, str | None]](), list[Problem](), list[tuple[str, object]]()
     hardware, notes, traces = set[str](), list[str](), list[str]()
     for path in paths:
@@ -68,7 +69,7 @@ def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
 
 
 def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> list[Observation]:
-    """Each with the configuration that its file names, or that of `--config`, which goes before."""
+    """Return the observations, each with its file's configuration unless `--config` gives one."""
     configs = dict[str, ModelConfig]()
 
     def config(named: str | None) -> ModelConfig:
@@ -92,7 +93,7 @@ def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> li
 
 
 def _ran(problem: Problem, args: Namespace) -> MeasuredStep:
-    """The layout in which the times of a problem were measured, by the options."""
+    """Return the layout, from the options, in which the times of a problem were measured."""
     stages, devices = problem.placement.stages, problem.devices
     if any(problem.placement.stage_device[stage] != stage % devices for stage in range(stages)):
         raise BadInput(f"{problem.name}: found placement {problem.placement.name}; allowed: linear, interleaved")
@@ -107,7 +108,7 @@ def _sizes(args: Namespace) -> tuple[tuple[str, int], ...]:
 
 
 def _traced(paths: Sequence[str], args: Namespace, notes: list[str]) -> Problem:
-    """The problem of a run's traces, in ms."""
+    """Return the problem that a run's traces show, in ms."""
     trace = read_traces(paths, Hints(args.pipeline, args.microbatches))
     if isinstance(trace, BlockTrace):
         raise BadInput(f"{', '.join(paths)}: found {trace.form} of single layers; allowed: traces of whole passes")
@@ -121,6 +122,6 @@ def _unread(file: StepsFile, path: str) -> list[str]:
 
 
 def _near(name: str | None, path: str) -> str | None:
-    """A file that another one names: by its path from that one's folder, where it is there."""
+    """Return the path of a file named in another one: relative to that file's folder if it is there."""
     beside = None if name is None else Path(path).parent / name
     return name if beside is None or not beside.is_file() else str(beside)

@@ -1,4 +1,4 @@
-"""Published schedules that do not apply to a problem, as lines: those with one reason share a line."""
+"""Lines on published schedules that do not apply to a problem; schedules with one reason share a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.results.candidate import Candidate
 
 
 def lines(candidates: Sequence[Candidate]) -> list[str]:
-    """A heading and a line a reason, after those not tried; nothing where every schedule applies."""
+    """Return the schedules not tried, then a heading and a line for each reason; empty if every schedule applies."""
     names: dict[str, list[str]] = {}
     for candidate in candidates:
         if candidate.metrics is None and candidate.tried:
@@ -28,18 +28,18 @@ def lines(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def add_why_not(parser: ArgumentParser) -> None:
-    """The option to see the lines, for which a count stands else."""
+    """Add `--why-not`, which prints the lines instead of their number."""
     parser.add_argument("--why-not", action="store_true", help="also list the schedules that do not apply, and why")
 
 
 def count(candidates: Sequence[Candidate]) -> list[str]:
-    """The schedules not tried, and how many do not apply."""
+    """Return the schedules not tried, and the number of those that do not apply."""
     held = [line for line in lines(candidates) if not line.startswith("- ")]
     return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in held]
 
 
 def applicable(problem: Problem) -> list[str]:
-    """The published schedules that apply to a problem."""
+    """Return the names of published schedules that apply to a problem."""
     return [heuristic.name for heuristic in HEURISTICS if _applies(problem, heuristic.name)]
 
 
@@ -52,5 +52,5 @@ def _applies(problem: Problem, name: str) -> bool:
 
 
 def or_none(names: Iterable[str]) -> str:
-    """Names in a row, or that there are none."""
+    """Return the names joined by commas, or `none`."""
     return ", ".join(names) or "none"

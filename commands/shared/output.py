@@ -1,4 +1,4 @@
-"""Output for people: figures and files on standard output, complaints and progress on standard error."""
+"""Output for people: results on standard output, errors and progress on standard error."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PROGRAM = "PIPESCHED_PROGRAM"  # the variable by which `go.py` says how it was c
 
 
 def complain(line: str) -> None:
-    """One line of error on standard error, never wrapped or coloured."""
+    """Print one error line on standard error, never wrapped or coloured."""
     print(f"pipesched: {visible(with_program(line))}", file=sys.stderr)
 
 
 def note(line: str) -> None:
-    """One line for the person, in addition to the result."""
+    """Print one line for the user on standard error, in addition to the result."""
     print(visible(with_program(line)), file=sys.stderr)
 
 
@@ -44,12 +44,12 @@ def note_plan(path: str, problem: PlanProblem) -> None:
 
 
 def write_json(document: object) -> None:
-    """The one object of a `--json` run."""
+    """Print the JSON object of a `--json` run."""
     print(simplejson.dumps(document, ignore_nan=True, indent=1))
 
 
 def next_step(words: Sequence[str], does: str) -> None:
-    """The command to type after this one, as this one was typed, and what it does."""
+    """Print a command that the user may run next, spelled as this one was called, and what it does."""
     print(f"next: {_program()} {shlex.join(words)}\n      {does}")
 
 
@@ -63,41 +63,44 @@ def _program() -> str:
 
 
 def files_written(paths: Sequence[Path]) -> None:
-    """Name the files a command wrote."""
+    """Print the paths of the files that a command wrote."""
     if paths:
         print("wrote " + "\n      ".join(map(str, paths)))
 
 
 def times_shown(problem: Problem) -> tuple[Objective, ...]:
-    """The times of a schedule that tables show: the period where it is asked for, as no timeline alone tells it."""
+    """Return the times that tables show.
+
+    The period only where it is the objective, since a timeline does not have it.
+    """
     ends = (Objective.MAKESPAN, Objective.SPAN)
     return (Objective.PERIOD, *ends) if problem.objective.repeats else ends
 
 
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:
-    """Both readings of idle time that tables show, as shares of the objective's value, with their names."""
+    """Return both readings of idle time with their names, as shares of the objective's value."""
     aim = problem.objective
     return [(IDLE, metrics.idle(aim)), (BUBBLE, metrics.bubble(aim))]
 
 
 def idle_said(problem: Problem, metrics: Metrics) -> str:
-    """Both readings of idle time in words."""
+    """Return both readings of idle time in a sentence."""
     idle, bubble = (percent(share) for _, share in idle_shown(problem, metrics))
     return f"devices idle {idle} of it on average, the busiest one {bubble} (bubble rate)"
 
 
 def percent(share: float | None) -> str:
-    """A bubble rate, a gap or any other share, as people read it; nothing for None."""
+    """Return a share as text in per cent; empty for None."""
     return "" if share is None else f"{100 * share:z.2f} %"
 
 
 def time(problem: Problem, ticks: Value | None) -> str:
-    """Ticks with the file's unit; nothing for None."""
+    """Return ticks as text in the file's unit; empty for None."""
     return "" if ticks is None else amount(problem, ticks)
 
 
 def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
-    """Ticks as a JSON number in the file's unit."""
+    """Return ticks as a JSON number in the file's unit."""
     return None if ticks is None else problem.in_units(ticks)
 
 
@@ -106,7 +109,10 @@ _FEW_PASSES = 20_000
 
 
 def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | None:
-    """Why devices idle, as shares of the makespan; None where that takes longer than these seconds, of many passes."""
+    """Return the causes of idle time as shares of the makespan.
+
+    None if that takes longer than `seconds` (many passes only).
+    """
     if len(timeline.schedule.columns) <= _FEW_PASSES:
         return idle_times(timeline).shares()
     return within(Deadline.after(seconds), lambda: idle_times(timeline).shares())
@@ -122,7 +128,7 @@ def idle_lines(shares: dict[IdleCause, float]) -> list[str]:
 
 
 def memory_line(problem: Problem, metrics: Metrics) -> str:
-    """The peak memory of each device in a line, and what of it is static."""
+    """Return the peak memory of each device as a line, and the static part of it."""
     line = f"peak memory of each device ({problem.memory_unit}): "
     line += ", ".join(map(plain, metrics.peak_memory))
     static = static_memory(problem).get("static_memory")
@@ -130,7 +136,7 @@ def memory_line(problem: Problem, metrics: Metrics) -> str:
 
 
 def memory_range(metrics: Metrics) -> str:
-    """Peak memory over the devices, in short: one value, or least to most."""
+    """Return the peak memory over the devices in short: one value, or least to most."""
     amounts = metrics.peak_memory
     least, most = min(amounts), max(amounts)
     return plain(most) if least == most else f"{plain(least)} – {plain(most)}"

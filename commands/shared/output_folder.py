@@ -1,4 +1,4 @@
-"""The manifest of a folder that a command writes into, by which it removes what it wrote there before."""
+"""The manifest of an output folder, by which a command removes the files of its earlier runs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ANSWERS = frozenset(("solve", "plan", "layouts"))
 
 
 def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> None:
-    """Enter what a command has written into a folder, and remove what it wrote there before and has not written now.
+    """Enter a command's files into the manifest of a folder, and remove its earlier files that were not written again.
 
-    `solve` and `plan` also remove each other's: of two answers in one folder nobody could tell which file is whose.
-    A file whose content is no longer what the command wrote is the user's: it is left, and that is said. So is, where
-    nothing was written now, that the files of an earlier run are still there. Files of other commands are not touched.
+    `solve` and `plan` also remove each other's files, so that a folder has one answer. A file whose content the user
+    has changed is left, and a message says so; likewise, if nothing was written now, a message says that earlier files
+    are still there. Files of other commands are not touched.
     """
     folder = Path(folder)
     entries = _entries(folder)
@@ -48,7 +48,10 @@ def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> 
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """The files of the manifest; none if there is no manifest, or none of ours. No name leads out of the folder."""
+    """Return the files of a folder's manifest; empty if there is none, or it is not ours.
+
+    Paths outside the folder are ignored.
+    """
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
         return {

@@ -1,4 +1,4 @@
-"""The command line as a parser: every command with its arguments."""
+"""The command-line parser: every command with its arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SURE = 0.7  # options less alike than this, as --schedule and --seed, are not m
 
 
 class _Parser(ArgumentParser):
-    """A parser whose complaints are one line and suggest the nearest name."""
+    """A parser whose errors are one line and suggest the nearest name."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -53,7 +53,7 @@ class _Parser(ArgumentParser):
 
 
 class _CommandParser(_Parser):
-    """That of a command: what is asked, limits of the search, and output are groups of its help."""
+    """The parser of one command, whose help groups arguments into input, limits of the search, and output."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, add_help=False, **keywords)
@@ -63,7 +63,7 @@ class _CommandParser(_Parser):
         self._output.add_argument("-h", "--help", action="help", help="show this help message and exit")
 
     def add_argument(self, *names: str, **keywords: Any) -> Action:
-        """Add an option as any parser does; it goes into its group."""
+        """Add an option, as any parser does, to the group that it belongs to."""
         if not names or not names[-1].startswith("-"):
             return super().add_argument(*names, **keywords)
         self._searches = self._searches or "--time-limit" in names
@@ -74,7 +74,7 @@ class _CommandParser(_Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """Parse as any parser does; an option that the command does not take is refused with those that it does."""
+        """Parse as any parser does; an option that the command does not have is refused, with those that it has."""
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("-")]
         takes = " ".join([self.prog, *(str(each.metavar or each.dest) for each in self._positionals._group_actions)])
@@ -86,7 +86,7 @@ class _CommandParser(_Parser):
         return known, left
 
     def _instead_of(self, word: str) -> str:
-        """That it is a key of the file which the command reads, or the nearest option."""
+        """Return a hint for an unknown option: that it is a key of the file, or the nearest option."""
         from pipesched.files.plans.schema import PlanFile
         from pipesched.files.problems.schema import ProblemFile
 
@@ -100,19 +100,22 @@ class _CommandParser(_Parser):
         return did_you_mean(word, self._option_string_actions, _SURE)
 
     def add_mutually_exclusive_group(self, **keywords: Any) -> _MutuallyExclusiveGroup:
-        """Of what is asked."""
+        """Add a group of mutually exclusive options to the input arguments."""
         return self._asked.add_mutually_exclusive_group(**keywords)
 
 
 class _Grouped(RawDescriptionHelpFormatter):
-    """Help without argparse's own list of commands: the epilog has them in groups. Completion still finds them."""
+    """Help formatter without argparse's own list of commands, which the epilog shows in groups.
+
+    Completion still has it.
+    """
 
     def _iter_indented_subactions(self, action: Action) -> Generator[Action, None, None]:  # noqa: ARG002
         yield from ()
 
 
 def parser(words: Sequence[str] = ()) -> ArgumentParser:
-    """The command line as these words need it: of one command where they begin with its name, else all of it."""
+    """Return the parser that these words need: of one command if they begin with its name, else of all."""
     needed = tuple(_needed(words))
     root = _Parser(
         prog="pipesched",
@@ -131,7 +134,7 @@ def parser(words: Sequence[str] = ()) -> ArgumentParser:
 
 
 def _listed(commands: Sequence[Command]) -> str:
-    """The commands by what they are for, a line each."""
+    """Return the commands by group, a line each."""
     wide = max((len(command.name) for command in commands), default=0)
     lines = list[str]()
     for group in Group:
@@ -141,7 +144,10 @@ def _listed(commands: Sequence[Command]) -> str:
 
 
 def _needed(words: Sequence[str]) -> Iterable[Command]:
-    """The commands whose arguments must be known: each imports what it works with, seconds for all of them."""
+    """Return the commands whose arguments must be known for these words.
+
+    Adding all of them imports everything, which takes seconds.
+    """
     if words and words[0] == "--version":
         return ()
     asked = COMMANDS.alone(words[0]) if words else None

@@ -1,4 +1,4 @@
-"""`--settings`: the settings of runtimes that a plan is written for, checked before the search."""
+"""The option `--settings`: settings of runtimes that a plan is written for, checked before the search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.partitions.plan_settings import PlanSettings
 
 
 def add_settings(parser: ArgumentParser) -> None:
-    """The options, and `--partition`, which reads settings."""
+    """Add `--settings`, and `--partition`, which reads a runtime's setting."""
     formats = "; ".join(f"{form.name}: {form.description}" for form in PARTITION_FORMATS)
     parser.add_argument(
         "--settings", metavar="NAMES", help=f"settings of runtimes, separated by commas, or all: {formats}"
@@ -31,7 +31,7 @@ def add_settings(parser: ArgumentParser) -> None:
 
 
 def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
-    """The problem with the partition that a runtime's setting gives, on placements of so many stages."""
+    """Return the plan problem with the partition of a runtime's setting, on placements with that number of stages."""
     if text is None:
         return problem
     devices = problem.cluster.devices
@@ -49,7 +49,7 @@ def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
 
 
 def chosen_formats(names: str | None) -> list[PartitionFormat]:
-    """The formats named; `BadInput` has a line for each that is not known."""
+    """Return the formats of a comma-separated list; `BadInput` has a line for each unknown name."""
     if names is None:
         return []
     if names == "all":
@@ -66,9 +66,9 @@ def chosen_formats(names: str | None) -> list[PartitionFormat]:
 
 
 def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
-    """A file for each runtime that can run a plan: `partition` with the format's suffix.
+    """Write the file `partition` with the format's suffix for each runtime that can run the plan.
 
-    Runtimes that take an order get it as a schedule file too (`export` writes it for them).
+    Runtimes that take an order also get it as a schedule file (`export` writes it for them).
     """
     files = []
     for one in found:
@@ -82,14 +82,14 @@ def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
 
 
 def settings_texts(found: Sequence[PlanSettings], target: str | None) -> dict[str, tuple[list[str], str]]:
-    """For a report: of each format why there are none and what differs, and its file, which has the figures."""
+    """Return for a report, by format, notes (why there are no settings, what differs) and the text of the settings."""
     return {
         one.form.name: (list(_notes(one, target)), "" if one.settings is None else one.settings.text) for one in found
     }
 
 
 def show_settings(found: Sequence[PlanSettings], target: str | None) -> None:
-    """Every setting on a line, and below it what a plan takes with it; refusals and what differs as notes."""
+    """Print every setting, and the plan's figures with it; refusals and differences as notes."""
     for one in found:
         for line in _notes(one, target):
             note(f"note: {line}")
@@ -102,7 +102,10 @@ def show_settings(found: Sequence[PlanSettings], target: str | None) -> None:
 
 
 def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
-    """Restrictions of a plan for the runtime of `--for`; they are printed with the plan."""
+    """Yield the refusal of a format, or the notes on its settings.
+
+    Restrictions for the runtime of `--for` are left out, since they are printed with the plan.
+    """
     if one.refusal is not None:
         yield one.refusal
     if one.words and one.settings is not None and one.form.name != target:
@@ -111,7 +114,8 @@ def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
 
 
 def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
-    """`settings` of `plan --json`, each with its figures, and `settings_refused` with the reason of each format."""
+    """Return `settings` of `plan --json`, each with its figures, and `settings_refused` with the reason for each
+    format."""
     told: dict[str, object] = {}
     for one in found:
         told |= one.document()

@@ -1,4 +1,4 @@
-"""Tables on the terminal: columns are left out by importance until a table fits the width, and that is said."""
+"""Tables on the terminal, with the least important columns left out, and this noted, until a table fits the width."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Cell = str | Text
 
 
 class Column(NamedTuple):
-    """A column; of those with `leave_out` above 0 the highest is left out first where a table is too wide."""
+    """A table's column. If a table is too wide, the column with the highest `leave_out` above 0 is left out first."""
 
     header: str
     numeric: bool = False
@@ -36,7 +36,7 @@ def table(
     rows: Sequence[Sequence[Cell]],
     bold: Sequence[int] = (),
 ) -> None:
-    """Print a table under its title; rows whose index is in `bold` stand out."""
+    """Print a table under its title; rows whose index is in `bold` are bold."""
     room = room_of_tables()
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)
@@ -63,7 +63,7 @@ def room_of_tables() -> int:
 
 
 def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:
-    """The width that this column may have beyond its cells; None where it is left out."""
+    """Return the width left for one column beyond its cells in a table `room` wide; None if the column is left out."""
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)
     return max(0, room - _wide(named, cells, shown)) if column in shown else None
@@ -78,7 +78,8 @@ def _texts(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
 
 
 def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """The columns that are shown, as indices: the least important are dropped until the others fit, or none may be."""
+    """Return the indices of the columns shown: the least important are dropped until the others fit, or none may be
+    dropped."""
     shown = list(range(len(columns)))
     while _wide(columns, cells, shown) > room:
         last = max(shown, key=lambda n: columns[n].leave_out)
@@ -89,19 +90,19 @@ def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
 
 
 def _wide(columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
-    """The columns of the terminal that a table takes at the least that is well read."""
+    """Return the least width, in characters, at which a table with these columns reads well."""
     return 1 + sum(_FRAME + _least(columns[n], [row[n] for row in cells]) for n in shown)
 
 
 def _least(column: Column, cells: Sequence[str]) -> int:
-    """The least width of a column: numbers and short text stay on a line."""
+    """Return the least width of a column: numbers and short text stay on one line."""
     longest = max((Text(line).cell_len for cell in cells for line in cell.splitlines()), default=0)
     held = longest if column.numeric else min(longest, _PROSE)
     return max(held, *(Text(line).cell_len for line in _header(column, cells).splitlines()), 1)
 
 
 def _header(column: Column, cells: Sequence[str]) -> str:
-    """The header, its lines wrapped between words to about the width of the cells below."""
+    """Return the header, wrapped between words to about the width of the cells."""
     longest = max([12, *(Text(line).cell_len for cell in cells for line in cell.splitlines())])
     lines = [part for line in column.header.splitlines() for part in textwrap.wrap(line, longest,
              break_long_words=False, break_on_hyphens=False)]  # fmt: skip

@@ -1,4 +1,7 @@
-"""SIGTERM, as `timeout`, Slurm and Docker send it, ends a command as Ctrl-C does; a closed output ends none."""
+"""Signals and closed output: SIGTERM (from `timeout`, Slurm, Docker) ends a command as Ctrl-C does.
+
+A closed pipe does not.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ reader_gone = Event()
 
 
 class _Pipe(io.FileIO):
-    """Standard output that goes nowhere once its reader is gone: the command runs on and writes its files."""
+    """Standard output that discards text once its reader is gone, so that the command goes on and writes its files."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -38,7 +41,7 @@ class _Pipe(io.FileIO):
 
 
 def outlive_reader() -> None:
-    """From now on a closed standard output ends no command; its exit code tells of it."""
+    """Make a closed standard output no longer end the command; its exit code reports it."""
     reader_gone.clear()
     out = sys.stdout
     # As Python opens it, with a buffer or, by -u, without one.
@@ -51,7 +54,8 @@ def outlive_reader() -> None:
 
 @contextmanager
 def heed_signals() -> Iterator[None]:
-    """SIGTERM and Ctrl-C raise `KeyboardInterrupt` on the main thread meanwhile, so that what is open is cleaned up."""
+    """Context in which SIGTERM and Ctrl-C raise `KeyboardInterrupt` on the main thread, so that open files are cleaned
+    up."""
     terminated.clear()
     ended.clear()
     if current_thread() is not main_thread():
@@ -66,7 +70,7 @@ def heed_signals() -> Iterator[None]:
 
 
 def end(number: int, _frame: FrameType | None) -> None:
-    """A handler of signals: the command ends at once."""
+    """Signal handler that ends the command at once."""
     ended.set()
     if number == signal.SIGTERM:
         terminated.set()
@@ -74,10 +78,10 @@ def end(number: int, _frame: FrameType | None) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process with this exit code.
+    """End the process with an exit code.
 
-    Python kills itself by SIGINT at its end, whatever the exit code, where an interrupt came in the midst of what a
-    compiled library ran at its import; so it has no end of its own after a signal.
+    After a signal Python's own end is not used: Python kills itself by SIGINT, whatever the exit code, if an interrupt
+    happened while a compiled library ran code at its import.
     """
     if code in (Exit.INTERRUPTED, Exit.TERMINATED):
         for stream in (sys.stdout, sys.stderr):
@@ -88,13 +92,14 @@ def leave(code: int) -> NoReturn:
 
 
 def exit_code(code: int) -> int:
-    """The exit code of a command that ended with this one."""
+    """Return the exit code to report for a command that ended with `code`: another one after SIGTERM or a closed
+    output."""
     if code == Exit.DONE and reader_gone.is_set():
         return Exit.READER_GONE
     return Exit.TERMINATED if code == Exit.INTERRUPTED and terminated.is_set() else code
 
 
 def drop_output() -> None:
-    """Nothing more can be written to standard output; what is still buffered must not fail at the end."""
+    """Discard further standard output, so that buffered text cannot fail at the end of the program."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`--version`: that of pipesched and of what its results depend on, on one line."""
+"""The option `--version`: versions of pipesched and of the packages that its results depend on, on one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIBRARIES = ("ortools", "numba", "numpy", "torch")  # torch is an extra
 
 
 class ShowVersions(Action):
-    """Prints the versions and ends the program; they are looked up only then."""
+    """Argparse action that prints the versions and ends the program."""
 
     def __init__(self, option_strings: list[str], dest: str, **keywords: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **keywords)
@@ -25,7 +25,10 @@ class ShowVersions(Action):
 
 
 def versions() -> str:
-    """Such as `pipesched 0.1.0 (Python 3.11.7, ortools 9.15, numba 0.66, …)`; what is not installed is left out."""
+    """Return a line such as `pipesched 0.1.0 (Python 3.11.7, ortools 9.15, numba 0.66, …)`.
+
+    Missing packages are left out.
+    """
     parts = [f"Python {platform.python_version()}"]
     for library in _LIBRARIES:
         try:

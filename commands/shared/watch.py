@@ -1,4 +1,4 @@
-"""`--watch`: a command answers again whenever one of its files changes, until Ctrl-C."""
+"""The option `--watch`: runs a command again whenever one of its input files changes, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ _Stamp = tuple[int, int, int] | None
 
 
 def add_watch(parser: ArgumentParser) -> None:
-    """`--watch`; `main` does what it says."""
+    """Add `--watch`, which `main` implements."""
     parser.add_argument("--watch", action="store_true", help="answer anew whenever a file changes, until Ctrl-C")
 
 
 def stop_event(args: Namespace) -> Event:
-    """The event that asks a search to stop: a change of a file under `--watch`, or one of the signals."""
+    """Return the event that asks a search to stop: set by a changed file under `--watch`, or by a signal."""
     found = getattr(args, "stop", None)
     return found if isinstance(found, Event) else Event()
 
 
 def watch(args: Namespace, answer: Callable[[], int]) -> int:
-    """Answer, and again after each change; a change stops the search under way. Returns when that was interrupted."""
+    """Run `answer`, and again after each change of an input file, until it is interrupted; returns its exit code.
+
+    A change stops the search under way.
+    """
     if args.json:
         raise BadInput("found --watch with --json; allowed: one of them, since --json prints one object")
     files = _files(args)
@@ -54,7 +57,7 @@ def watch(args: Namespace, answer: Callable[[], int]) -> int:
 
 
 def _files(args: Namespace) -> list[Path]:
-    """The files that the arguments name; a word that names none, such as that of a schedule, is left out."""
+    """Return the files that the arguments name; words that are no file, such as a schedule's name, are left out."""
     given = [getattr(args, name, None) for name in _READ]
     paths = [path for value in given if value for path in ([value] if isinstance(value, str) else value)]
     certain = {path for name in _READ[:3] for path in _list(getattr(args, name, None))}
@@ -78,7 +81,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> AbstractContextManager[Event]:
-    """Sets the event given back, and `stop`, once a file is no longer as it was seen."""
+    """Context whose event, and also `stop`, are set once a file differs from its earlier state."""
 
     def changed() -> bool:
         if _stamps(files) == seen:
@@ -90,7 +93,7 @@ def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> Abst
 
 
 def _await_change(files: Sequence[Path], seen: Sequence[_Stamp]) -> None:
-    """Returns once files differ from how they were seen, all are there, and none is still being written."""
+    """Wait until files differ from their earlier state, all exist, and none is still being written."""
     before = _stamps(files)
     while True:
         time.sleep(INTERVAL)

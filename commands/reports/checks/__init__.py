@@ -1,1 +1,1 @@
-"""Reports of `check` on schedules, plans and sweeps."""
+"""Reports of the command `check` on schedules, plans and sweeps."""

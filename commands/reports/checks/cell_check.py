@@ -1,4 +1,4 @@
-"""Check of a sweep's cell from the store alone: its schedule or plan, its bound, or that it has no schedule."""
+"""Check of one cell of a sweep, from its store alone: the schedule or plan, the bound, or that there is no schedule."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from pipesched.sweeps.stored import StoredCell
 
 @dataclass(frozen=True)
 class CellCheck:
-    """The findings on a cell. `skipped` says why there was nothing to check.
+    """The result of checking a sweep's cell. `skipped` gives the reason if nothing was checked.
 
-    `findings` are of its bound: one, or of a plan one for each placement; none where no bound is stated.
+    `wrong` lists the faults of its schedule or plan. `findings` are about its bound: one, or for a plan one for each
+    placement; empty where no bound is stated.
     """
 
     cell: StoredCell
@@ -41,7 +42,7 @@ class CellCheck:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict that the findings together give."""
+        """The weakest verdict of the findings; None without findings."""
         return weakest(self.findings) if self.findings else None
 
     @property
@@ -50,14 +51,14 @@ class CellCheck:
 
     @property
     def optimal(self) -> bool:
-        """True if its bound was verified and its schedule reaches it."""
+        """True if the cell's bound was verified and its schedule reaches it."""
         known = self.cell.outcome
         reached = known is not None and known.value is not None and known.value == known.lower_bound
         return reached and not self.wrong and self.verdict is Verdict.VERIFIED
 
 
 def check_cell(cell: StoredCell) -> CellCheck:
-    """Nothing is solved, and no other file is read."""
+    """Check a cell from the content of the store: nothing is solved, and no other file is read."""
     if cell.refused:
         return CellCheck(cell, "its values do not go together")
     if cell.outcome is None:
@@ -83,7 +84,7 @@ def _checked(cell: StoredCell, problem: Problem | PlanProblem, known: Outcome) -
 
 
 def _without_schedule(problem: Problem | PlanProblem, known: Outcome) -> list[Finding]:
-    """Of a cell that is said to have no schedule."""
+    """Return the findings on a cell that is stated to have no schedule."""
     if isinstance(problem, Problem):
         reason = why_infeasible(problem)
         if reason is not None:
@@ -114,7 +115,7 @@ def _bound(problem: Problem, known: Outcome, bound: Fraction) -> Finding:
 
 
 def _wrong(problem: Problem, known: Outcome) -> list[str]:
-    """The faults of its schedule, and of the figures stated for it."""
+    """Return the faults of a cell's schedule, and of the figures stated for it."""
     if known.value is not None and known.lower_bound is not None and known.lower_bound > known.value:
         return [f"claim: a lower bound of {known.lower_bound} above the value of {known.value}"]
     if known.schedule is None:

@@ -1,4 +1,4 @@
-"""Report of `check` on a plan's file: its schedule, and the bound over all plans, placement by placement."""
+"""Report of `check` on a plan answer file: its schedule, and the bound over all plans by placement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from solver.planning.recheck_search import recheck_search
 
 
 def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
-    """Exit 1 if the plan is none of its problem, or if the evidence does not prove the bound."""
+    """Check a plan answer and print the report; exit code 1 if the plan is invalid or the bound is not proved."""
     wrong = broken_plan(answer)
     findings = plan_findings(answer)
     if args.again:
@@ -66,21 +66,21 @@ def _say(
 
 
 def plan_findings(answer: PlanAnswer) -> list[Finding]:
-    """Of its bound over all plans, placement by placement."""
+    """Return the findings on the bound over all plans, one for each placement."""
     own = answer.choices, answer.variants, answer.capacities
     return check_plan_bound(answer.problem, answer.lower_bound, *own)
 
 
 def plan_value(answer: PlanAnswer) -> Fraction:
-    """The time of its schedule, in the plan file's unit."""
+    """Return the value of the plan's schedule, in the plan file's unit."""
     problem = answer.schedule.timeline.problem
     return measure(answer.schedule.timeline).value_ticks(problem.objective) * problem.tick
 
 
 def broken_plan(answer: PlanAnswer) -> list[str]:
-    """The faults of a plan: of its placement, its partition, the problem that these make, or its schedule.
+    """Return the faults of a plan: of its placement, its partition, the problem that these make, or its schedule.
 
-    A problem with variants is one of theirs.
+    For a plan problem with variants, the faults are those under the variant that fits the plan best.
     """
     allowed = list(answer.problem.variants.values()) or [answer.problem]
     return min((_broken(answer, one) for one in allowed), key=len)
@@ -110,13 +110,13 @@ def _broken(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
 
 
 def without_name(document: object) -> dict[str, object]:
-    """A problem without what its schedules do not depend on."""
+    """Return a problem's document without its name, on which schedules do not depend."""
     assert isinstance(document, dict)
     return {key: value for key, value in document.items() if key != "name"}
 
 
 def _again(answer: PlanAnswer, findings: list[Finding], args: Namespace, stop: Event) -> list[Finding]:
-    """Every search that is trusted, once more."""
+    """Repeat every search whose result was trusted; returns the findings with their results."""
     problem = answer.problem
     if answer.capacities is not None:
         if all(one.verdict is Verdict.REFUSED for one in findings):

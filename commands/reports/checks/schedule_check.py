@@ -1,4 +1,4 @@
-"""Faults of a schedule file, and the bound that its evidence proves: found without the solver."""
+"""Checks of a schedule file without the solver: broken rules, and the bound that its evidence proves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipesched.validation.validator import validate
 
 
 def broken_rules(file: ScheduleFile) -> list[str]:
-    """The rules that the schedule breaks."""
+    """Return a line for each rule that the schedule breaks."""
     found = [f"{violation.rule}: {violation.text}" for violation in validate(file.timeline)]
     if found:
         return found
@@ -26,7 +26,7 @@ def broken_rules(file: ScheduleFile) -> list[str]:
 
 
 def bound_finding(file: ScheduleFile) -> Finding | None:
-    """The check of the lower bound that the file states."""
+    """Check the lower bound that the file states; None where it states none."""
     if file.lower_bound_ticks is None:
         return None
     if file.certificate is None:
@@ -39,7 +39,10 @@ def bound_finding(file: ScheduleFile) -> Finding | None:
 
 
 def value_text(file: ScheduleFile) -> str:
-    """The value of its schedule, as the end of a sentence; of a period whether the order repeats in it."""
+    """Return the value of the schedule as the end of a sentence.
+
+    For a period, with the result of repeating the order.
+    """
     problem = file.timeline.problem
     if problem.objective.repeats:
         if file.value_ticks is None:
@@ -55,7 +58,7 @@ def value_text(file: ScheduleFile) -> str:
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
-    """True if the bound was verified and the schedule reaches it."""
+    """Return True if the bound was verified and the schedule's value equals it."""
     objective = file.timeline.problem.objective
     if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False
@@ -65,6 +68,6 @@ def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
 
 
 def repeats_as_stated(file: ScheduleFile) -> bool:
-    """True if the order, repeated, runs a micro-batch in every period that the file states."""
+    """Return True if the repeated order runs a micro-batch in every period stated by the file."""
     timeline, period = file.timeline, file.value_ticks
     return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

@@ -1,4 +1,4 @@
-"""Report of `check` on a store of sweeps: each cell, the bounds that could not be verified, and the counts."""
+"""Report of `check` on a store of sweeps: each cell, bounds that could not be verified, and counts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _STORE = "sweep.sqlite"
 
 
 def store_at(path: str) -> Path | None:
-    """The store of sweeps that a path names: a file, or the folder that `sweep -o` wrote; None where it is neither."""
+    """Return the store of sweeps at a path: the file itself, or the one in the folder of `sweep -o`.
+
+    None if there is none.
+    """
     given = Path(path)
     found = given / _STORE if given.is_dir() else given
     return found if is_store(found) else None
 
 
 def check_sweep(store: Path, args: Namespace) -> Exit:
-    """Exit 1 if something in it does not hold."""
+    """Check every cell of a store and print the report; exit code 1 if something does not hold."""
     if args.again:
         allowed = "of one cell's file, which `sweep --write CELL` writes"
         raise BadInput(f"--again: found with {store}; allowed: with `check` {allowed}")

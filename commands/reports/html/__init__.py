@@ -1,1 +1,1 @@
-"""The reports in HTML that commands write into their folder of results."""
+"""HTML reports that commands write into their output folder."""

@@ -1,4 +1,4 @@
-"""The report of `layouts`: what is recommended, the table of all layouts, and the plan of the recommended one."""
+"""The HTML report of `layouts`: recommendation, table of all layouts, and the recommended layout's plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def layouts_report(
     answer: LayoutAnswer, settings: Mapping[str, tuple[list[str], str]], moments: Sequence[PlanProgress],
     args: Namespace, source: str,
 ) -> str:  # fmt: skip
-    """The page; `source` names the plan file of the recommended layout."""
+    """Return the HTML page; `source` names the plan file of the recommended layout."""
     found, plan = answer.layouts, answer.plan
     assert plan is not None
     title, columns, rows, strong = sheet(found, args.target, len(found.rows))

@@ -1,4 +1,4 @@
-"""Origin of a result, as sections of a report: the file as typed, and how to get the same again."""
+"""Report sections on the origin of a result: the input file as typed, and the command to reproduce the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 200_000  # letters of a file that a report shows
 
 
 def typed(path: str) -> str | None:
-    """A file's text, read before the search so that it is what was read; None where it cannot be read twice."""
+    """Return the text of a file, to be called before the search; None if the file cannot be read twice (a pipe)."""
     try:
         return Path(path).read_text(encoding="utf-8-sig") if Path(path).is_file() else None
     except (OSError, ValueError):
@@ -24,7 +24,7 @@ def typed(path: str) -> str | None:
 
 
 def file_section(title: str, text: str | None, path: str) -> Section:
-    """The file as the user typed it."""
+    """Return the report section with the input file as the user typed it."""
     if text is None:
         return Section(title, [Paragraph(f"{path} is no file that can be read again.")])
     parts: list[Part] = [Paragraph(f"{path}, as it was when the command began:"), Code(text[:_MOST])]
@@ -34,7 +34,7 @@ def file_section(title: str, text: str | None, path: str) -> Section:
 
 
 def reproduce_section(args: Namespace, seconds: float) -> Section:
-    """The command line, and what else decides what a search finds."""
+    """Return the report section with the command line and all else that decides the result."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     workers = f"{args.workers}" if args.workers else f"{cores} (all cores)"
     rows = [

@@ -1,4 +1,4 @@
-"""The report of a plan: verdict, partition, placements side by side, charts, the bound, the search, the file."""
+"""The HTML report of a plan: verdict, partition, placements, charts, bound, search, and input file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from targets.plans import Narrowed, narrowed_sentences
 
 
 class Around(NamedTuple):
-    """Replacements for a plan's own subtitle and verdict, and the sections before its own."""
+    """Replacements of a plan page's subtitle and verdict, and sections to put before the plan's own."""
 
     subtitle: str
     verdict: str
@@ -43,10 +43,11 @@ def plan_report(
     moments: Sequence[PlanProgress], args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
     around: Around | None = None, sizes: Sequence[str] = (),
 ) -> str:  # fmt: skip
-    """The page. `settings` are notes and a text, or why there is none, by runtime; `text` the file `source` as typed.
+    """Return the HTML page of a plan.
 
-    `narrowed` is what the command restricts the plan to; `around` is for a page that has more than the plan;
-    `sizes` are lines on other sizes of micro-batches.
+    `settings` are, by runtime, notes and the settings' text (empty if there is none); `text` is the input file `source`
+    as typed. `narrowed` is the command's restriction of the plan. `around` is for pages with more than the plan;
+    `sizes` are lines on other micro-batch sizes.
     """
     best = plan.best
     assert best is not None
@@ -108,7 +109,7 @@ def _memory(plan: Plan, unit: str) -> list[Part]:
 
 
 def _timelines(plan: Plan) -> Schedules:
-    """The best plan's, then the best of every other placement."""
+    """Return the timeline of the best plan, then the best of every other placement, by value."""
     assert plan.best is not None
     others = [one.best for one in plan.choices if one.best is not None and one.best is not plan.best]
     others.sort(key=lambda one: one.value)

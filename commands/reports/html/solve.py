@@ -1,4 +1,5 @@
-"""The report of a solve: verdict, table, charts, why not better, the search, the problem, how to reproduce it."""
+"""The HTML report of a solve: verdict, table, charts, argument of the bound, search, problem, and how to reproduce
+it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from solver.analysis.bottleneck import bottleneck
 
 
 def solve_report(found: Found, args: Namespace, text: str | None) -> str:
-    """The page; `text` is the problem as typed."""
+    """Return the HTML page of a solve; `text` is the problem file as typed."""
     solution = found.solution
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None
@@ -55,7 +56,8 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
 
 
 def sentence(solution: Solution, said: str) -> str:
-    """The value found, the bound proved, and how much longer the best published schedule takes."""
+    """Return the verdict: the value found, the bound proved (`said`), and by how much the best published schedule is
+    longer."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
     said = capitalised(said) + "."
     if best is None or best.metrics is None or not value:
@@ -94,7 +96,7 @@ def _table(solution: Solution) -> Table:
 
 
 def _not_applicable(solution: Solution) -> list[Part]:
-    """Schedules that were not tried, and folded those that do not apply with their reasons."""
+    """Return the schedules that were not tried, and a folded list of those that do not apply, with reasons."""
     lines = not_applicable.lines(solution.candidates)
     reasons = [line[2:] for line in lines if line.startswith("- ")]
     headings = [line for line in lines if not line.startswith("- ")]
@@ -104,7 +106,7 @@ def _not_applicable(solution: Solution) -> list[Part]:
 
 
 def _timelines(solution: Solution) -> Schedules:
-    """The schedule found, and the published ones that fit, best first."""
+    """Return the timeline found, then those of published schedules that fit, best first."""
     assert solution.timeline is not None
     found = [(one.name, one.timeline) for one in with_solution(solution) if one.fits and one.name != OURS]
     published = [(name, timeline) for name, timeline in found if timeline is not None]
@@ -172,7 +174,7 @@ _SAID = {
 
 
 def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """The argument in words, and what a check of it says that knows no solver."""
+    """Return the argument of the bound, and the result of checking it without the solver."""
     if certificate is None:
         return []
     finding = check_bound(problem, certificate)
@@ -184,7 +186,7 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
 
 
 def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """The limits that keep the problem from being faster, read off the analytic bounds; empty where these give none."""
+    """Return the limits that keep the problem from being faster, from the analytic bounds; empty for a period."""
     if problem.objective.repeats:
         return []
     return [Points(story(bottleneck(problem, certificate)))]

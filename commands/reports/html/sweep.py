@@ -1,4 +1,5 @@
-"""The report of a sweep: verdict, pictures, a row for each cell, the schedules, the file, how to reproduce it."""
+"""The HTML report of a sweep: verdict, pictures, a row for each cell, schedules, input file, and how to reproduce
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _SHOWS |= {"ratio": "The best published schedule to the best found"}
 
 
 def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None) -> str:
-    """The page; `text` is the file as typed."""
+    """Return the HTML page of a sweep; `text` is the input file as typed."""
     axes = " × ".join(axis.name for axis in found.sweep.axes.axes)
     cells = parts.Table(
         [(one.header.replace("\n", " "), one.numeric) for one in columns(found)], rows(found), counts(found)
@@ -38,7 +39,7 @@ def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None
 
 
 def verdict(found: Table) -> str:
-    """The number of settled cells, the best of them, and the widest gap."""
+    """Return the verdict: number of settled cells, the best of them, and the widest gap."""
     known = [row for row in found.rows if row.value is not None]
     said = f"{counts(found)}."
     if not known:
@@ -60,7 +61,7 @@ def _pictures(found: Table) -> list[Section]:
 
 
 def _schedules(found: Table) -> list[Section]:
-    """The best schedules of the cells, in their order; of many cells those of the least values."""
+    """Return sections with the best schedules of the cells, in order; of many cells only those of least value."""
     known = [row for row in found.rows if row.outcome is not None and row.outcome.schedule is not None]
     if not known:
         return []

@@ -1,1 +1,1 @@
-"""Reports on runs, profiles and measured traces."""
+"""Reports on executed runs, profiles and measured traces."""

@@ -1,4 +1,4 @@
-"""Why a measured step took longer than predicted: what each assumption costs, and how late passes start."""
+"""Report on why a measured step took longer than predicted: cost of each assumption, and late starts of passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HEADS = {
 
 
 def document(found: LateStarts | None) -> dict[str, object] | None:
-    """The object under `late_starts` of a row; times in seconds."""
+    """Return the object under `late_starts` in JSON output; times in seconds."""
     if found is None:
         return None
     return {
@@ -66,7 +66,7 @@ DEVICES = (
 
 
 def show(schedule: str, found: LateStarts | None) -> None:
-    """Print what each assumption costs, the one that costs most, and the late starts of each device."""
+    """Print the cost of each assumption, the most costly one, and the late starts by device."""
     if found is None:
         print(f"{schedule}: passes of several tasks, of which the trace tells no single one: late starts are not split")
         return
@@ -78,12 +78,12 @@ def show(schedule: str, found: LateStarts | None) -> None:
 
 
 def step_text(found: LateStarts) -> str:
-    """The step that is looked at, in words for people."""
+    """Return a description of the step that is examined."""
     return f"step {found.step + 1}, the median: {_ms(found.measured)} ms for {_ms(found.predicted)} ms predicted"
 
 
 def assumed_rows(found: LateStarts) -> list[list[str]]:
-    """One row an assumption, and the sum."""
+    """Return a table row for each assumption, and one for the sum."""
     rows = [
         [_ASSUMED[cause], _signed(found.causes[cause]), _ms(found.alone[cause]) if cause in found.alone else ""]
         for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)
@@ -92,7 +92,7 @@ def assumed_rows(found: LateStarts) -> list[list[str]]:
 
 
 def sentences(found: LateStarts) -> list[str]:
-    """The assumption that costs most, and the passes that delay the step most."""
+    """Return sentences that name the most costly assumption, and the passes that delay the step most."""
     said = [
         f"costs most: that {_ASSUMED[found.costliest]}; with what was measured instead, and all else as assumed, "
         f"{_ms(found.predicted)} ms become {_ms(found.alone[found.costliest])} ms"
@@ -104,7 +104,7 @@ def sentences(found: LateStarts) -> list[str]:
 
 
 def device_rows(found: LateStarts) -> list[list[str]]:
-    """One row a device."""
+    """Return a table row for each device."""
     rows = []
     for device, own in enumerate(_by_device(found)):
         latest = max(own, key=lambda p: p.late)
@@ -115,13 +115,13 @@ def device_rows(found: LateStarts) -> list[list[str]]:
 
 
 def picture(schedule: str, found: LateStarts, format: Format = "png") -> bytes:
-    """A picture of how late the passes start, with the causes."""
+    """Return a picture of the passes' late starts, with their causes."""
     names = {cause: _in_line(cause) for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)}
     return render_late_starts(found, names, f"{schedule}: {step_text(found)}", format)
 
 
 def _in_line(cause: Cause) -> str:
-    """A head of a column as words in a line: broken words joined."""
+    """Return a column header as one line, with hyphenated words joined."""
     return _HEADS[cause].replace("-\n", "-").replace("\n", " ")
 
 

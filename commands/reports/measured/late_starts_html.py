@@ -1,4 +1,4 @@
-"""The report of a measured run: measured, predicted and the best, what each assumption costs, late starts, orders."""
+"""The HTML report of a measured run: measured and predicted times, the best order, and why passes started late."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from plots.html.report import capitalised, report
 def late_starts_report(
     name: str, times: Comparison, found: LateStarts, order: Timeline, best: Solution | None, said: Sequence[str]
 ) -> str:
-    """The page; `order` is the measured order as predicted, `said` the sentences that compare it with the best one."""
+    """Return the HTML page of a measured run.
+
+    `order` is the measured order with predicted times; `said` are sentences that compare it with the best order.
+    """
     shows = "How much later than predicted each pass started, and what the delay is made of"
     sections = [
         Section(

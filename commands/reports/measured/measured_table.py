@@ -1,4 +1,4 @@
-"""Measured traces compared with their prediction, as `compare --measured` shows them: three numbers a schedule."""
+"""Report of `compare --measured`: measured traces against their predictions, three numbers for each schedule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from runtime.running.torch_timing import SPLITS, as_run
 
 
 class Explained(NamedTuple):
-    """A measured schedule with its prediction, and why they differ, where that can be found."""
+    """A measured schedule, its prediction, and why they differ (`late`: None where that cannot be found)."""
 
     run: Measured
     problem: Problem
@@ -34,18 +34,18 @@ class Explained(NamedTuple):
 
     @property
     def recalibrated(self) -> Problem | None:
-        """The problem with the run's own times; None where a trace does not tell those of everything in it."""
+        """The problem with the run's measured times; None where the trace does not determine all of them."""
         told = self.late is not None and not self.problem.walks.scale
         return with_measured_times(self.problem, self.run) if told else None
 
 
 def explained(measured: Measured, problem: Problem) -> Explained:
-    """Compare a trace with a problem of the same passes; `BadInput` where they do not match."""
+    """Compare a trace with a problem of the same passes; `BadInput` if they do not match."""
     return Explained(measured, problem, compared(measured, problem), late_starts(measured, problem))
 
 
 def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained]:
-    """Compare each trace with the problem, or with the one it was run for; `BadInput` names the trace."""
+    """Compare each trace with `problem`, or if None with the problem it was run for; `BadInput` names the trace."""
     found = []
     for path in paths:
         measured = read_measured(path)
@@ -57,12 +57,12 @@ def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained
 
 
 def _as_run(problem: Problem, measured: Measured) -> Problem:
-    """The problem with what the runtime does to its times under the trace's split."""
+    """Return the problem with its times changed as the runtime changes them for the trace's split of backwards."""
     return as_run(problem, measured.split) if measured.split in SPLITS else problem
 
 
 def document(found: Sequence[Explained]) -> dict[str, object]:
-    """The object of `compare --measured --json`; times in seconds."""
+    """Return the object of `compare --measured --json`; times in seconds."""
     return {
         "unit": "s",
         "rows": [asdict(times) | {"late_starts": late.document(why)} for _, _, times, why in found],
@@ -70,7 +70,7 @@ def document(found: Sequence[Explained]) -> dict[str, object]:
 
 
 def show(found: Sequence[Explained]) -> None:
-    """Print one row a schedule, then one a device of each, and why the measured step differs."""
+    """Print a row for each schedule, then a row for each device, and why the measured step differs."""
     columns = [
         Column("schedule"),
         Column("predicted", True),
@@ -98,12 +98,12 @@ def show(found: Sequence[Explained]) -> None:
 
 
 def drawn_as(path: Path) -> Format | Literal["html"]:
-    """The picture format that the ending of `-o` asks for."""
+    """Return the format that the ending of the output path asks for."""
     return "html" if path.suffix.lower() == ".html" else picture_kind(path, ".html")
 
 
 def draw(found: Sequence[Explained], best: Solution | None, said: Sequence[str], path: Path) -> Path:
-    """Write the picture of one run's late starts, or the report; the file's ending says which."""
+    """Write the picture of one run's late starts, or its HTML report, by the ending of `path`."""
     kind = drawn_as(path)
     run, problem, times, why = found[0]
     if len(found) > 1 or why is None:

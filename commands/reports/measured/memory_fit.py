@@ -1,4 +1,4 @@
-"""A fit of memory to measured peaks, as people and as programs read it."""
+"""Report of `fit-memory`: layers' memory fitted to measured peaks, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAR = 0.05  # of the largest peak: a residual that says that the model does not
 
 
 def show(file: PeaksFile, fit: MemoryFit) -> None:
-    """Print the fitted figures with their standard errors, then every peak with the fitted one."""
+    """Print the fitted figures with standard errors, then every measured peak with the fitted one."""
     rows = [[str(one), plain(round(value, 4)), _error(fit, one)] for one, value in fit.values.items()]
     columns = [Column("what"), Column(file.unit, True), Column("standard error", True)]
     table(f"{file.name}: memory from {len(file.peaks)} peaks", columns, rows)
@@ -31,7 +31,7 @@ def _error(fit: MemoryFit, one: Unknown) -> str:
 
 
 def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
-    """Cautions for the user before the numbers are trusted."""
+    """Yield warnings about figures that the measurements determine poorly."""
     if fit.errors is None:
         yield f"{len(file.peaks)} peaks for as many numbers leave none to judge the fit by: measure one more"
     for one in fit.clamped:
@@ -42,7 +42,7 @@ def notes(file: PeaksFile, fit: MemoryFit) -> Iterator[str]:
 
 
 def document(file: PeaksFile, fit: MemoryFit, files: Sequence[Path]) -> dict[str, object]:
-    """The object of `fit-memory --json`."""
+    """Return the object of `fit-memory --json`."""
     return {
         "name": file.name,
         "unit": file.unit,

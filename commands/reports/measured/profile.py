@@ -1,4 +1,4 @@
-"""Results of `profile`, for people and for programs."""
+"""Report of `profile`, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.profiling.profile import KINDS, Profile
 
 
 def show(found: Profile) -> None:
-    """One row a stage and kind of pass."""
+    """Print a table with a row for each stage and kind of pass."""
     columns = [
         Column("stage", True),
         Column("pass"),
@@ -42,7 +42,7 @@ def show(found: Profile) -> None:
 
 
 def document(found: Profile, files: Sequence[Path]) -> dict[str, object]:
-    """The object of `profile --json`: seconds and bytes."""
+    """Return the object of `profile --json`; seconds and bytes."""
     return {
         "model": found.request.model,
         "split": found.request.split,

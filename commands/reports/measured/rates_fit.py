@@ -1,4 +1,4 @@
-"""Rates fitted to measured durations, as people, as programs and as hardware files have them."""
+"""Report of `calibrate`: fitted rates of a device, as text, as JSON, and as comments of a hardware file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _OTHER = 1.5  # times the known rates' durations: beyond what published runs of 
 
 
 def named(fit: RatesFit, hardware: str) -> NamedDevice:
-    """The device with a name and a source that say what its rates are."""
+    """Return the fitted device with a name and source that say where its rates come from."""
     name = hardware if hardware.endswith(_SUFFIX) else hardware + _SUFFIX
     said = f"{hardware}, rates fitted to {counted(len(fit.times), 'measured duration')}"
     return NamedDevice(name, replace(fit.device, source=said))
 
 
 def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
-    """The basis of each rate, with its error, for its line in the hardware file."""
+    """Return, for its line in the hardware file, the basis of each rate with its error."""
     return {one.name: _rests_on(one, hardware) for one in fit.rates}
 
 
@@ -38,7 +38,7 @@ def _rests_on(one: FittedRate, hardware: str) -> str:
 
 
 def show(fit: RatesFit, hardware: str) -> None:
-    """Print each rate with its error, then each measured duration with both predictions."""
+    """Print each rate with its error, then each measured duration with the predictions before and after the fit."""
     rows = [
         [one.name, plain(one.before), plain(one.value), "not seen" if one.error is None else f"± {percent(one.error)}"]
         for one in fit.rates
@@ -56,14 +56,14 @@ def show(fit: RatesFit, hardware: str) -> None:
 
 
 def notes(fit: RatesFit) -> Iterator[str]:
-    """Cautions for the user before the rates are trusted."""
+    """Yield warnings about rates that the measurements determine poorly."""
     vague = [one.name for one in fit.rates if one.vague]
     if vague:
         yield f"{', '.join(vague)}: hardly seen; a layout with more of what they stand for determines them"
 
 
 def warning(fit: RatesFit, hardware: str) -> str | None:
-    """Of measured durations that no likely rates explain, or that are far from those of the device as it is known."""
+    """Return a warning if no plausible rates explain the durations, or they are far from the device's known rates."""
     before, after = (median(one.measured / predicted for one, predicted in each) for each in _predictions(fit))
     if not explained(fit):
         return (
@@ -80,7 +80,7 @@ def warning(fit: RatesFit, hardware: str) -> str | None:
 
 
 def explained(fit: RatesFit) -> bool:
-    """True if the fitted rates predict the measured durations."""
+    """Return True if the fitted rates predict the measured durations well enough."""
     return fit.mean_error() <= _FAR
 
 
@@ -89,7 +89,7 @@ def _predictions(fit: RatesFit) -> tuple[list[tuple[FittedTime, float]], list[tu
 
 
 def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, object]:
-    """The object of `calibrate --json`."""
+    """Return the object of `calibrate --json`."""
     return {
         "hardware": hardware,
         "rates": {one.name: {"value": one.value, "before": one.before, "error": one.error} for one in fit.rates},

@@ -1,4 +1,4 @@
-"""Report of `run`: predicted and measured times of every pass side by side, and how the gradients compare."""
+"""Report of `run`: predicted and measured times of every pass, and the comparison of gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.running.job import Difference, Job, Outcome
 
 @dataclass(frozen=True)
 class RunReport:
-    """A job, the times predicted for it, and what came of it. Measured times are those of the best step."""
+    """A job that was run, its predicted timeline, and its outcome. Measured times are those of the best step."""
 
     job: Job
     plan: Timeline
@@ -30,7 +30,7 @@ class RunReport:
 
     @property
     def scale(self) -> float | None:
-        """Seconds of one tick; None where the file's unit is only a label."""
+        """The seconds of one tick; None where the file's unit is only a label."""
         unit = self.measured.seconds_per_unit
         return None if unit is None else unit * float(self.job.problem.tick)
 
@@ -40,19 +40,19 @@ class RunReport:
 
     @property
     def error(self) -> float | None:
-        """The time by which the best step took longer than predicted, as a share of the prediction."""
+        """The share by which the best step took longer than predicted; None where the prediction has no seconds."""
         if self.scale is None or not self.predicted_ticks:
             return None
         return min(self.measured.makespans) / (self.scale * self.predicted_ticks) - 1
 
     def rows(self) -> Iterator[tuple[int, MeasuredPass, int, int]]:
-        """Device, measured pass, predicted start and end in ticks; in the order each device ran them."""
+        """Yield device, measured pass, predicted start and end in ticks, in the order in which each device ran."""
         for device, row in enumerate(self.measured.best):
             for one in row:
                 yield device, one, self.plan.start(one.of), self.plan.end(one.of)
 
     def show(self) -> None:
-        """Tables on standard output."""
+        """Print the report as tables."""
         self._show_passes()
         here = f", {1000 * self.scale * self.predicted_ticks:.1f} ms here" if self.scale is not None else ""
         makespans = self.measured.makespans
@@ -92,7 +92,7 @@ class RunReport:
         table("every pass, in the best step", columns, rows)
 
     def document(self, files: Sequence[Path]) -> dict[str, object]:
-        """The object of `run --json`; predicted times in the file's unit, measured ones in seconds."""
+        """Return the object of `run --json`; predicted times in the file's unit, measured ones in seconds."""
         problem, outcome = self.job.problem, self.outcome
         return {
             "name": problem.name,

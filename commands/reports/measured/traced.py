@@ -1,4 +1,4 @@
-"""Traces of other programs as the commands read them: `profile --from-trace`, and `compare --measured`."""
+"""Traces of other programs: `profile --from-trace`, and `compare --measured` for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from runtime.traces.problem_of_trace import fastest_quartile, measured_run, trac
 
 
 def from_trace(args: Namespace) -> Exit:
-    """Read, write the problem, say what was found and what not."""
+    """Read a trace, write the problem that it shows, and print what was found and what is missing."""
     trace = read_traces(args.from_trace, Hints(args.devices, args.microbatches))
     name = Path(args.output).stem if args.output else "traced"
     text = trace_text(trace, name, args.capacity, args.objective)
@@ -50,18 +50,18 @@ def from_trace(args: Namespace) -> Exit:
 
 
 def _comparison(trace: PipelineTrace | BlockTrace, problem: Problem) -> Comparison | None:
-    """Compare the run with its own order under its own median times."""
+    """Compare the run with a simulation of its own order under its own median times; None for a trace of blocks."""
     run = None if isinstance(trace, BlockTrace) else measured_run(trace, problem)
     return None if run is None else compared(run, problem)
 
 
 def is_foreign(paths: Sequence[str]) -> bool:
-    """True if the files were written by another program than `run`."""
+    """Return True if the traces were written by a program other than `pipesched run`."""
     return any(Path(path).is_dir() or (Path(path).is_file() and FORMAT not in head_of(Path(path))) for path in paths)
 
 
 def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | None) -> tuple[Measured, PipelineTrace]:
-    """The run in traces of another program, of the problem given or read off them."""
+    """Return the run in traces of another program, on the given problem or on the one read from the trace."""
     trace = read_traces(paths)
     if isinstance(trace, BlockTrace) or not trace.steps:
         raise BadInput(
@@ -76,7 +76,7 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
 
 
 def best_document(best: Solution | None) -> dict[str, object]:
-    """The time of the best order under the measured durations, in the file's unit."""
+    """Return the JSON object of the best order's time under the measured durations, in the file's unit."""
     if best is None:
         return {}
     text = best.certificate.text if best.certificate else None
@@ -87,7 +87,7 @@ def best_document(best: Solution | None) -> dict[str, object]:
 
 
 def best_sentences(run: Comparison, best: Solution) -> list[str]:
-    """Measured, this order with these times, and the best order with its reason, a sentence each."""
+    """Return sentences on the measured time, the predicted time of this order, and the best order with its reason."""
     unit = best.problem.time_unit
     found = "none was found" if best.value is None else f"{plain(float(best.value))} {unit}"
     said = [

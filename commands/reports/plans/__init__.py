@@ -1,1 +1,1 @@
-"""Reports on plans and on the layers they are made of."""
+"""Reports on plans, and on the layers that they are made of."""

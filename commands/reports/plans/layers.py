@@ -1,4 +1,4 @@
-"""The layers of a plan, as people, programs and plan files have them."""
+"""Report of `layers`: a plan's layers as a table, as JSON, and as a part of a plan file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = ("layer", "count", "F", "B", "W", "memory", "activation", "recompute"
 
 
 def show(plan: PlanProblem) -> None:
-    """A row for each type of layer, the whole model, and what was assumed."""
+    """Print a row for each type of layer, the whole model, and the assumptions."""
     units = f"{plan.time_unit or 'times as in the file'}, {plan.cluster.memory_unit}"
     columns = [Column(name, name not in ("layer", "recompute"), 1 if name == "recompute" else 0) for name in _COLUMNS]
     table(f"{plan.name}: layers ({units})", columns, [_row(layer) for layer in plan.model.layers])
@@ -37,7 +37,7 @@ def _row(layer: LayerType) -> list[str]:
 
 
 def document(plan: PlanProblem, files: Sequence[Path]) -> dict[str, object]:
-    """The object of `layers --json`."""
+    """Return the object of `layers --json`."""
     cluster = plan.cluster
     return {
         "name": plan.name,
@@ -71,7 +71,7 @@ def _document(layer: LayerType) -> dict[str, object]:
 
 
 def text(plan: PlanProblem) -> str:
-    """The part of a plan file that says the same without formulas."""
+    """Return the part of a plan file that states the layers' costs as numbers."""
     lines = [f"# {line}" for line in plan.assumptions]
     lines += [f"time_unit: {plan.time_unit}"] if plan.time_unit else []
     written = "\n".join(lines) + "\n" if lines else ""

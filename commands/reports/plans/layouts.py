@@ -1,4 +1,4 @@
-"""Layouts of a model side by side: the plan known of each, what is recommended and why, and why others have none."""
+"""Report of `layouts`: the plan of each layout, the recommendation with its reason, and layouts without a plan."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NOT_TRIED = f"{NO_TIME} (--time-limit)"
 
 
 class Sheet(NamedTuple):
-    """The table: its title, columns, rows, and the places of the rows that stand out."""
+    """A table: title, columns, rows, and indices of the rows in bold."""
 
     title: str
     columns: Sequence[Column]
@@ -47,7 +47,7 @@ class Sheet(NamedTuple):
 
 
 def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
-    """The verdict, the table, how times are meant; then the layouts without a plan, by the reason."""
+    """Print the verdict, the table, the assumptions of its times, then the layouts without a plan, by reason."""
     if found.recommended is not None:
         print(verdict(found, capacity, target))
         table(*sheet(found, target))
@@ -58,7 +58,7 @@ def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
 
 
 def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
-    """The best rows, the recommended one among them in bold."""
+    """Return the table of the best `most` layouts, the recommended one in bold."""
     fitting = [row for row in found.rows if row.fits]
     names = [
         name
@@ -78,7 +78,7 @@ def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
 
 
 def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> str:
-    """The recommended layout with its step and memory, and what no step of any layout is below."""
+    """Return the recommended layout with its step and memory, and the lower bound of all layouts' steps."""
     one, best = found.recommended, found.rows[0]
     assert one is not None and one.peak_memory is not None
     held = Fraction(str(max(one.peak_memory)))
@@ -99,7 +99,7 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
 
 
 def notes(found: Layouts) -> list[str]:
-    """Assumptions of the steps, the distance of the next layouts, the cost of each size of a micro-batch."""
+    """Return lines on assumptions of the steps, the next best layouts, and the cost of each micro-batch size."""
     said = [
         "step: the pipeline from its first forward to its last backward, then what no pass hides of exchanging "
         "gradients and weights among the replicas, and the optimizer's step where it is known; not loading of data"
@@ -146,7 +146,8 @@ def notes(found: Layouts) -> list[str]:
 
 
 def lacking(race: LayoutRace, gpus: int) -> str:
-    """Why there is no layout: how much its parameters take in the one of least, and how much there is."""
+    """Return the reason if no layout fits: the least memory that parameters take in any layout, and the memory there
+    is."""
 
     def state(one: Raced[Layout]) -> Fraction:
         return sum((layer.memory for layer in one.problem.model.sequence), Fraction()) / one.problem.cluster.devices
@@ -164,7 +165,7 @@ def lacking(race: LayoutRace, gpus: int) -> str:
 
 
 def without(found: Layouts) -> dict[str, list[str]]:
-    """Layouts without a plan, by what they lack."""
+    """Return the layouts without a plan, by reason."""
     said: dict[str, list[str]] = {}
     for row in found.rows:
         if row.fits or name_of(row) in found.refused:
@@ -180,7 +181,7 @@ def without(found: Layouts) -> dict[str, list[str]]:
 
 
 def csv_text(found: Layouts) -> str:
-    """layouts.csv: a line for each layout, the parts of a step in columns of their own."""
+    """Return the text of layouts.csv: a line for each layout, with the parts of its step in columns of their own."""
     columns = [name for name in LayoutRow.__dataclass_fields__ if name not in ("step", "assumed", "expected_error")]
     parts = ("total", "pipeline", "exchange", "optimizer")
     out = io.StringIO()
@@ -194,7 +195,7 @@ def csv_text(found: Layouts) -> str:
 
 
 def name_of(row: LayoutRow) -> str:
-    """The name of the row's layout."""
+    """Return the name of a row's layout."""
     return str(Layout(**row.sizes))
 
 
@@ -219,7 +220,7 @@ def _cells(row: LayoutRow, names: list[str]) -> list[str]:
 
 
 def _peak(row: LayoutRow) -> str:
-    """GiB, rounded down: it fits."""
+    """Return the peak memory in GiB, rounded down, since it fits."""
     assert row.peak_memory is not None
     return plain(float(Fraction(str(max(row.peak_memory))) * 10 // 1) / 10)
 

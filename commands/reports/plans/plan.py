@@ -1,4 +1,4 @@
-"""Report of `plan`: its tables, the bound proved, and the parts of the best plan's time in sentences."""
+"""Report of `plan`: tables, the bound proved, and the parts of the best plan's time in sentences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from solver.planning.sensitivity import Change
 
 
 def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
-    """The verdict, tables and sentences; `more` are sentences of the caller, `scope` the plans spoken of."""
+    """Print verdict, tables and sentences; `more` are further sentences, `scope` names the plans meant if not all."""
     best = plan.best
     verdict, *others = [""] if best is None else sentences(plan, best, scope)
     if verdict:
@@ -56,19 +56,22 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
 
 
 def with_note(found: Plan) -> Plan:
-    """With a note where memory never limits any plan."""
+    """Return the plan with a note if memory never limits any plan."""
     ample = why_no_plan_is_limited(found.problem)
     return found if ample is None else replace(found, notes=(*found.notes, ample))
 
 
 def _lengths(plan: Plan) -> str:
-    """Of each piece its part of the sequence."""
+    """Return each piece's share of the sequence as text; empty without pieces."""
     own = [f"{100 * length:.1f}" for length in plan.piece_lengths]
     return f" ({' '.join(own)} % of the sequence)" if len(own) > 1 else ""
 
 
 def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
-    """The value found, the bound proved, the parts of its time; `scope`: the plans meant, where not all."""
+    """Return sentences on the value found, the bound proved and the parts of its time.
+
+    `scope` names the plans meant if not all.
+    """
     objective = plan.problem.objective.value
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
     value, bound = time_said(plan, best.value), time_said(plan, plan.lower_bound)
@@ -91,7 +94,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
 
 
 def step_said(plan: Plan, best: Candidate) -> str:
-    """The time of a whole step, and what is not in it."""
+    """Return a sentence on the time of a whole training step, and what it does not include."""
     time, objective = step_time(plan.problem, best), plan.problem.objective.value
     if time.total == time.pipeline:
         return f"{objective}: {what_is_in_it(plan.problem)}"
@@ -103,7 +106,7 @@ def step_said(plan: Plan, best: Candidate) -> str:
 
 
 def what_is_in_it(plan: PlanProblem) -> str:
-    """The parts of a step that a plan's time includes, and those that it does not."""
+    """Return a sentence on the parts of a step that a plan's time includes, and those that it does not."""
     own, more = plan.model.parameters, list[str]()
     more += ["exchange of gradients among replicas"] if own.reduce is None else []
     more += ["the optimizer's step"] if own.step is None else []

@@ -1,4 +1,4 @@
-"""Published schedules on one model, as a table and as JSON."""
+"""Report of `compare` for a plan file: the plan of each published schedule, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def _columns(problem: PlanProblem) -> list[Column]:
 
 
 def show(found: PlanRows, free: str, path: str) -> None:
-    """The verdict, the table, the best in bold; then what it was compared with, and what does not apply.
+    """Print the verdict, the table with the best in bold, what it was compared with, and schedules that do not apply.
 
-    At the end stands the command that writes such a plan for a runtime; `path` is the plan file's.
+    The last lines are the command that writes such a plan for a runtime; `path` is the plan file.
     """
     problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
@@ -88,7 +88,7 @@ def bounds_said(shown: list[ComparedSchedule]) -> list[str]:
 
 
 def _next(found: PlanRows, path: str) -> None:
-    """For the best plan that a runtime with settings of its own runs, else for any order."""
+    """Print the command that writes the best plan that a runtime with its own settings runs, else one for any order."""
     for row in found.rows:
         for name in found.runtimes.get(row.name, ()):
             if name in PARTITION_FORMATS.names():
@@ -99,7 +99,7 @@ def _next(found: PlanRows, path: str) -> None:
 
 
 def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -> str:
-    """The best plan found, and the best of a published schedule to compare it with."""
+    """Return a sentence on the best plan found, and on the best plan of a published schedule."""
     timed = [(row.name, row.best.value, row.best.schedule) for row in fitting if row.best is not None]
     if not timed:
         return "no plan found fits the memory"
@@ -149,7 +149,7 @@ def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
 
 
 def document(found: PlanRows) -> dict[str, object]:
-    """The object of `compare --json` for a plan file."""
+    """Return the object of `compare --json` for a plan file."""
     return {
         "name": found.problem.name,
         "objective": found.problem.objective.value,

@@ -1,4 +1,4 @@
-"""The files of a plan: its problem, schedule, proof, pictures, report and the settings of runtimes."""
+"""The output files of a plan: problem, schedule, proof, pictures, report, and settings of runtimes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.partitions.plan_settings import PlanSettings
 
 
 def plan_folder(output: str | None) -> Path | None:
-    """The folder to write into, made if it is missing; `BadInput` where it can be none."""
+    """Create and return the output folder (None without one); `BadInput` if it cannot be created."""
     if output is None:
         return None
     if not output or (Path(output).exists() and not Path(output).is_dir()):
@@ -32,7 +32,7 @@ def plan_folder(output: str | None) -> Path | None:
 def write_plan(
     timed: TimedFiles, found: Plan, settings: Sequence[PlanSettings], folder: Path, page: Callable[[], str]
 ) -> None:
-    """All of them, of the best plan; `page` makes the report."""
+    """Write all files of the best plan; `page` makes the report."""
     best = found.best
     assert best is not None
     timeline = best.timeline

@@ -1,4 +1,4 @@
-"""Tables of a plan: its variants, placements, stages and memory, and what changes would bring."""
+"""Tables of a plan: variants, placements, stages and memory, and the gain of possible changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CHANGES = [
 
 
 def variant_rows(plan: Plan) -> list[list[str]]:
-    """A row for each variant, the best first."""
+    """Return a table row for each variant, the best first."""
     return [
         [
             one.name,
@@ -59,7 +59,7 @@ def variant_rows(plan: Plan) -> list[list[str]]:
 
 
 def choice_rows(plan: Plan) -> list[list[str]]:
-    """A row for each placement, the best first."""
+    """Return a table row for each placement, the best first."""
 
     def key(one: ChoiceResult) -> tuple[bool, float, float]:
         value = None if one.best is None else float(one.best.value)
@@ -90,25 +90,25 @@ def choice_rows(plan: Plan) -> list[list[str]]:
 
 
 def _idle(best: Candidate | None) -> list[str]:
-    """Both readings of idle time, empty without a plan."""
+    """Return the cells of both readings of idle time; empty without a plan."""
     if best is None:
         return ["", ""]
     return [percent(share) for _, share in idle_shown(best.timeline.problem, measure(best.timeline))]
 
 
 def stage_columns(plan: Plan) -> list[Column]:
-    """The columns of the table of stages."""
+    """Return the columns of the table of stages."""
     return [*_STAGES, *(Column(key, True, 1) for key in _of_parameters(plan))]
 
 
 def _of_parameters(plan: Plan) -> list[str]:
-    """The work of stages for their parameters, by the names of its times."""
+    """Return the names of the work that stages do for their parameters, as far as the plan has it."""
     own = plan.problem.model.parameters
     return [key for key, one in zip(own._fields, own, strict=True) if one is not None]
 
 
 def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
-    """A row for each stage of the best plan."""
+    """Return a table row for each stage of the best plan."""
     rows, more = [], _of_parameters(plan)
     for row in stage_rows(plan.problem, best):
         costs = row.costs
@@ -120,13 +120,13 @@ def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
 
 
 def memory_columns(plan: Plan) -> list[Column]:
-    """The columns of the table of devices' memory."""
+    """Return the columns of the table of memory by device."""
     taken = "activations and gathered" if plan.problem.model.parameters.gather else "activations"
     return [Column(name, True) for name in ("device", "parameters", taken, "peak", "capacity")]
 
 
 def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
-    """A row for each device of the best plan."""
+    """Return a table row for each device of the best plan."""
     rows = []
     for device, one in enumerate(device_memory(plan.problem, best)):
         numbers = [one.parameters, one.activations, one.parameters + one.activations, one.capacity or 0]
@@ -135,7 +135,8 @@ def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
 
 
 def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
-    """A row for each change: the best plan found with it, what that differs by, and what is proved of the change."""
+    """Return a table row for each change: the best plan found with it, the difference, and what is proved of the
+    change."""
     rows = []
     for one in changes:
         value = one.plan.value
@@ -156,7 +157,7 @@ def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
 
 
 def _brings(plan: Plan, one: Change) -> str:
-    """Between which shares the best value of all plans changes, by both bounds; one number where all is proved."""
+    """Return the range by which a change shifts the best value of all plans, from both bounds; one number if proved."""
     found = one.brings(plan)
     if found is None:
         return ""
@@ -169,5 +170,5 @@ def _share(share: Fraction) -> str:
 
 
 def time_said(plan: Plan, value: object) -> str:
-    """In the file's unit."""
+    """Return a time as text in the file's unit."""
     return f"{plain(float(value))} {plan.problem.time_unit}".rstrip()  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""Reports of `solve`, and of the further questions that it answers."""
+"""Reports of `solve`, and of its additional questions."""

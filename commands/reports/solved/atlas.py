@@ -1,4 +1,4 @@
-"""The cell of the atlas (docs/atlas.md) that is nearest to a problem, and what is known of it."""
+"""The cell of the atlas (docs/atlas.md) nearest to a problem, and its known results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RATIOS = {"1:1:1": (1.0, 1.0), "2:2:1": (1.0, 0.5), "1:2": (2.0, None)}
 
 @dataclass(frozen=True)
 class Nearness:
-    """Largest differences between a problem and a cell that is named for it: half of a step between cells, or less."""
+    """Largest differences between a problem and a cell that is named for it: at most half a step between cells."""
 
     stage: float = 0.1  # deviation of a stage's time or activation from the mean
     time: float = 0.25  # difference of B or W, as a share of F
@@ -41,10 +41,10 @@ _NEAR = Nearness()
 
 
 class Cell(NamedTuple):
-    """A cell of the atlas; values in twentieths of a device's forward.
+    """A cell of the atlas; times in twentieths of a device's forward.
 
-    `memory` is a share of 1F1B's peak, `transfer` one of F. `schedule`, `placement` and `published` are of the best
-    published schedule that fits, None if none does; `placements` those of the best order.
+    `memory` is a share of 1F1B's peak, `transfer` a share of F. `schedule`, `placement` and `published` describe the
+    best published schedule that fits (None if none does); `placements` those of the best order found.
     """
 
     devices: int
@@ -77,7 +77,8 @@ class Cell(NamedTuple):
 
 
 class _Measures(NamedTuple):
-    """A problem in the terms of the atlas; memory None where it is unlimited, `weight` where backwards do not split."""
+    """A problem in the terms of the atlas; `memory` is None where unlimited, `weight` None where backwards do not
+    split."""
 
     devices: int
     length: float
@@ -88,7 +89,10 @@ class _Measures(NamedTuple):
 
 
 def nearest_cell(problem: Problem) -> Cell | None:
-    """The cell next to a problem of nearly equal stages on a placement of the atlas; None for any other problem."""
+    """Return the cell nearest to a problem of nearly equal stages on a placement of the atlas.
+
+    None for any other problem.
+    """
     own = _measures(problem)
     if own is None:
         return None
@@ -98,7 +102,7 @@ def nearest_cell(problem: Problem) -> Cell | None:
 
 @cache
 def cells() -> tuple[Cell, ...]:
-    """All cells of the packaged table in which an order is known."""
+    """Return all cells of the packaged table for which an order is known."""
     with TABLE.open(encoding="utf-8", newline="") as stream:
         return tuple(_cell(entry) for entry in csv.DictReader(stream) if entry["value"])
 
@@ -113,7 +117,10 @@ def _cell(entry: dict[str, str]) -> Cell:
 
 
 def _measures(problem: Problem) -> _Measures | None:
-    """None for what the atlas has not: other objectives, placements or features, and stages that differ."""
+    """Return a problem in the terms of the atlas; None if the atlas lacks its objective, placement or features.
+
+    Also None if its stages differ too much.
+    """
     view, devices = problem.view, problem.devices
     if view is None or problem.objective is not Objective.MAKESPAN or len(problem.placement.chains) != 1:
         return None
@@ -147,7 +154,8 @@ def _measures(problem: Problem) -> _Measures | None:
 
 
 def _memory(view: PipelineView) -> float | None:
-    """The least memory of a device as a share of 1F1B's peak, as many activations of a device as there are devices."""
+    """Return the least memory of a device as a share of 1F1B's peak: one micro-batch's activations times the
+    devices."""
     whole = sum(view.held_in_flight) / view.devices
     rooms = [room for room in view.room if room is not None]
     return min(rooms) / (whole * view.devices) if rooms else None
@@ -160,7 +168,7 @@ def _alike(numbers: Iterable[int]) -> bool:
 
 
 def _distance(own: _Measures, cell: Cell) -> float | None:
-    """Sum of the differences, each as a share of what is near; None where one of them is too large."""
+    """Return the sum of differences, each relative to the largest allowed; None where one of them is larger."""
     backward, weight = _RATIOS[cell.times]
     if (own.weight is None) != (weight is None) or (own.memory is not None and own.memory <= 0):
         return None

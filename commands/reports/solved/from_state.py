@@ -1,4 +1,4 @@
-"""`solve --from-state`: the best order of the passes that an iteration under way still has to run."""
+"""`solve --from-state`: finds the best order of the passes that an iteration under way still has to run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ALONE = {
 
 
 def run_from_state(args: Namespace, problem: Problem) -> Exit:
-    """Search, print, write the answer, its picture and its order as a schedule file."""
+    """Search the best continuation, print it, and write the answer, its picture and its order."""
     for key, option in _ALONE.items():
         if getattr(args, key, None) not in (None, False):
             raise BadInput(f"found {option} with --from-state; allowed: one of them")
@@ -73,7 +73,7 @@ def run_from_state(args: Namespace, problem: Problem) -> Exit:
 
 
 def _written(found: Replanned, folder: Path) -> list[Path]:
-    """The answer; where there is one its picture, and its order as other commands read one."""
+    """Write the answer, and if a schedule was found its picture and schedule file; returns their paths."""
     files = [write_whole(folder / "replanned.json", json_text(found.document()))]
     schedule = found.schedule()
     if schedule is not None:

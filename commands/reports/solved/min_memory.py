@@ -1,4 +1,4 @@
-"""`solve --then-memory` and `--memory-within`: options, progress, and what was found."""
+"""`solve --then-memory` and `--memory-within`: options, progress, and results of the search for less memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.analysis.min_memory import least_memory
 
 
 def add_less_memory(parser: ArgumentParser) -> None:
-    """The options; either sets `memory_within`."""
+    """Add the two options, either of which sets `memory_within`."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--then-memory",
@@ -36,7 +36,7 @@ def add_less_memory(parser: ArgumentParser) -> None:
 
 
 def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastMemory]:
-    """Search for less memory, showing progress; Ctrl-C keeps what was found."""
+    """Search for less memory and show progress; Ctrl-C keeps what was found."""
     stop = stop_event(args)
     with interrupt_sets(stop), progress_line() as say:
 
@@ -47,7 +47,7 @@ def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastM
 
 
 def sentences(found: LeastMemory) -> list[str]:
-    """The result in sentences."""
+    """Return the result in sentences."""
     scale, problem = found.scale, found.scale.problem
     name = problem.objective.value
     near = f"within {plain(float(100 * found.within))} % of the best {name}" if found.within else f"at the best {name}"

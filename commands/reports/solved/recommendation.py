@@ -1,4 +1,4 @@
-"""The one schedule that `solve` recommends, with the reason: its own, or a published one that noise harms less."""
+"""The schedule that `solve` recommends, with the reason: its own, or a published one that suffers less from noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pipesched.results.solution import Solution
 
 
 class Recommendation(NamedTuple):
-    """The schedule's name, the reason, which goes on from the name, and the nearest cell of the atlas, if any."""
+    """The recommended schedule's name, the reason (a continuation of the name), and the nearest cell of the atlas, if
+    any."""
 
     name: str
     reason: str
@@ -25,7 +26,10 @@ class Recommendation(NamedTuple):
 
 
 def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:
-    """None without a schedule; `robust`: the schedule was searched for its mean under noise."""
+    """Return the recommendation; None without a schedule.
+
+    `robust` says that the schedule minimizes the mean under noise.
+    """
     chosen = _recommendation(solution, found, robust)
     if chosen is None or (cell := nearest_cell(solution.problem)) is None:
         return chosen

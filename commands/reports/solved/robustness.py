@@ -1,4 +1,4 @@
-"""Report of `solve` on a schedule under random durations, and `--robust`, which minimizes the mean under them."""
+"""Report of `solve` on a schedule under random durations, and `--robust`, which minimizes its mean under them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE, _LEAST_SECONDS = 0.05, 1.0
 
 
 def add_robust(parser: ArgumentParser) -> None:
-    """The option."""
+    """Add the option `--robust`."""
     parser.add_argument(
         "--robust",
         type=share,
@@ -33,12 +33,12 @@ def add_robust(parser: ArgumentParser) -> None:
 
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
-    """The schedule under the usual noise, or that of `--robust`."""
+    """Return the schedule's results under the default noise, or that of `--robust`."""
     return robustness(solution, _noise(args), max(_LEAST_SECONDS, _SHARE * args.time_limit))
 
 
 def searched(solution: Solution, args: Namespace) -> Solution:
-    """Search for the least mean, showing progress; Ctrl-C keeps what was found."""
+    """Search for the least mean under noise and show progress; Ctrl-C keeps what was found."""
     stop = stop_event(args)
     noise = _noise(args)
     with interrupt_sets(stop), progress_line() as say:
@@ -55,7 +55,7 @@ def _noise(args: Namespace) -> Noise:
 
 
 def sentences(problem: Problem, found: Robustness, value: float | None) -> list[str]:
-    """The mean compared with that of the best published schedule."""
+    """Return a sentence that compares the mean with that of the best published schedule."""
     best, noise = found.best_published, found.noise
     samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
     said = f"under {noise_text(noise)} noise ({samples}): mean {problem.objective} {mean_text(problem, found.mean)}"
@@ -67,11 +67,11 @@ def sentences(problem: Problem, found: Robustness, value: float | None) -> list[
 
 
 def noise_text(noise: Noise) -> str:
-    """Its standard deviation, in per cent of each duration."""
+    """Return the standard deviation of the noise, in per cent of each duration."""
     return f"{plain(100 * noise.deviation)} %"
 
 
 def mean_text(problem: Problem, number: float) -> str:
-    """With the file's unit, to the digits in which a change of 0.01 % shows."""
+    """Return a mean in the file's unit, with enough digits to show a change of 0.01 %."""
     digits = ceil(-log10(_LEAST_CHANGE * number)) if number > 0 else 0
     return f"{number:.{max(0, digits)}f} {problem.time_unit}".rstrip()

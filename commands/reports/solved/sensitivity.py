@@ -1,4 +1,4 @@
-"""`solve --explain`: its options, the search as the terminal shows it, and the answer as story and table."""
+"""`solve --explain`: options, progress, and the effect of changes to the problem as text and table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TITLE = "Sensitivity: bounds proved, and best values found, by a short search ea
 
 
 def add_explain(parser: ArgumentParser) -> None:
-    """The options."""
+    """Add the options of `--explain`."""
     parser.add_argument(
         "--explain",
         action="store_true",
@@ -36,7 +36,7 @@ def add_explain(parser: ArgumentParser) -> None:
 
 
 def explained(solution: Solution, args: Namespace) -> Explanation:
-    """Try the changes, showing progress; Ctrl-C keeps those tried so far."""
+    """Try changes to the problem and show progress; Ctrl-C keeps those tried so far."""
     limits = replace(limits_of(args), seconds=args.explain_time or args.time_limit)
     stop = stop_event(args)
     with interrupt_sets(stop), progress_line() as say:
@@ -44,7 +44,7 @@ def explained(solution: Solution, args: Namespace) -> Explanation:
 
 
 def lines(it: Explanation) -> list[str]:
-    """The most useful change, the explanation, and the changes that were not tried."""
+    """Return the most useful change, the explanation, and the changes that were not tried."""
     said = [*advice(it), *story(it.bottleneck)]
     if it.untried:
         said.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")
@@ -52,7 +52,7 @@ def lines(it: Explanation) -> list[str]:
 
 
 def show(solution: Solution, it: Explanation) -> None:
-    """Print story and table."""
+    """Print the explanation and the table of changes."""
     print("\nwhy not better?")
     for line in lines(it):
         print(f"- {line}")
@@ -63,7 +63,7 @@ def show(solution: Solution, it: Explanation) -> None:
 
 
 def columns(solution: Solution) -> list[tuple[str, bool]]:
-    """Headers of the table, and whether they head numbers."""
+    """Return the headers of the table, each with True if the column is numeric."""
     unit = f"\n({solution.problem.time_unit})" if solution.problem.time_unit else ""
     return [
         ("change", False),
@@ -74,7 +74,7 @@ def columns(solution: Solution) -> list[tuple[str, bool]]:
 
 
 def rows(it: Explanation) -> list[list[str]]:
-    """The table: as it is, then what gains most first; devices with the same gain by an activation share a row."""
+    """Return the table: the problem as it is, then changes by gain; devices with equal gains by memory share a row."""
     made = [["as it is", _number(it.as_it_is.lower_bound), _number(it.as_it_is.value), ""]]
     for what, effect in grouped(it):
         found = effect.outcome

@@ -1,4 +1,4 @@
-"""Report of a solve: the verdict, schedules side by side, why no schedule is better, and other answers asked for."""
+"""Report of `solve`: verdict, table of schedules, argument of the bound, and results of further questions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pipesched.simulation.idle_causes import IdleCause
 
 @dataclass(frozen=True)
 class Found:
-    """All that one run of the command brings: the solution, and what else was asked for.
+    """All results of one run of `solve`: the solution, and the answers to further questions.
 
-    `idle` are the causes of idle time, None for want of time or of a schedule. `sizes` are the results for all sizes of
-    micro-batches, none where the file has one; this is the best.
+    `idle` are the shares of idle time by cause, None if there was no time or no schedule. `sizes` are the results of
+    all micro-batch sizes, empty where the file has one; the solution is the best of them.
     """
 
     solution: Solution
@@ -39,7 +39,7 @@ class Found:
 
 
 def verdict(found: Found, metrics: Metrics) -> str:
-    """The value found and the bound proved, in a sentence."""
+    """Return the value found and the bound proved, in a sentence."""
     solution = found.solution
     problem, objective = solution.problem, solution.problem.objective
     value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
@@ -57,7 +57,7 @@ def verdict(found: Found, metrics: Metrics) -> str:
 
 
 def show(found: Found, why_not: bool) -> None:
-    """Print the result in sentences, and the table; `why_not`: with the reasons why other schedules do not apply."""
+    """Print the result in sentences, and the table; `why_not` adds the reasons why other schedules do not apply."""
     solution = found.solution
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
@@ -91,7 +91,7 @@ def show(found: Found, why_not: bool) -> None:
 
 
 def _idle_lines(solution: Solution, shares: dict[IdleCause, float] | None) -> list[str]:
-    """Why devices idle; nothing where none does, or without a schedule."""
+    """Return why devices idle; empty where none idles, or without a schedule."""
     if solution.timeline is None:
         return []
     if shares is None:
