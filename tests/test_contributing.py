@@ -11,6 +11,9 @@ import pytest
 
 from formulations.constraints.catalogue import CONSTRAINTS
 from heuristics.catalogue import HEURISTICS
+from pipesched.files import plan_file
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, with_features
+from pipesched.files.plans.schema import PlanKeys
 from pipesched.problem.problem import Objective
 from pipesched.registry import Registry
 from pipesched.schedule.metrics import measure
@@ -35,7 +38,7 @@ def adds(monkeypatch: pytest.MonkeyPatch) -> Adds:
         (name,) = re.findall(r'register\((?:\n? *)\w+\(\s*(?:name=)?"(.*?)"', EXAMPLES[example])
         registry.names()  # loads all of them
         monkeypatch.setattr(registry, "_items", {key: item for key, item in registry._items.items() if key != name})
-        exec(compile(EXAMPLES[example], example, "exec"), {})
+        exec(compile(EXAMPLES[example], example, "exec", dont_inherit=True), {})
         return registry[name]
 
     return run
@@ -81,6 +84,14 @@ def test_the_bound_is_below_the_optimum(adds: Adds) -> None:
             assert all(
                 certificate.value_ticks <= best.value for certificate in bound.certify(one, Objective.MAKESPAN)
             ), seed
+
+
+def test_the_plan_feature_is_read(adds: Adds, monkeypatch: pytest.MonkeyPatch) -> None:
+    adds(PLAN_FEATURES, "plan feature")
+    monkeypatch.setattr(plan_file, "PlanFile", with_features("PlanFile", "", PlanKeys))
+    layers = [{"name": "layer", "count": 2, "forward": 1, "backward": 2}]
+    plan = plan_file.plan_problem_from({"devices": 2, "microbatches": 2, "layers": layers, "data": "C4"})
+    assert plan.notes == ("trained on C4",)
 
 
 def test_the_exporter_writes_every_pass(adds: Adds) -> None:

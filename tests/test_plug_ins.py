@@ -13,7 +13,7 @@ from commands.shared.catalogue import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 # Published schedules are excepted: a variant is made of the schedule that it varies.
-REGISTRIES = ("formulations.constraints", "solver.bounds.analytic", "runtime.exporters", "runtime.importers", "runtime.partitions", "plots", "commands", "pipesched.files.features")  # fmt: skip
+REGISTRIES = ("formulations.constraints", "solver.bounds.analytic", "runtime.exporters", "runtime.importers", "runtime.partitions", "plots", "commands", "pipesched.files.features", "pipesched.files.plans.features")  # fmt: skip
 
 
 def registers(tree: ast.Module) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor, lcm
+from math import ceil
 from pathlib import Path
 
 from pipesched.errors import BadInput
@@ -12,13 +13,11 @@ from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.fields.link_times import latency_of, links_of, stream_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
-from pipesched.files.plans.batch import batch_mistakes, with_batch
 from pipesched.files.plans.checks import choices_of, plan_mistakes
-from pipesched.files.plans.device_classes import orders_of, slowness_of, with_device_classes
-from pipesched.files.plans.frozen import adapter_rank, frozen_names, notes_on_frozen, with_frozen_layers
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Reading, Rounding
 from pipesched.files.plans.layers import required_of, with_derived_layers
-from pipesched.files.plans.parameters import buckets_of, parameters_of, times_added
-from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
+from pipesched.files.plans.memory_section import PlanMemory
+from pipesched.files.plans.schema import LayerEntry, PlanFile
 from pipesched.files.plans.together import REFUSED
 from pipesched.files.plans.units import every_layer, memory_step_of, tick_of
 from pipesched.files.problem_file import ROUNDED, read_document
@@ -29,14 +28,12 @@ from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short
 from pipesched.files.schema_errors import parse_model
 from pipesched.layers.cluster import Cluster
-from pipesched.layers.encoder import Encoder, EncoderPlacement
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.roles import Role, role_of
-from pipesched.layers.vocabulary import Vocabulary
 from pipesched.problem.problem import Objective
 
 # Of times, and of memory.
@@ -76,21 +73,26 @@ def plan_problem_from(
     `steps` fixes the units of time and memory to which numbers are rounded; None derives them from the numbers.
     """
     try:
-        whole = in_plain_numbers(document, PLAN)
-        document = with_batch(whole)
+        whole = document = in_plain_numbers(document, PLAN)
+        for feature in PLAN_FEATURES:
+            document = feature.rewritten(document) if isinstance(document, Mapping) else document
         form, found, wrong = parse_model(PlanFile, document, required_of(document))
         filled, broken_rules = with_derived_layers(form, wrong)
-        form, of_classes = with_device_classes(filled.form, wrong)
-        found += [*broken_rules, *of_classes, *plan_mistakes(form, wrong)]
-        found += [*batch_mistakes(whole, wrong), *refused_together(REFUSED, whole, wrong)]
+        form, found = filled.form, [*found, *broken_rules]
+        for feature in PLAN_FEATURES:
+            form, mistaken = feature.filled(form, wrong)
+            found += mistaken
+        found += plan_mistakes(form, wrong)
+        if isinstance(whole, Mapping):
+            found += [line for feature in PLAN_FEATURES for line in feature.of_document(whole, wrong)]
+        found += refused_together(REFUSED, whole, wrong)
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
-    notes = notes_on_frozen(form)
-    plan = _build(with_frozen_layers(form), default_name, steps)
+    plan = _build(form, default_name, steps)
+    notes = (note for feature in PLAN_FEATURES for note in feature.notes(form))
     plan = replace(plan, assumptions=filled.assumptions, step=filled.step, notes=(*plan.notes, *notes))
-    plan = replace(plan, frozen=frozen_names(form), adapter_rank=adapter_rank(form))
     broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
     if broken:
         raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))
@@ -98,11 +100,14 @@ def plan_problem_from(
 
 
 def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProblem:
+    """The plan problem of a file without mistakes."""
+    file = form
+    for feature in PLAN_FEATURES:
+        form = feature.costs(form)
     assert form.devices and form.microbatches and form.layers
-    latency, overhead = latency_of(form.transfer), form.stage_overhead or OverheadSection.model_validate({})
-    more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
+    latency = latency_of(form.transfer)
     lags = [latency] if isinstance(latency, Fraction) else [lag for row in links_of(latency) for lag in row]
-    tick, times_rounded = tick_of(form, [*more, *times_added(form.parameters), *lags])
+    tick, times_rounded = tick_of(form, lags)
     memory = form.memory or PlanMemory.model_validate({})
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
     step, memory_rounded = memory_step_of(form, capacity)
@@ -112,59 +117,43 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
         )
     rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
     rounded += [f"memory to multiples of {short(step)}"] if memory_rounded else []
-    cluster = _cluster(form, memory.unit, capacity, tick, step)
-    splits = any(layer.weight is not None for layer in every_layer(form))
-    encoder = None
-    if entry := form.encoder:
-        layer = _layer(entry.as_layer, tick, step, splits, buckets_of(form.parameters))
-        encoder = Encoder(layer, entry.serves, EncoderPlacement(entry.placement))
-    own = parameters_of(form.parameters, lambda time: _whole(time, tick), lambda amount: floor(amount / step) * step)
-    layers = tuple(_layer(layer, tick, step, splits, buckets_of(form.parameters)) for layer in form.layers)
-    forward, backward = (_whole(time, tick) for time in more)
-    model = Model(layers, forward, backward, own)
+    splits, rounding = any(layer.weight is not None for layer in every_layer(form)), Rounding(tick, step)
+    reading = Reading(rounding, lambda entry: _layer(entry, form, rounding, splits), file)
+    model = Model(tuple(map(reading.layer, form.layers)))
     plan = PlanProblem(
         model,
-        cluster,
+        _cluster(form, memory.unit, capacity, rounding),
         form.microbatches,
         tuple(choices_of(form)),
         tuple(form.partition) if isinstance(form.partition, list) else None,
         form.partition == "even",
         () if form.schedule == "free" else (form.schedule,) if isinstance(form.schedule, str) else tuple(form.schedule),
         Decide(form.decide.recompute if form.decide else "free"),
-        Objective.SPAN if form.overlap_next else Objective(form.objective),
+        Objective(form.objective),
         form.name or default_name,
         form.time_unit,
-        # A layer takes whole ticks on every device.
-        tick / lcm(*(each.denominator for each in cluster.slowness)),
+        tick,
         step,
         (*([ROUNDED.format(" and ".join(rounded))] if rounded else []), *_suspicious(model)),
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
-        clusters=orders_of(form, cluster),
-        either_vocabulary=form.vocabulary == Vocabulary.FREE,
-        encoder=encoder,
     )
-    if encoder:
-        return plan.placing_encoder(encoder.placement)
-    return plan.sharing_vocabulary() if form.vocabulary == Vocabulary.SHARED else plan
+    for feature in PLAN_FEATURES:
+        plan = feature.plan(plan, form, reading)
+    return plan
 
 
-def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, tick: Fraction, step: Fraction) -> Cluster:
+def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, rounding: Rounding) -> Cluster:
     """Return the devices of a plan file; times are rounded to the nearest tick, memory down to a multiple of `step`."""
     assert form.devices
     latency = latency_of(form.transfer)
     return Cluster(
         form.devices,
-        None if capacity is None else tuple(floor(room / step) * step for room in capacity),
+        None if capacity is None else tuple(map(rounding.amount, capacity)),
         unit,
-        _whole(latency, tick) if isinstance(latency, Fraction) else Fraction(0),
-        tuple(tuple(_whole(lag, tick) for lag in row) for row in links_of(latency)),
+        rounding.time(latency if isinstance(latency, Fraction) else None),
+        tuple(tuple(map(rounding.time, row)) for row in links_of(latency)),
         stream_of(form.transfer),
-        slowness_of(form.cluster),
     )
-
-
-def _whole(time: Fraction, tick: Fraction) -> Fraction:
-    return round(time / tick) * tick
 
 
 def _suspicious(model: Model) -> list[str]:
@@ -180,49 +169,35 @@ def _suspicious(model: Model) -> list[str]:
     ]
 
 
-def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool, buckets: int = 1) -> LayerType:
-    """Return the layer type of an entry. Times are rounded to the nearest tick, activations down, memory that B frees
-    up.
+def _layer(entry: LayerEntry, form: PlanFile, rounding: Rounding, splits: bool) -> LayerType:
+    """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does.
 
     This rounding lets whatever fits still fit. If other layers split their backward (`splits`), a layer that does not
     has all of it in B and nothing in W.
     """
-
-    def time(number: Fraction | None) -> Fraction:
-        assert number is not None
-        return _whole(number, tick)
-
-    zero = Fraction(0)
-    whole = entry.activation or zero
-    activation = floor(whole / step) * step
+    zero, step = Fraction(0), rounding.step
+    whole, activation = entry.activation or zero, rounding.amount(entry.activation)
     ways = []
     for way in entry.recompute or ():
         assert way.name is not None and way.keeps is not None
-        kept = floor(whole * way.keeps / step) * step
-        ways.append(RecomputeMode(way.name, time(way.time), kept / activation if activation else Fraction(1)))
-    weight, fused = (None if own is None else time(own) for own in (entry.weight, entry.fused))
+        kept = rounding.amount(whole * way.keeps)
+        ways.append(RecomputeMode(way.name, rounding.time(way.time), kept / activation if activation else Fraction(1)))
+    weight, fused = (None if own is None else rounding.time(own) for own in (entry.weight, entry.fused))
     given_back = min(activation, ceil((entry.freed_by_backward or zero) / step) * step)
     if splits and weight is None:
         weight, given_back = zero, activation
     assert entry.name is not None
     return LayerType(
         entry.name,
-        time(entry.forward),
-        time(entry.backward),
+        rounding.time(entry.forward),
+        rounding.time(entry.backward),
         entry.count,
         weight,
         fused,
-        floor((entry.memory or zero) / step) * step,
+        rounding.amount(entry.memory),
         activation,
         given_back,
         tuple(ways),
         entry.with_previous,
-        entry.attention,
-        entry.attention if entry.attention_backward is None else entry.attention_backward,
-        floor((entry.kept_for_later or zero) / step) * step,
-        time(entry.gather or zero),
-        floor((entry.gathered or zero) / step) * step,
-        time((entry.reduce or zero) / buckets) * buckets,
-        time(entry.step or zero),
-        entry.frozen,
+        **{key: own for feature in PLAN_FEATURES for key, own in feature.layer(entry, form, rounding).items()},
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.kind import Kind
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.problem.problem import Problem
 
 
@@ -49,29 +50,19 @@ PROBLEM = Form(
 PLAN = Form(
     {
         **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
-        **{f"{whose}.{key}": Kind.TIME for whose in ("layers", "encoder") for key in ("gather", "reduce", "step")},
-        **FEATURES["parameters"].with_units,
-        **FEATURES["batch"].with_units,
-        **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
-        **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward", "gathered")},
         "transfer": Kind.TIME,
-        "stage_overhead": Kind.TIME,
         "layers.memory": Kind.MEMORY,
         "layers.activation": Kind.MEMORY,
-        "layers.gathered": Kind.MEMORY,
         "memory.capacity": Kind.MEMORY,
-        "cluster.memory": Kind.MEMORY,
         "hardware.memory": Kind.MEMORY,
         "hardware.reserved": Kind.MEMORY,
         "layers.freed_by_backward": Kind.PART,
-        "layers.kept_for_later": Kind.PART,
-        "layers.attention": Kind.SHARE,
-        "layers.attention_backward": Kind.SHARE,
         "layers.recompute.keeps": Kind.SHARE_OF_MEMORY,
         "hardware.hidden_share": Kind.SHARE,
         "hardware.data_hidden_share": Kind.SHARE,
         "hardware.dense_launch": Kind.TIME,
         "hardware.moe_launch": Kind.TIME,
+        **{key: kind for feature in PLAN_FEATURES for key, kind in feature.with_units.items()},
     },
     "layers.activation",
     lambda document: _text(document.get("time_unit"), "ms" if "model" in document else ""),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipesched.errors import BadInput
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, Plan
@@ -76,31 +77,20 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
         told = f"{form.name}: not supported: the order of this plan; it runs {runs} (`plan --for {form.name}`)"
         return PlanSettings(form, free, refusal=told)
     try:
-        untrained = untrained_note(form, plan.problem)
-        settings = form.write(staged_plan(plan.problem, plan.best, (*figures(form, plan, free), *untrained)))
+        notes = notes_on(form, plan.problem)
+        settings = form.write(staged_plan(plan.problem, plan.best, (*figures(form, plan, free), *notes)))
     except BadInput as error:
         return PlanSettings(form, free, refusal=error.mistakes[0], words=words)
-    settings = replace(settings, notes=(*settings.notes, *untrained))
+    settings = replace(settings, notes=(*settings.notes, *notes))
     return PlanSettings(form, free, plan, settings, words=words)
 
 
-def untrained_note(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
-    """A note that a plan does not train all weights which the settings do not say; none for formats that serve.
-
-    No format writes a setting that freezes layers or adds adapters.
-    """
-    frozen = ", ".join(problem.frozen)
-    if form.limits.forwards_only or not (frozen or problem.adapter_rank):
+def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
+    """Sentences on what of a plan the settings do not say, and so the job must do; none for formats that serve."""
+    if form.limits.forwards_only:
         return ()
-    if problem.adapter_rank is None:
-        return (
-            f"{form.name}: the plan's layers {frozen} are frozen; these settings do not freeze them: the job must.",
-        )
-    none = f", in all layers but {frozen}" if frozen else ""
-    return (
-        f"{form.name}: in the plan only adapters of rank {problem.adapter_rank} train{none}; these settings neither "
-        "add them nor freeze the weights: the job must.",
-    )
+    found = (feature.settings_note(problem) for feature in PLAN_FEATURES)
+    return tuple(f"{form.name}: {note}." for note in found if note)
 
 
 def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ...] = ()) -> StagedModel:

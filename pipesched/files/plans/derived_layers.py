@@ -7,24 +7,23 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.limits import MOST_LAYERS
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.plans.model_schema import (
     AttentionSection,
     ExpertsSection,
     HardwareSection,
-    LoraSection,
     ModelSection,
     ParallelSection,
 )
+from pipesched.files.plans.schema import PlanFile
 from pipesched.files.schema_errors import shown_amount
 from pipesched.layers.derived.derive import Derived, derive
 from pipesched.layers.derived.shape import (
-    LORA_MODULES,
     PRECISIONS,
     Attention,
     Experts,
     Hardware,
     LatentAttention,
-    Lora,
     Loss,
     Parallel,
     Precision,
@@ -38,14 +37,10 @@ _LATENT = ("kv_rank", "key_size", "rope_size", "value_size")
 _GROUPED = ("kv_heads", "head_size")
 
 
-def derived_from(
-    model: ModelSection, hardware: HardwareSection, hide_exchange: bool = True
-) -> tuple[Derived, TrainingStep]:
-    """Derive layers from the two sections, and what surrounds them in a training step; the sections must be valid.
-
-    Without `hide_exchange` the exchange of gradients is not overlapped with passes: for a plan that schedules it
-    itself.
-    """
+def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
+    """The layers, and what surrounds them in a step; the sections `model` and `hardware` must be free of mistakes."""
+    model, hardware = form.model, form.hardware
+    assert model and hardware
     assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
     dense = model.dense_layers
     if dense is None:
@@ -75,12 +70,14 @@ def derived_from(
         model.fused_activation,
         model.fused_accumulation,
         Loss(model.loss),
-        frozenset(model.frozen or ()),
-        None if model.lora is None or model.lora.rank is None else Lora(model.lora.rank, _modules(model.lora)),
+        **{key: value for feature in PLAN_FEATURES for key, value in feature.training(form).items()},
     )
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
-    device = _hardware(hardware)
-    derived = derive(shape, training, shared, device if hide_exchange else replace(device, data_hidden=0))
+    device = replace(
+        _hardware(hardware),
+        **{key: value for feature in PLAN_FEATURES for key, value in feature.hardware(form).items()},
+    )
+    derived = derive(shape, training, shared, device)
     experts = 0 if shape.experts is None else shape.experts.number
     step = TrainingStep(
         model.sequence,
@@ -104,11 +101,6 @@ def _assumed(section: HardwareSection) -> dict[str, float | str]:
         key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}
     }
     return {key: value if isinstance(value, str) else float(value) for key, value in given.items() if value is not None}
-
-
-def _modules(lora: LoraSection) -> tuple[str, ...]:
-    """Return the products that have LoRA adapters, in the order of a layer's products."""
-    return tuple(name for name in LORA_MODULES if lora.modules is None or name in lora.modules)
 
 
 def _precision(model: ModelSection) -> Precision:
@@ -173,8 +165,6 @@ def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> lis
         found.append("hardware: missing; it is required with model")
     else:
         found += [*hardware.missing("hardware"), *_rates(hardware)]
-    if model.lora is not None:
-        found += model.lora.missing("model.lora")
     if model.attention is not None:
         found += _heads(model.attention, model.hidden)
     found += _blocks(model)

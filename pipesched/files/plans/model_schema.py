@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, list_of
 from pipesched.files.fields.section import Section
+from pipesched.files.plans.features.catalogue import with_features
 from pipesched.files.plans.fields import ShareField
-from pipesched.layers.derived.shape import LORA_MODULES, PRECISIONS, Loss, Sharding
+from pipesched.layers.derived.shape import PRECISIONS, Loss, Sharding
 from pipesched.layers.recompute_rule import FULL, MODULES
 
 _A_WAY = f"full, selective, or some of {', '.join(MODULES)} joined by +"
@@ -27,18 +28,6 @@ def _ways(value: object) -> list[str] | None:
 
 
 _WAYS = field(f"a list of {_A_WAY}", _ways, {"type": "array", "items": {"type": "string"}})
-
-
-_MODULES_OF_LORA = field(
-    f"a list of {', '.join(LORA_MODULES)}",
-    list_of(lambda value: value if value in LORA_MODULES else None, f"one of {', '.join(LORA_MODULES)}"),
-    {
-        "type": "array",
-        "items": {"type": "string", "enum": [*LORA_MODULES]},
-        "minItems": 1,
-        "uniqueItems": True,
-    },
-)
 
 
 class AttentionSection(Section):
@@ -83,18 +72,7 @@ class ParallelSection(Section):
     sharded_optimizer: field_types.YesOrNo = Field(True, description="false: sharding is none")
 
 
-class LoraSection(Section):
-    """Adapters that train alone: low-rank products added to those of every layer that is not frozen (LoRA)."""
-
-    required = ("rank",)
-
-    rank: field_types.Count | None = Field(None, description="numbers between the two products of an adapter")
-    modules: Annotated[list[str], _MODULES_OF_LORA] | None = Field(
-        None, description="products that have adapters, by Megatron-Core's names; default all of them"
-    )
-
-
-class ModelSection(Section):
+class ModelKeys(Section):
     """A decoder: dense layers, layers with experts, multi-token prediction."""
 
     required = ("layers", "hidden", "vocabulary", "attention", "sequence")
@@ -114,12 +92,6 @@ class ModelSection(Section):
     )
     mtp_layers: field_types.Natural = Field(0, description="multi-token prediction layers; default 0")
     tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
-    frozen: field_types.Names | None = Field(
-        None, description="layers by name (embedding, layer, dense, moe, mtp, head) whose weights are not trained"
-    )
-    lora: LoraSection | None = Field(
-        None, description="adapters train alone: the weights of all layers are frozen, those of embedding and head too"
-    )
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
     max_position_embeddings: field_types.Count | None = Field(
         None, description="tokens of the longest sequence in the model's own configuration; settings raise it if needed"
@@ -158,6 +130,12 @@ class ModelSection(Section):
     )
     weight_split: field_types.YesOrNo = Field(True, description="backwards may run as B and a later W")
     parallel: ParallelSection | None = None
+
+
+if TYPE_CHECKING:
+    ModelSection = ModelKeys
+else:
+    ModelSection = with_features("ModelSection", "model", ModelKeys)
 
 
 class HardwareSection(Section):

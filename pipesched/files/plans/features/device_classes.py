@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count, permutations
 from math import lcm
+from typing import Annotated, Any
 
-from pipesched.files.plans.schema import DeviceClass, PlanFile, PlanMemory
+from pydantic import Field
+
+from pipesched.files.fields import field_types
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.section import Section
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading, WriteLayer, Wrong
+from pipesched.files.plans.fields import SpeedField
+from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.schema_errors import shown
 from pipesched.layers.cluster import Cluster
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.placement import PLACEMENTS
 
@@ -19,13 +29,41 @@ _MOST_FINER = 1000
 _MOST_CLASSES = 4
 
 
-def slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
+class DeviceClass(Section):
+    """Devices that follow each other in the pipeline, of one speed and memory."""
+
+    required = ("devices",)
+
+    devices: field_types.Count | None = Field(None, description="how many")
+    speed: SpeedField = Field(
+        Fraction(1), description="a layer takes its time divided by this; default 1", json_schema_extra={"default": 1}
+    )
+    memory: field_types.Number | None = Field(None, description="of each, in place of memory.capacity")
+
+
+class Keys(Section):
+    """The classes."""
+
+    cluster: list[DeviceClass] | None = Field(
+        None, description="in place of devices: classes of them, in the order of the pipeline"
+    )
+
+
+class DecideKeys(Section):
+    """Their order."""
+
+    cluster: Annotated[str, field_types.one_of("given", "free")] = Field(
+        "given", description="free: the order of the classes of devices along the pipeline, too"
+    )
+
+
+def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
     """Return the time factor of each device, as `Cluster.slowness`; empty where every device has speed 1."""
     found = tuple(1 / one.speed for one in classes or () for _ in range(one.devices or 0))
     return () if all(each == 1 for each in found) else found
 
 
-def orders_of(form: PlanFile, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
+def _orders_of(form: Any, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
     """Return the orders of the device classes along the pipeline, each with its cluster, if the file leaves them free.
 
     Empty where the order is given, or where all orders are the same cluster.
@@ -46,7 +84,7 @@ def _named(one: DeviceClass, unit: str) -> str:
     return f"{one.devices} of speed {plain(float(one.speed))}{memory}"
 
 
-def with_device_classes(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile, list[str]]:
+def _filled(form: Any, wrong: Wrong) -> tuple[Any, list[str]]:
     """Return the form with the number of devices and their memory from its device classes, and the classes'
     mistakes."""
     classes = form.cluster
@@ -64,7 +102,7 @@ def with_device_classes(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile
     return form.model_copy(update={"devices": devices, "memory": memory}), found
 
 
-def _mistakes(form: PlanFile, classes: list[DeviceClass]) -> Iterator[str]:
+def _mistakes(form: Any, classes: list[DeviceClass]) -> Iterator[str]:
     if not classes:
         yield "cluster: found no entry; allowed: one or more"
         return
@@ -80,7 +118,7 @@ def _mistakes(form: PlanFile, classes: list[DeviceClass]) -> Iterator[str]:
         yield "cluster: found memory of some classes alone; allowed: of all, or of none"
     if True in known and form.model is None and form.memory is not None and form.memory.capacity is not None:
         yield "memory.capacity: found beside memory in cluster; allowed: one of the two"
-    slowness = slowness_of(classes)
+    slowness = _slowness_of(classes)
     finer = lcm(*(each.denominator for each in slowness))
     if finer > _MOST_FINER:
         speeds = ", ".join(shown(float(one.speed)) for one in classes)
@@ -93,3 +131,55 @@ def _mistakes(form: PlanFile, classes: list[DeviceClass]) -> Iterator[str]:
         pairs = zip(*where.chains, strict=True)
         if any(len({slowness[where.stage_device[stage]] for stage in same}) > 1 for same in pairs):
             yield "placement: found bidirectional, where a stage is on two devices of unequal speed; allowed: others"
+
+
+def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
+    """The plan on these devices; a layer takes whole ticks on each of them."""
+    cluster = replace(plan.cluster, slowness=_slowness_of(form.cluster))
+    finer = lcm(*(each.denominator for each in cluster.slowness))
+    return replace(plan, cluster=cluster, tick=plan.tick / finer, clusters=_orders_of(form, cluster))
+
+
+def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
+    """The speed of each device, and its orders, which are `exact_keys`."""
+    slowness = plan.all_devices.slowness
+    found: dict[str, object] = {"clusters": [[name, _of_devices(one)] for name, one in plan.clusters]}
+    speeds = {"cluster": [{"devices": 1, "speed": str(1 / each)} for each in slowness]}
+    return (found if plan.clusters else {}) | (speeds if slowness else {})
+
+
+def _of_devices(cluster: Cluster) -> dict[str, object]:
+    """Return the keys of a cluster that depend on the order of its devices: capacity, slowness and links."""
+    capacity = None if cluster.capacity is None else list(map(str, cluster.capacity))
+    slowness, links = list(map(str, cluster.slowness)), [list(map(str, row)) for row in cluster.links]
+    return {"capacity": capacity, "slowness": slowness, "links": links}
+
+
+def _read_back(plan: PlanProblem, document: Mapping[str, Any]) -> PlanProblem:
+    orders = document.get("clusters", ())
+    return replace(plan, clusters=tuple((str(name), _with_devices(plan.cluster, own)) for name, own in orders))
+
+
+def _with_devices(cluster: Cluster, document: Any) -> Cluster:
+    """Return the cluster with capacity, slowness and links from a document of `_of_devices`."""
+    capacity, slowness, *links = (
+        tuple(Fraction(str(one)) for one in row or ())
+        for row in (document["capacity"], document["slowness"], *document["links"])
+    )
+    return replace(cluster, capacity=capacity or None, slowness=slowness, links=tuple(links))
+
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="cluster",
+        keys=Keys,
+        sections={"decide": DecideKeys},
+        with_units={"cluster.memory": Kind.MEMORY},
+        filled=_filled,
+        plan=_plan,
+        written=_written,
+        read_back=_read_back,
+        finer=lambda plan: (lcm(*(each.denominator for each in plan.all_devices.slowness)), 1),
+        exact_keys=frozenset({"clusters"}),
+    )
+)

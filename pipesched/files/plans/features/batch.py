@@ -10,10 +10,12 @@ from pydantic import Field
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import COUNT, SEARCHED, SIZE
 from pipesched.files.features.batch import scaled, share_of_pass
+from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, whole_number
 from pipesched.files.fields.section import Section
-from pipesched.files.fields.together import at
+from pipesched.files.fields.together import Refused, at, given
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Wrong
 from pipesched.files.schema_errors import shown
 
 _SHARED_TIMES = ("forward", "backward", "weight", "fused")
@@ -41,13 +43,21 @@ class PlanBatchSection(Section):
     )
 
 
-def with_batch(document: Any) -> Any:
-    """Return the plan document of one micro-batch, in plain numbers; itself without `batch` or where keys are wrong.
+class Keys(Section):
+    """The batch."""
+
+    batch: PlanBatchSection | None = Field(
+        None, description="costs of layers are those of a whole batch; with model: the sequences of a step"
+    )
+
+
+def _of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document of one micro-batch, in plain numbers; itself where there is no batch, or keys are mistaken.
 
     With `layers` their costs are divided by the number of micro-batches; with `model` that number is computed.
     `BadInput` for a list of sizes, of which the caller has to choose one.
     """
-    if not isinstance(document, Mapping) or not isinstance(document.get("batch"), Mapping):
+    if not isinstance(document.get("batch"), Mapping):
         return document
     for path in (COUNT, SIZE):
         if (listed := as_list(at(document, path))) is not None:
@@ -96,9 +106,9 @@ def _count_of_model(document: Mapping[str, Any]) -> int | None:
     return size // (each * data)
 
 
-def batch_mistakes(document: Any, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(document: Mapping[str, Any], wrong: Wrong) -> Iterator[str]:
     """Yield mistakes of `batch`: keys that it excludes, a missing size, and micro-batches that do not divide it."""
-    if not isinstance(document, Mapping) or not isinstance(document.get("batch"), Mapping):
+    if not isinstance(document.get("batch"), Mapping):
         return
     size = whole_number(1)(at(document, "batch.size"))
     if document.get("model") is None:
@@ -115,3 +125,18 @@ def batch_mistakes(document: Any, wrong: frozenset[str]) -> Iterator[str]:
     elif size and not wrong & {SIZE, "model.parallel.data"} and _count_of_model(document) is None:
         each, data = at(document, SIZE) or 1, at(document, "model.parallel.data") or 1
         yield f"{SIZE}: found {shown(each)}; allowed: what divides batch.size, {size}, on {data} data parallel replicas"
+
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="batch",
+        keys=Keys,
+        with_units=FEATURES["batch"].with_units,
+        refused=(
+            Refused(given("batch"), given("encoder"), "one of the two", "how its passes share in a batch has no key"),
+            Refused(given("batch.overhead"), given("stage_overhead"), "one of the two", "both are of each pass"),
+        ),
+        rewritten=_of_microbatch,
+        of_document=_mistakes,
+    )
+)

@@ -1,0 +1,91 @@
+"""An encoder of a plan: layers whose output the model's first stage needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.link_times import latency_of
+from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.files.plans.features.catalogue import (
+    PLAN_FEATURES,
+    Choices,
+    PlanFeature,
+    Reading,
+    WriteLayer,
+    Wrong,
+)
+from pipesched.files.plans.module_rules import refused_with_modules
+from pipesched.layers.encoder import Encoder, EncoderPlacement
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.vocabulary import Vocabulary
+
+
+def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+    """Yield mistakes of the section `encoder`: missing keys, and values that its placement does not allow."""
+    own = form.encoder
+    if own is None or any(path.split(".")[0] == "encoder" for path in wrong):
+        return
+    yield from own.missing("encoder")
+    devices, passes = form.devices or 1, (form.microbatches or 1) // own.serves
+    if own.placement in (EncoderPlacement.OWN_DEVICE, EncoderPlacement.FREE):
+        capacity = form.memory.capacity if form.memory else None
+        rooms = set(capacity) if isinstance(capacity, list) else set()
+        if devices < 2 or form.cluster is not None or len(rooms) > 1 or isinstance(latency_of(form.transfer), list):
+            yield (
+                f"encoder.placement: found {own.placement} with {'one device' if devices < 2 else 'unequal devices'}; "
+                "allowed: first-stage, in-the-bubbles, replicated, or several equal devices and links"
+            )
+    if form.microbatches and form.microbatches % own.serves:
+        yield f"encoder.serves: found {own.serves}; allowed: what divides the {form.microbatches} micro-batches"
+    elif own.placement in (EncoderPlacement.REPLICATED, EncoderPlacement.FREE) and passes < devices:
+        yield f"encoder.serves: found {passes} passes; allowed with {own.placement}: one or more for each device"
+
+
+def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
+    if form.encoder is None:
+        return plan
+    where = EncoderPlacement(form.encoder.placement)
+    encoder = Encoder(reading.layer(form.encoder.as_layer), form.encoder.serves, where)
+    return replace(plan, encoder=encoder).placing_encoder(where)
+
+
+def _written(plan: PlanProblem, layer: WriteLayer) -> Mapping[str, object]:
+    if plan.encoder is None:
+        return {}
+    costs = layer(plan.encoder.layer)
+    del costs["with_previous"]
+    return {"encoder": costs | {"serves": plan.encoder.serves, "placement": plan.encoder.placement.value}}
+
+
+def _published(document: Mapping[str, Any]) -> bool:
+    return document.get("schedule") not in (None, "free")
+
+
+_ENCODER = given("encoder")
+_SCHEDULE = Part("schedule", "a published schedule", _published)
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="encoder",
+        with_units={
+            **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
+            **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
+        },
+        refused=(
+            *(
+                Refused(of_value("vocabulary", str(one)), _ENCODER, "one",
+                        "passes of an encoder and of the vocabulary have no order among them")
+                for one in Vocabulary if one is not Vocabulary.ONE
+            ),
+            Refused(_SCHEDULE, _ENCODER, "free", "no published schedule has an encoder"),
+            *refused_with_modules(_ENCODER),
+        ),
+        mistakes=_mistakes,
+        more_layers=lambda form: iter([("encoder", form.encoder.as_layer)] if form.encoder else []),
+        plan=_plan,
+        written=_written,
+    )
+)  # fmt: skip

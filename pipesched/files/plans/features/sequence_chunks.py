@@ -1,0 +1,153 @@
+"""Micro-batches cut into pieces of their sequence: how many there may be, and what of a layer grows with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from pipesched.files.fields import field_types
+from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.section import Section
+from pipesched.files.plans.features.catalogue import (
+    PLAN_FEATURES,
+    Choices,
+    PlanFeature,
+    Rounding,
+    WriteLayer,
+)
+from pipesched.files.plans.fields import PieceChoices, PiecesField, ShareField
+from pipesched.files.schema_errors import shown_amount
+from pipesched.layers.layer import LayerType, RecomputeMode
+from pipesched.layers.model import Model
+from pipesched.layers.pieces import Lengths, ends_of, exact_numbers
+from pipesched.layers.plan_problem import Choice, PlanProblem
+
+
+class Keys(Section):
+    """The pieces to choose from."""
+
+    sequence_chunks: PiecesField | None = Field(
+        None,
+        description="pieces of a micro-batch's sequence to choose from: numbers, or count with them and lengths "
+        "(equal, equal_time, or free, which tries both); default 1",
+    )
+
+
+class LayerKeys(Section):
+    """Parts of a layer's cost that are not in proportion to a piece's length."""
+
+    attention: ShareField = Field(
+        Fraction(0),
+        description="with sequence_chunks: the share of its forward, and of its full backward, that grows with the "
+        "pieces before it; default 0",
+        json_schema_extra={"default": 0},
+    )
+    attention_backward: ShareField | None = Field(
+        None, description="that share of the full backward, all of it in B; default attention"
+    )
+    kept_for_later: field_types.Number | None = Field(
+        None, description="part of activation (keys and values) held to the first piece's backward; default 0"
+    )
+
+
+def _layer_mistakes(place: str, layer: Any, unit: str) -> Iterator[str]:
+    activation, freed = layer.activation or Fraction(0), layer.freed_by_backward or Fraction(0)
+    kept = layer.kept_for_later or Fraction(0)
+    if kept + max(Fraction(0), freed) > activation and freed <= activation:
+        found, allowed = shown_amount(kept, unit), shown_amount(activation - max(Fraction(0), freed), unit)
+        yield (
+            f"{place}.kept_for_later: found {found}; allowed: at most the activation without what is freed, {allowed}"
+        )
+    backward, weight = layer.backward or Fraction(0), layer.weight or Fraction(0)
+    most = backward if layer.fused is None else min(backward, layer.fused)
+    share = layer.attention if layer.attention_backward is None else layer.attention_backward
+    if share * (backward + weight) > most:
+        key = "attention" if layer.attention_backward is None else "attention_backward"
+        yield (
+            f"{place}.{key}: found {float(share):g} of the full backward; allowed: no more than B, "
+            f"{float(most / (backward + weight)):.3g}, since attention has no weights"
+        )
+
+
+def _choices(choice: Choice, form: Any) -> Iterator[Choice]:
+    counts, lengths = form.sequence_chunks or PieceChoices((1,), (Lengths.EQUAL,))
+    attention = any(layer.attention or layer.attention_backward for layer in form.layers or ())
+    for count in counts:
+        # Without attention equal time is equal length.
+        for how in lengths if count > 1 and attention else (Lengths.EQUAL,):
+            yield choice._replace(pieces=count, lengths=how)
+
+
+def _parts(form: Any, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+    """The times of each layer, and its activation, up to the ends of pieces of each mode of cutting a sequence."""
+    ways = {(choice.pieces, choice.lengths) for choice in choices if choice.pieces > 1}
+    layers = tuple(_unrounded(layer) for layer in form.layers or ())
+    every = [(layer, ends) for layer in layers for ends in [ends_of(Model(layers), *way) for way in ways]]
+    times = [number for layer, ends in every for number in exact_numbers(layer, ends)]
+    return times, [end * amount for layer, ends in every for amount in _amounts(layer) for end in ends]
+
+
+def _unrounded(entry: Any) -> LayerType:
+    attention, backward, zero = entry.attention, entry.attention_backward, Fraction(0)
+    return LayerType(
+        "",
+        entry.forward,
+        entry.backward,
+        entry.count,
+        entry.weight,
+        entry.fused,
+        activation=entry.activation or zero,
+        recompute=tuple(RecomputeMode("", way.time or zero, way.keeps or zero) for way in entry.recompute or ()),
+        attention=attention,
+        attention_backward=attention if backward is None else backward,
+        kept_for_later=entry.kept_for_later or zero,
+    )
+
+
+def _amounts(layer: LayerType) -> list[Fraction]:
+    """Return the amounts of memory of a layer of which a piece of a sequence takes a share."""
+    return [layer.activation, layer.kept_for_later, *(layer.activation * way.keeps for way in layer.recompute)]
+
+
+def _layer(entry: Any, _form: Any, rounding: Rounding) -> Mapping[str, Any]:
+    return {
+        "attention": entry.attention,
+        "attention_backward": entry.attention if entry.attention_backward is None else entry.attention_backward,
+        "kept_for_later": rounding.amount(entry.kept_for_later),
+    }
+
+
+def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
+    counts = sorted({choice.pieces for choice in plan.choices})
+    if counts == [1]:
+        return {}
+    lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
+    return {"sequence_chunks": {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}}
+
+
+def _layer_written(layer: LayerType) -> Mapping[str, Any]:
+    own = {key: getattr(layer, key) for key in LayerKeys.model_fields}
+    return own if any(own.values()) else {}
+
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="sequence_chunks",
+        keys=Keys,
+        sections={"layers": LayerKeys},
+        with_units={
+            "layers.kept_for_later": Kind.PART,
+            "layers.attention": Kind.SHARE,
+            "layers.attention_backward": Kind.SHARE,
+        },
+        layer_mistakes=_layer_mistakes,
+        parts=_parts,
+        choices=_choices,
+        layer=_layer,
+        written=_written,
+        layer_written=_layer_written,
+    )
+)

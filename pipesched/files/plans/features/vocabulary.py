@@ -1,0 +1,88 @@
+"""A vocabulary on all devices: embedding and head in equal parts, or where the search puts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pipesched.files.fields import field_types
+from pipesched.files.fields.section import Section
+from pipesched.files.fields.together import of_value
+from pipesched.files.plans.features.catalogue import (
+    PLAN_FEATURES,
+    Choices,
+    PlanFeature,
+    Reading,
+    WriteLayer,
+    Wrong,
+)
+from pipesched.files.plans.module_rules import refused_with_modules
+from pipesched.layers.layer import LayerType
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.roles import Role, role_of
+from pipesched.layers.vocabulary import Vocabulary, is_vocabulary
+
+
+class Keys(Section):
+    """Where embedding and head are."""
+
+    vocabulary: Annotated[str, field_types.one_of(*Vocabulary)] = Field(
+        "one", description="embedding and head: in one stage each, shared by all devices, or free"
+    )
+
+
+def _mistakes(form: Any, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
+    """Yield a mistake if a split vocabulary lacks embedding and head, or there is no other layer."""
+    if form.vocabulary == Vocabulary.ONE or not form.layers:
+        return
+    own = [is_vocabulary(layer.name or "") for layer in form.layers]
+    if all(own) or not any(own):
+        yield (
+            f"layers: found none but a vocabulary's, or none of these, with vocabulary {form.vocabulary}; "
+            "allowed: an embedding, a head, others"
+        )
+
+
+def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
+    plan = replace(plan, either_vocabulary=form.vocabulary == Vocabulary.FREE)
+    return plan.sharing_vocabulary() if form.vocabulary == Vocabulary.SHARED else plan
+
+
+def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
+    if plan.shared or plan.either_vocabulary:
+        return {"vocabulary": (Vocabulary.SHARED if plan.shared else Vocabulary.FREE).value}
+    return {}
+
+
+def _layers_written(plan: PlanProblem, layers: Sequence[LayerType]) -> Sequence[LayerType]:
+    """Return the layers with the embedding before them and the head after them, where these are split over all
+    devices."""
+    head = [layer for layer in plan.shared if role_of(layer.name) is Role.HEAD]
+    return [*(layer for layer in plan.shared if layer not in head), *layers, *head]
+
+
+def _finer(plan: PlanProblem) -> tuple[int, int]:
+    parts = plan.all_devices.devices if plan.shared else 1
+    return parts, parts
+
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="vocabulary",
+        keys=Keys,
+        refused=tuple(
+            row
+            for one in Vocabulary
+            if one is not Vocabulary.ONE
+            for row in refused_with_modules(of_value("vocabulary", str(one)))
+        ),
+        mistakes=_mistakes,
+        plan=_plan,
+        written=_written,
+        layers_written=_layers_written,
+        finer=_finer,
+    )
+)

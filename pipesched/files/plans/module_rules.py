@@ -1,0 +1,33 @@
+"""Features that a plan does not have with stages that are none of its layers': those of an encoder or a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipesched.files.fields.field import as_list
+from pipesched.files.fields.together import Part, Refused, given
+
+
+def _holds_stages_twice(document: Mapping[str, Any]) -> bool:
+    placement = document.get("placement")
+    return "bidirectional" in (as_list(placement) or [placement])
+
+
+def _fixed(document: Mapping[str, Any]) -> bool:
+    return as_list(document.get("partition")) is not None
+
+
+_BOTH_WAYS = Part("placement", "placement bidirectional", _holds_stages_twice, "bidirectional")
+_PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
+
+
+def refused_with_modules(module: Part) -> Iterator[Refused]:
+    """The rows of such stages."""
+    sends = "transfers of modules occupy none"
+    yield Refused(given("transfer.on"), module, "transfers that occupy no stream", sends)
+    twice = "a module feeds one copy of a stage"
+    yield Refused(_BOTH_WAYS, module, "placements that hold each stage once", twice)
+    yield Refused(_PARTITION, module, "free or even", "a list says nothing of the stages of modules")
+    chains = "micro-batches whose pieces are chains have no modules"
+    yield Refused(given("sequence_chunks"), module, "one of the two", chains)

@@ -1,0 +1,61 @@
+"""The registry of features of plan files: no central file names one, no key has two, and what is written reads back."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
+from pipesched.files.plan_file import read_plan
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES
+from pipesched.files.plans.schema import LayerKeys, PlanFile, PlanKeys
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / "pipesched" / "files"
+# Whatever reads a plan file as a whole.
+CENTRAL = (
+    FILES / "plan_file.py", FILES / "plan_answers" / "problem_document.py", FILES / "plans" / "checks.py",
+    FILES / "plans" / "units.py", FILES / "plans" / "together.py", FILES / "plans" / "layers.py",
+    ROOT / "runtime" / "partitions" / "plan_settings.py",
+)  # fmt: skip
+EXAMPLES = sorted((ROOT / "examples" / "plans").glob("*.yaml"))
+
+
+def _keys() -> list[str]:
+    """The keys of features, at the top of the file and in its sections."""
+    every = (keys for feature in PLAN_FEATURES for keys in (feature.keys, *feature.sections.values()))
+    return [key for keys in every if keys is not None for key in keys.model_fields]
+
+
+def test_central_files_name_no_key_of_a_feature() -> None:
+    """Words that are other things too, such as a batch of times, are those of the base."""
+    keys = {*_keys()} - {"batch", "step", "cluster", "frozen", *PlanKeys.model_fields, *LayerKeys.model_fields}
+    found = {
+        (path.name, key)
+        for path in CENTRAL
+        for key in keys
+        if re.search(rf"\b{key}\b", path.read_text(encoding="utf-8"))
+    }
+    # The base that surrounds a step by its name in an answer, and the key under which a list of pieces is refused.
+    assert found <= {("plan_settings.py", "sequence_chunks"), ("problem_document.py", "sequence_chunks")}
+
+
+def test_every_key_is_of_one_feature() -> None:
+    tops = [key for feature in PLAN_FEATURES if feature.keys for key in feature.keys.model_fields]
+    assert set(tops) | PlanKeys.model_fields.keys() == PlanFile.model_fields.keys()
+    assert max(Counter(tops).values()) == 1 and not set(tops) & PlanKeys.model_fields.keys()
+    assert {feature.name.split(".")[0] for feature in PLAN_FEATURES} <= PlanFile.model_fields.keys()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_exact_document_reads_back(path: Path) -> None:
+    plan = read_plan(path)
+    document = plan_document(plan)
+    again = plan_from_document(document, "document")
+    assert plan_document(again) == document
+    assert (again.model, again.cluster, again.clusters, again.shared, again.encoder, again.choices) == (
+        plan.model, plan.cluster, plan.clusters, plan.shared, plan.encoder, plan.choices
+    )  # fmt: skip
