@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from pipesched.errors import DEFECTS
+from solver.limits import Limits
 from tests.support import optima
+from tests.support.counted import counted
 
 ROOT = Path(__file__).parents[1]
 
@@ -57,6 +59,21 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     path = tmp_path / "small.yaml"
     path.write_text(request.module.FILE)
     return str(path)
+
+
+# Of CP-SAT's units of work for a second of `--time-limit`.
+_WORK = 0.02
+
+
+@pytest.fixture
+def work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands count work in place of the seconds of `--time-limit`, so that a busy machine changes no answer."""
+    from commands.options import search
+
+    def limits(seconds: float, workers: int, seed: int, gap: float) -> Limits:
+        return counted(_WORK * seconds, seed=seed, gap=gap)
+
+    monkeypatch.setattr(search, "Limits", limits)
 
 
 # Compiled in one process each, none of what another compiles. All tests call all of it.

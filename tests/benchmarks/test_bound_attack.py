@@ -30,8 +30,12 @@ from tests.support.columns import Costs, Memory, build
 COUNT, FEW = 3, 2
 # Seeds that find their problems at once, of branches of which others draw for seconds.
 SEEDS = {
+    "cool-down, work there, one backward": 11,
     "cool-down, work there, several stages": 3,
+    "decision diagram guided by each device, blocks, room after B": 4,
     "decision diagram of some stages, blocks, V": 6,
+    "decision diagram with blocks, interleaved": 10,
+    "decision diagram with blocks, two directions": 3,
     "decision diagram guided by fewer stages, room after B": 2,
 }
 

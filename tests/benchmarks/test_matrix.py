@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.matrix import __main__ as matrix
 from benchmarks.matrix import plan_switches, problem_switches, work
 from benchmarks.matrix.draw import problem_case, text_of
 from benchmarks.matrix.exact.model import optimum
@@ -191,15 +191,27 @@ def test_documents_of_plans_are_the_same_for_a_seed() -> None:
     assert plan_document(("recompute", "cluster"), 4) == plan_document(("recompute", "cluster"), 4)
 
 
-def test_a_run_keeps_outcomes_and_goes_on_where_one_ended(tmp_path: Path) -> None:
-    """In processes, as `python -m benchmarks.matrix` starts it; a second run has nothing left to do."""
-    command = [sys.executable, "-m", "benchmarks.matrix", "--triples", "2", "--seed", "7", "--store", str(tmp_path)]
-    first = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert first.returncode == 0, first.stderr
+def test_a_run_keeps_outcomes_and_goes_on_where_one_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second run has nothing left to do and prints the same page; a longer one runs what the store lacks."""
+    ran = list[tuple[object, ...]]()
+
+    def one(*case: Any) -> Outcome:
+        ran.append(case[:3])
+        return Outcome(*case[:3], faults=["wrong"] if len(ran) == 3 else [])
+
+    monkeypatch.setattr(work, "run_drawn", one)
+    monkeypatch.setattr(work, "_run_part", work.run_here)
+    options = ["--seed", "7", "--store", str(tmp_path)]
+    printed = list[str]()
+    for more, code, count in ((("2",), 0, 2), (("2", "--resume"), 0, 2), (("3", "--resume"), 1, 3), (("3",), 0, 6)):
+        assert matrix.main(["--triples", *more, *options]) == code
+        printed.append(capsys.readouterr().out)
+        assert ran[-3:] == [case[:3] for case in works(False, 3, 7)][: len(ran)][-3:] and len(ran) == count
+    assert printed[0] == printed[1] != printed[2]
     kept = [one for path in tmp_path.glob("*.jsonl") for one in Lines(path)]
-    assert {(one["kind"], tuple(one["names"]), one["seed"]) for one in kept} == {one[:3] for one in works(False, 2, 7)}
-    assert subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False).stdout == first.stdout
-    assert len([one for path in tmp_path.glob("*.jsonl") for one in Lines(path)]) == 2
+    assert [(one["kind"], tuple(one["names"]), one["seed"]) for one in kept] == ran[3:]
 
 
 def test_a_case_that_ends_its_process_is_a_fault_and_the_others_go_on(

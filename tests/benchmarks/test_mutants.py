@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.proofs.mutants import that_import
 from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, mutants
+from benchmarks.proofs.mutation.named.catalogue import MUTANTS
+from benchmarks.proofs.mutation.named.mutant import NamedMutant
+from pipesched.errors import BadInput
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_one_mistake_each() -> None:
@@ -36,3 +43,24 @@ def test_only_functions_that_have_changed_are_looked_at() -> None:
     assert changed_functions("", after) == {"f", "C.g"}
     found = [mutant.name for mutant in mutants(after) if is_inside(mutant.name, {"C.g"})]
     assert found == ["C.g: a + 1 -> a - 1", "C.g: 1 -> 2"]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
+def test_each_named_mutant_can_be_made_and_its_tests_are_there(mutant: NamedMutant) -> None:
+    source = (ROOT / mutant.file).read_text()
+    compile(mutant.mutated(source), mutant.file, "exec")
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text()
+
+
+def test_names_of_mutants_differ() -> None:
+    assert len({one.name for one in MUTANTS}) == len(MUTANTS)
+
+
+def test_a_named_mutant_whose_text_is_gone_or_twice_there_is_refused() -> None:
+    one = NamedMutant("longer", "a.py", "ticks", "ticks + 1", "a bound", ())
+    assert one.mutated("return ticks") == "return ticks + 1"
+    for source in ("return 1", "ticks = ticks"):
+        with pytest.raises(BadInput, match=r"longer: a\.py has . times 'ticks', not once"):
+            one.mutated(source)

@@ -34,7 +34,7 @@ PLAN: dict[str, Any] = {
     "layers": [
         {
             "name": "moe",
-            "count": 6,
+            "count": 4,
             "forward": 2,
             "backward": 2,
             "weight": 2,
@@ -92,6 +92,7 @@ def test_a_bound_that_is_the_time_of_another_schedule_is_explained() -> None:
     ]
 
 
+@pytest.mark.usefixtures("work_is_counted")
 def test_every_schedule_has_a_plan_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = rows_of(PLAN, tmp_path, capsys, "--schedules", NAMES)
     assert rows[0]["value"] == next(row["value"] for row in rows if row["schedule"] == "free")
@@ -121,6 +122,7 @@ def test_every_schedule_has_a_plan_of_its_own(tmp_path: Path, capsys: pytest.Cap
     assert "torch" in runtimes["1f1b"] and "megatron" not in runtimes["gpipe"] and "megatron" not in runtimes["zbv"]
 
 
+@pytest.mark.usefixtures("work_is_counted")
 def test_what_does_not_fit_comes_last_with_the_memory_it_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +140,7 @@ def test_what_does_not_fit_comes_last_with_the_memory_it_needs(
     assert table.count("exchange of gradients among replicas and the optimizer's step come on top") == 1
 
 
+@pytest.mark.usefixtures("work_is_counted")
 def test_a_schedule_of_another_placement_than_the_files_is_placed_by_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,7 +154,7 @@ def test_a_schedule_of_another_placement_than_the_files_is_placed_by_itself(
 def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = rows_of(PLAN, tmp_path, capsys, "--no-optimal")
+    rows = rows_of(PLAN, tmp_path, capsys, "--no-optimal", "--time-limit", "1")
     assert {row["schedule"] for row in rows} == set(HEURISTICS.names())
     out = {row["schedule"]: row["reason"] for row in rows if row["status"] == "not applicable"}
     assert "unequal micro-batches" in out["1f1b-small-ends"] and "offload" in out["pipeoffload-full"]
@@ -160,8 +163,9 @@ def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
 
 def test_where_no_plan_is_found_it_says_what_is_lacking() -> None:
     """Three layers on device 0, of 1 GB each, with two micro-batches in flight; nothing proves that none fits."""
+    layers = [PLAN["layers"][0] | {"count": 6}, PLAN["layers"][1]]
     tight = {"memory": {"capacity": 4.5, "unit": "GB"}, "decide": {"recompute": "never"}, "placement": "linear"}
-    found = plan(plan_problem_from(PLAN | tight | {"schedule": "1f1b"}), counted(0))
+    found = plan(plan_problem_from(PLAN | tight | {"layers": layers, "schedule": "1f1b"}), counted(0))
     assert found.status is Status.UNKNOWN
     assert found.reason == (
         "of some plans tried without regard to memory linear with the order of 1f1b lacks least: device 0 needs 4.5 GB "
@@ -173,7 +177,8 @@ def test_the_table_says_how_far_each_is_from_the_best_which_runtimes_run_it_and_
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also on a terminal of 80 columns; the command printed can be typed as it stands, by the program of the caller."""
-    rows = rows_of(PLAN, tmp_path, capsys, "--schedules", "1f1b,gpipe")
+    longer = PLAN | {"layers": [PLAN["layers"][0] | {"count": 6}, PLAN["layers"][1]]}
+    rows = rows_of(longer, tmp_path, capsys, "--schedules", "1f1b,gpipe")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PIPESCHED_PROGRAM", "python3 go.py")
     source = str(tmp_path / "plan.yaml")

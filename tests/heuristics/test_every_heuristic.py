@@ -92,10 +92,10 @@ def settings(heuristic: Heuristic, p: int, random: Random) -> Iterator[tuple[Pla
 def counts(p: int) -> list[int]:
     """Every number of micro-batches up to 3p; from 4 devices on those at and beside the multiples of p, and the least.
 
-    From 6 on one of each kind: the least, fewer than devices, a multiple, and beside one.
+    From 5 on one of each kind: the least, fewer than devices, a multiple, and beside one.
     """
     every = range(1, 3 * p + 1)
-    if p >= 6:
+    if p >= 5:
         return [1, p - 1, p, 2 * p + 1, 3 * p]
     return [m for m in every if p < 4 or m < 4 or m % p in (0, 1, p - 1)]
 
@@ -159,6 +159,10 @@ def test_what_it_says_of_itself(heuristic: Heuristic) -> None:
         assert "\n" not in text
 
 
+# The share of times of passes that are left out, by number of devices.
+SKIPPED = {3: 0.94, 4: 0.97, 6: 0.985}
+
+
 @every_heuristic
 @pytest.mark.parametrize("p", (1, 2, 3, 4, 6))
 def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -> None:
@@ -168,7 +172,7 @@ def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -
             {1, 2, p, 2 * p, 3 * p, random.randint(1, 4 * p)}, (1, 3), (1, 2, 4), (None, 0, 1, 3)
         ):
             if heuristic.closed_form is no_closed_form or (
-                random.random() < (0.9 if p < 6 else 0.97) and (f, b, w) != (1, 1, 1)
+                random.random() < SKIPPED.get(p, 0.9) and (f, b, w) != (1, 1, 1)
             ):
                 continue
             fused = None if w is None or random.random() < 0.5 else max(b, b + w - 1)

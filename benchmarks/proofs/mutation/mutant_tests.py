@@ -81,11 +81,12 @@ def _run_tests(copy: Path, tests: Sequence[str]) -> int:
 
 
 def copied(folder: Path) -> Path:
-    """A copy of all files of the repository that git knows or does not ignore."""
+    """A copy of all files of the repository that git knows or does not ignore, and of the code that Numba compiled."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
     ).stdout
-    for name in filter(Path.is_file, map(Path, listed.splitlines())):
+    code = Path().glob("[!.]*/**/__pycache__/*.nb[ci]")
+    for name in (*filter(Path.is_file, map(Path, listed.splitlines())), *code):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(name, folder / name)
     return folder

@@ -48,7 +48,7 @@ def model(
     )
 
 
-@pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 14), ("v-half", 11), ("dualpipe-v", 10), ("v-min", 8.5)])
+@pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 14), ("dualpipe-v", 10), ("v-min", 8.5)])
 def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule: str, capacity: float) -> None:
     free = model(schedule, capacity, layers=10, microbatches=8)
     for decide in (Decide.ALWAYS, Decide.FREE):
@@ -73,15 +73,15 @@ RULES = [
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
     room = 11 if placement == "bidirectional" else 5.5  # which holds every layer twice
-    microbatches = 4 if placement == "bidirectional" else 2
-    free = replace(model("free", room, placement, layers=8, microbatches=microbatches), recompute_rule=rule)
+    small = model("free", room, placement, layers=4, devices=2, microbatches=2)
+    free = replace(small, recompute_rule=rule)
     found = at_once(free)
     assert found.best is not None, found.reason
     assert any(found.best.partition.recompute)
 
 
 def test_a_free_partition_is_no_worse_than_the_even_one() -> None:
-    free = model("zbv", 100)
+    free = model("zbv", 100, layers=10, microbatches=8)
     even, found = at_once(replace(free, even=True)), at_once(free)
     assert even.value is not None and found.value is not None and found.value <= even.value
 
@@ -89,7 +89,7 @@ def test_a_free_partition_is_no_worse_than_the_even_one() -> None:
 def test_a_schedule_that_fits_no_balanced_partition_is_not_said_to_be_infeasible() -> None:
     """Its own cap of memory leaves no room there; whether it has one elsewhere is not known yet."""
     tight = model("zb", Fraction(14), "linear")
-    found = plan(tight, counted(2))
+    found = plan(tight, counted(0.5))
     assert found.status is not Status.INFEASIBLE and found.best is not None
 
 
@@ -121,11 +121,20 @@ def test_a_searched_order_is_looked_for_as_long_as_there_is_time() -> None:
     )
 
 
-def test_a_schedule_whose_balanced_partitions_lack_memory_has_a_plan_at_once() -> None:
+def test_a_schedule_whose_balanced_partitions_lack_memory_has_a_plan_at_once(tmp_path: Path) -> None:
     """Slow devices hold what their deferred weight passes need only with fewer layers than their speed would have."""
-    mixed = read_plan(EXAMPLES / "mixed-devices.yaml")
+    text = (EXAMPLES / "mixed-devices.yaml").read_text()
+    for large, small in (
+        ("devices: 8", "devices: 2"),
+        ("count: 46", "count: 10"),
+        ("microbatches: 32", "microbatches: 8"),
+    ):
+        assert large in text
+        text = text.replace(large, small)
+    (tmp_path / "mixed.yaml").write_text(text)
+    mixed = read_plan(tmp_path / "mixed.yaml")
     found = at_once(replace(mixed, schedules=("zbv",), choices=(Choice("v-shape", 2),)))
-    assert found.value is not None and found.value < 421
+    assert found.value is not None and found.value < 104
 
 
 def test_no_first_plan_takes_longer_than_the_cut_that_runtimes_take() -> None:

@@ -24,18 +24,18 @@ RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
 
 
 @pytest.mark.parametrize("schedules", [(), ("zbv", "v-half", "dualpipe-v")], ids=["any order", "three schedules"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str, ...]) -> None:
     """On devices of unequal speed and memory, where some of them cannot hold what balanced partitions give them."""
     random = Random(seed)
-    moe = {"name": "moe", "count": 8, "forward": 1, "backward": 1, "weight": 1, "memory": 7, "activation": 0.6}
+    moe = {"name": "moe", "count": 4, "forward": 1, "backward": 1, "weight": 1, "memory": 7, "activation": 0.6}
     layers = [
         {"name": "embedding", "forward": 0.2, "backward": 0.1, "weight": 0.2, "memory": 4, "activation": 0.1},
         moe | {"recompute": [{"name": "full", "time": 1, "keeps": 0.1}]},
         {"name": "head", "forward": 1.5, "backward": 1.5, "memory": 4, "activation": 0.3, "with_previous": True},
     ]
     fast, slow = random.choice((34, 46)), random.choice((15, 18, 24))
-    classes = [{"devices": 2, "speed": 1, "memory": fast}, {"devices": 2, "speed": 0.6, "memory": slow}]
+    classes = [{"devices": 1, "speed": 1, "memory": fast}, {"devices": 1, "speed": 0.6, "memory": slow}]
     document = {"cluster": classes, "microbatches": random.choice((4, 6)), "layers": layers, "placement": "v-shape"}
     free = replace(plan_problem_from(document), schedules=schedules)
     value = at_once(free).value

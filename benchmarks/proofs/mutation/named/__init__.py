@@ -1,0 +1,1 @@
+"""Named mutants, a file an area."""
