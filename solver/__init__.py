@@ -1,1 +1,3 @@
-"""The search: lower bounds with certificates, hints, and the solve that puts them together."""
+"""The search for schedules and plans: lower bounds with certificates, construction heuristics, subsolvers and
+`solve`.
+"""

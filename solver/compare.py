@@ -40,11 +40,12 @@ def compare(
     *,
     seconds: float | None = None,
 ) -> Comparison | ModelComparison:
-    """The published schedules (all, or those named), best first.
+    """Return the published schedules (all, or those named) for a problem, best first.
 
-    Of a problem, last the best one found, named `pipesched`: those that break the memory limit come after those that
-    fit, and those that do not apply, with the reason, after both. Of a model, each with its own best plan, and one
-    named `free` of any order. `BadInput` for a name that no schedule has.
+    For a problem the last row is the best schedule found, named `pipesched`. Schedules that break the memory limit
+    follow those that fit; schedules that do not apply follow both, each with its reason. For a plan problem each
+    schedule has its own best plan, and one more row, named `free`, has the best plan with any order. `BadInput` for a
+    name that no schedule has.
     """
     refuse_other("compare", problem, (Problem, PlanProblem), f"{A_PROBLEM}, or {A_PLAN_PROBLEM}")
     limits = limits_from("compare", limits, seconds)

@@ -18,9 +18,10 @@ _MOST_WORKERS = 1024
 class Limits:
     """Limits of a search; `workers` 0 means all cores.
 
-    `deterministic` counts CP-SAT's own units of work instead of seconds: with one worker the same problem and seed
-    then give the same answer on every run. `target` (ticks) asks only whether a schedule is at or below it: the search
-    stops as soon as one is found, or the bound is above it. `BadInput` with a line for each field that is wrong.
+    `deterministic` counts CP-SAT's own units of work instead of seconds: with one worker the same problem and seed then
+    give the same answer on every run. `gap` is the relative gap between value and bound at which the search may stop.
+    With a `target` in ticks, the search only decides if a schedule at or below it exists: it stops as soon as one is
+    found, or the bound exceeds it. `BadInput` has a line for each wrong field.
     """
 
     seconds: float = 60.0
@@ -51,14 +52,14 @@ class Limits:
 
 
 def limits_from(name: str, limits: Limits | None, seconds: float | None) -> Limits:
-    """The limits that a function of this name gets, with so many seconds where they are given."""
+    """Return the limits for the function `name`, with `seconds` as the time limit if given."""
     refuse_other("limits", limits, (Limits, type(None)), f"Limits(seconds=30), or {name}(…, seconds=30)")
     found = limits or Limits()
     return found if seconds is None else replace(found, seconds=seconds)
 
 
 def _is_number(value: object) -> bool:
-    """A number in the plain sense: no text, no truth value; comparisons tell what is not a number at all."""
+    """Return True for a real number that is no truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -6,7 +6,7 @@ from pipesched.problem.problem import Problem
 
 
 def weights_of(problem: Problem) -> list[int]:
-    """The divisor of each device's memory when devices are compared: its capacity where these differ, else 1."""
+    """Return the divisor of each device's memory for comparisons: its capacity if these differ, else 1."""
     known = [c for c in problem.room if c is not None]
     differ = len(known) == problem.devices and len(set(known)) > 1 and min(known) > 0
     return known if differ else [1] * problem.devices

@@ -1,7 +1,7 @@
 """Parameters that tune a search: each is a field of a frozen class in its algorithm's module, with its unit and range.
 
-They change how soon a solve is how good, never whether its claims are right. `docs/parameters.md` lists all of them;
-`python -m benchmarks.tune` searches for better ones.
+They change the quality of a solve after a given time, never the truth of its claims. `docs/parameters.md` lists all of
+them; `python -m benchmarks.tune` searches for better ones.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _overridden: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Tuned:
-    """Meaning of one parameter: its unit, the range that makes sense, and the experiment that gave the default.
+    """Meaning of one parameter: its unit, its sensible range, and the experiment that gave the default.
 
-    `experiment` is None where the default was chosen by judgement and never measured alone.
+    `experiment` is None if the default was chosen by judgement and never measured alone.
     """
 
     unit: str
@@ -32,12 +32,12 @@ class Tuned:
 
 
 def tuned(default: Any, unit: str, low: float, high: float, experiment: str | None = None) -> Any:
-    """A field of a parameter class; for a tuple unit and range are those of its entries."""
+    """Return a field of a parameter class; for a tuple, unit and range are those of its entries."""
     return field(default=default, metadata={_KEY: Tuned(unit, low, high, experiment)})
 
 
 def tunable(of: _Class) -> _Class:
-    """A class with tuned fields, before it becomes a dataclass: the values of `override` replace its defaults."""
+    """Return a class with tuned fields, before it becomes a dataclass, with defaults from `override`."""
     for name, one in vars(of).items():
         key = f"{of.__name__}.{name}"
         if key in _overridden:
@@ -46,22 +46,26 @@ def tunable(of: _Class) -> _Class:
 
 
 def override(values: Mapping[str, Any]) -> None:
-    """Other defaults in this process, by `CLASS.FIELD`; before the modules of these classes are imported.
+    """Set other defaults in this process, by `CLASS.FIELD`; call it before the classes' modules are imported.
 
-    Defaults are read when a module is imported, by compiled code too, so that a later call would change some of them.
+    Defaults are read when a module is imported, also by compiled code, so that a later call would change only some of
+    them.
     """
     _overridden.update(values)
 
 
 def tuned_fields(of: type) -> dict[str, tuple[Any, Tuned]]:
-    """Defaults and meanings of the tuned fields of a class, by name, in their order; empty where it has none."""
+    """Return defaults and meanings of a class's tuned fields by name, in their order; empty if it has none."""
     if not is_dataclass(of):
         return {}
     return {one.name: (one.default, one.metadata[_KEY]) for one in fields(of) if _KEY in one.metadata}
 
 
 def parameter_classes(package: str) -> Iterator[type]:
-    """All classes of a package with tuned fields, in the order of their modules; imports the whole package."""
+    """Yield all classes of a package with tuned fields, in the order of their modules.
+
+    Imports the whole package.
+    """
     root = importlib.import_module(package)
     for module in sorted(one.name for one in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):
         for found in vars(importlib.import_module(module)).values():

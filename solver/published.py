@@ -23,9 +23,11 @@ from solver.tasks.dispatch import expanded
 
 
 def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
-    """One published schedule; one that breaks any rule but the memory's, or an error, is a defect, and left out.
+    """Return the candidate of one published schedule.
 
-    Where the problem is that of `chains`, the schedule is one of the unequal micro-batches that these stand for.
+    A schedule that breaks any rule but the memory limit, or raises an error, is a defect of this tool and is left out.
+    If `chains` are given, the problem is theirs, and the schedule is that of the unequal micro-batches that the chains
+    stand for.
     """
     try:
         if chains is not None:
@@ -51,7 +53,7 @@ def _candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
 
 
 def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
-    """The stages whose activations must move or be computed again, and that the schedule keeps."""
+    """Return the stages whose activations the schedule keeps although the file does not allow it."""
     must = {stage for stage, one in enumerate(problem.stages) if not one.may_keep}
     if not must:
         return []
@@ -59,7 +61,7 @@ def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
 
 
 def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
-    """An order with copies or recomputations as it is, or else with the waits that memory needs, if it then fits."""
+    """Return an order with copies or recomputations unchanged, or with added waits if it then fits in memory."""
     found = simulated_and_validated(problem, schedule, name)
     if found.fits:
         return found
@@ -68,7 +70,7 @@ def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
 
 
 def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
-    """An order of passes with the waits that memory needs; where micro-batches are unequal, by their chains."""
+    """Yield an order of passes with the waits that memory needs; for unequal micro-batches, by their chains."""
     chains = unequal_microbatches(problem)
     if chains is None:
         yield from expanded(jobs_of(problem), schedule)
@@ -83,7 +85,7 @@ def _value(problem: Problem, found: Candidate) -> Fraction | int:
 
 
 def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> Candidate:
-    """A schedule simulated and judged; `Disagreement` if it breaks any rule but the memory's."""
+    """Simulate and validate a schedule; `Disagreement` if it breaks any rule but the memory limit."""
     timeline = simulate(problem, schedule)
     violations = validate(timeline)
     if violations and violations[0].rule == "micro-batch order":

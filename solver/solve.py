@@ -34,12 +34,13 @@ def solve(
     *,
     seconds: float | None = None,
 ) -> Solution:
-    """The best schedule found, and what is proved of it.
+    """Return the best schedule found, and the proved lower bound.
 
-    `seconds` is the time limit, instead of that of the `limits`. `report` is called at every improvement; setting
-    `stop` ends the search with what was found. `start` is a schedule, a timeline or a previous solution to go on from:
-    the result is never worse. `engine` has other parts than the usual, to measure what they are worth. `BadInput`
-    where the times are too large to be added up, where the start does not fit the problem, or for what is no problem.
+    `seconds` is the time limit, instead of that in `limits`. `report` is called at every improvement; setting `stop`
+    ends the search with the best found so far. `start` is a schedule, a timeline or a previous solution to continue
+    from: the result is never worse. `engine` replaces parts of the usual engine, to measure their effect. `BadInput` if
+    the times are too large to be added up, if the start does not fit the problem, or if the first argument is no
+    problem.
     """
     refuse_other("solve", problem, Problem, A_PROBLEM)
     limits = limits_from("solve", limits, seconds)
@@ -65,7 +66,7 @@ def solve(
 
 
 def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> Solution:
-    """The engine's solution; without a schedule where a reason is given why there is none."""
+    """Return the engine's solution; if a reason is given why none exists, one without a schedule."""
     if reason is not None:
         return search.infeasible(reason)
     if known:
@@ -77,7 +78,7 @@ def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> 
 
 
 def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
-    """Bounds and published schedules alone, as many as the time limit allows."""
+    """Return bounds and published schedules alone, as many as the time limit allows."""
     if problem.objective.repeats and not problem.network.scale:
         return solve_period(problem, limits, search=False)
     return solve(problem, limits, engine=WITHOUT_SEARCH)

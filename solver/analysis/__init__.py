@@ -1,1 +1,1 @@
-"""Questions about a solved problem: sensitivity, bottleneck, least memory, Pareto frontier."""
+"""Questions about a solved problem: sensitivity, bottleneck, least memory, Pareto frontier, robustness."""

@@ -1,4 +1,4 @@
-"""Bottleneck analysis: analytic bounds here, without memory limits and without transfer times. No search."""
+"""Bottleneck analysis by analytic bounds, with and without memory limits and transfer times; no search."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from solver.bounds.saving.certificates import certificates
 
 
 def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottleneck:
-    """Read it off the certificates, here and without memory limits or transfer times. No search.
+    """Return the bottleneck of a problem from its certificates, and from those without memory limits or transfer times.
 
-    `proved` is the certificate of a solve.
+    No search is run. `proved` is the certificate of a solve, used if it is stronger than the analytic ones.
     """
     found = certificates(problem, problem.objective)
     strongest = found[0]

@@ -1,4 +1,4 @@
-"""The memory levels that a schedule can have, and the capacities that limit it to one."""
+"""Memory levels that a schedule can have, and the capacities that limit it to one of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_LEVELS = 50_000
 
 
 class MemoryLevels:
-    """The levels of a problem's memory, as its scale counts them, that a schedule can have.
+    """Memory levels that a schedule of a problem can have, in the units of its scale.
 
-    `shares_of` are the capacities to count by where the problem's own are not.
+    `shares_of` are the capacities of which levels are shares, where these are not the problem's own.
     """
 
     def __init__(self, problem: Problem, shares_of: Sequence[Fraction] | None = None) -> None:
@@ -32,30 +32,35 @@ class MemoryLevels:
         self._devices = [_Device(self._chains, device) for device in range(problem.devices)]
 
     def least(self) -> Fraction:
-        """No schedule is below this level: a device must hold all activations of one micro-batch at once."""
+        """Return a level below which no schedule exists: a device must have all activations of one micro-batch at
+        once.
+        """
         return max(_one_microbatch(self._chains, d) / w for d, w in enumerate(self.scale.weights))
 
     def most(self) -> Fraction:
-        """No schedule takes more than this level."""
+        """Return a level that no schedule exceeds."""
         return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
     def capacities(self, level: Fraction) -> tuple[int, ...]:
-        """The most that each device can hold at this level; what the problem itself allows is not exceeded."""
+        """Return the most memory that each device can use at this level, within the problem's own capacities."""
         return tuple(
             device.at_most(_least_of(int(level * weight), own))
             for device, weight, own in zip(self._devices, self.scale.weights, self.problem.room, strict=True)
         )
 
     def under(self, level: Fraction) -> Problem:
-        """The problem with capacities of this level."""
+        """Return the problem with the capacities of this level."""
         return self.problem.with_room(self.capacities(level))
 
     def snapped(self, level: Fraction) -> Fraction:
-        """The highest level that a schedule can have and that is not above this one."""
+        """Return the highest level that a schedule can have and that is not above this one."""
         return max(c / w for c, w in zip(self.capacities(level), self.scale.weights, strict=True))
 
     def above(self, level: Fraction) -> Fraction | None:
-        """The lowest level of a schedule that exceeds these capacities; None if the problem's own allow no more."""
+        """Return the lowest level of a schedule above the capacities of this one.
+
+        None if the problem's own allow no more.
+        """
         found = []
         for device, cap in enumerate(self.capacities(level)):
             more, own = self._devices[device].above(cap), self.problem.room[device]
@@ -65,7 +70,9 @@ class MemoryLevels:
 
 
 class _Device:
-    """The levels that a device's memory can be at: a micro-batch on a stage holds all of it, or what waits for W."""
+    """Memory levels of one device: each micro-batch on a stage occupies its whole activation, or the part kept for
+    W.
+    """
 
     def __init__(self, problem: Problem, device: int) -> None:
         network = problem.network
@@ -84,7 +91,7 @@ class _Device:
         self._levels = None if any(parts) else self._enumerated(counts)
 
     def _enumerated(self, counts: list[int]) -> list[int] | None:
-        """All levels in order; None where they are too many to list."""
+        """Return all levels in ascending order; None if there are too many to list."""
         levels = {0}
         for (whole, rest), count in zip(self._kinds, counts, strict=True):
             if (count + 1) * (count + 2) // 2 * len(levels) > 100 * _MOST_LEVELS:
@@ -98,13 +105,13 @@ class _Device:
         return sorted(levels)
 
     def at_most(self, amount: int) -> int:
-        """The highest level up to an amount."""
+        """Return the highest level up to `amount`."""
         if self._levels is None:
             return min(amount // self._step * self._step, self.most)
         return self._levels[max(0, bisect_right(self._levels, amount) - 1)]
 
     def above(self, amount: int) -> int | None:
-        """The lowest level above an amount; None if nothing is."""
+        """Return the lowest level above `amount`; None if there is none."""
         if self._levels is None:
             more = (amount // self._step + 1) * self._step
             return more if more <= self.most else None
@@ -113,7 +120,7 @@ class _Device:
 
 
 def _one_microbatch(problem: Problem, device: int) -> int:
-    """The least that a device holds when some forward of a micro-batch begins."""
+    """Return the least memory of a device when some forward of a micro-batch begins."""
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
@@ -130,13 +137,13 @@ def _holder(problem: Problem, stage: int) -> int:
 
 
 def _gathered(problem: Problem, stage: int) -> int:
-    """Memory of a stage's parameters while they are gathered."""
+    """Return the memory of a stage's parameters while they are gathered."""
     own = problem.stages[_holder(problem, stage)].gather
     return 0 if own is None else own.memory
 
 
 def _parts(problem: Problem, stage: int) -> list[int]:
-    """Amounts by which memory changes otherwise than by whole activations and what waits for W."""
+    """Return the amounts by which memory changes other than whole activations and the parts kept for W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]
     beside = [own.lent, _gathered(problem, stage), *own.workspace, *own.until_end]

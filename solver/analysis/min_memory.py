@@ -1,4 +1,4 @@
-"""The least memory at the best time, or within a tolerance of it: found by solves, proved by bounds."""
+"""Least memory at the best value, or within a tolerance of it: found by solves, proved by bounds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class MinMemoryParams:
-    """Time of the search for the least memory at a value."""
+    """Division of the time in the search for the least memory at a value."""
 
     questions: int = tuned(6, "solves among which the time is shared", 1, 100)
 
@@ -52,10 +52,10 @@ def least_memory(
     on_progress: OnProgress | None = None,
     stop: Event | None = None,
 ) -> tuple[Solution, LeastMemory]:
-    """The solution with its schedule replaced by that of least memory whose value is at most (1 + within) x the best.
+    """Return the solution with a schedule of least memory, and the result with its proof.
 
-    The best is the best value found; if the search finds a better one, it counts from then on. ValueError if the
-    solution has no schedule, or the objective is the period.
+    The schedule's value is at most (1 + within) x the best value found; if the search finds a better value, that one
+    counts from then on. Raises ValueError if the solution has no schedule, or the objective is the period.
     """
     search = _Search(solution, within, limits, on_progress or (lambda *_: None), stop or Event())
     search.known()
@@ -66,7 +66,7 @@ def least_memory(
 
 
 class _Search:
-    """Between the level proved necessary and the level found."""
+    """Bisection between the level proved necessary and the level found."""
 
     def __init__(
         self, solution: Solution, within: Fraction, limits: Limits, on_progress: OnProgress, stop: Event
@@ -94,7 +94,7 @@ class _Search:
         return most_up_to(self.best * (1 + self.within), self.parts)
 
     def known(self) -> None:
-        """The published schedules that are fast enough, and need less, or as little and are faster."""
+        """Take the published schedules that are fast enough and need less memory, or as little and are faster."""
         for candidate in self.begun.candidates:
             if candidate.timeline is not None and candidate.fits:
                 order = candidate.timeline.schedule
@@ -103,11 +103,10 @@ class _Search:
                         self.take(timed)
 
     def take(self, timeline: Timeline) -> bool:
-        """Keep a schedule if it is within the value allowed and needs less memory; it must be valid.
+        """Keep a schedule if it is within the value allowed and needs less memory; True if the level fell.
 
-        Of two of one level the faster is kept, and of two as fast the one that takes less over all devices: what is
-        kept has no more memory on any device, and no more time, than another one that was met. Returns whether the
-        level fell.
+        The schedule must be valid. Of two of one level the faster is kept, and of two as fast the one with less memory
+        over all devices: so the kept schedule is not dominated by another one that was met.
         """
         metrics = measure(timeline)
         value, level = value_of(self.problem, timeline), self.scale.of(metrics)
@@ -124,15 +123,15 @@ class _Search:
         return fell
 
     def _rank(self, metrics: Metrics, value: Value) -> tuple[Fraction, Value, int]:
-        """Ranking key: the level, then the value, then the sum of all peaks."""
+        """Return the sort key: the level, then the value, then the sum of all peaks."""
         return self.scale.of(metrics), value, sum(metrics.peak_quanta)
 
     def _own(self, timeline: Timeline) -> Timeline:
-        """The same order and times, as a schedule of the problem with the file's own capacities."""
+        """Return the same order and times as a schedule of the problem with the file's own capacities."""
         return replace(timeline, problem=replace(timeline.problem, pools=self.problem.pools))
 
     def by_bounds(self) -> None:
-        """Levels that certificates alone refute, by halves: they take no search."""
+        """Raise the proved level by bisection over levels that certificates alone refute; no search is run."""
         low, high = self.proved, self.level
         while low < high:
             middle = self._between(low, high)
@@ -148,7 +147,7 @@ class _Search:
             low = above
 
     def by_solves(self) -> None:
-        """First down to what can be found, then up from what is proved: a question left open bounds neither."""
+        """Bisect first down to the least level found, then up from the proved one; undecided levels bound neither."""
         floor = self.proved
         while floor < self.level and not self.budget.over():
             middle = self._between(floor, self.level)
@@ -175,7 +174,7 @@ class _Search:
         return False
 
     def faster(self) -> None:
-        """The best value at the least level found: less memory on no device must buy a slower schedule."""
+        """Search the best value at the least level found, so that a slower schedule is kept only if it saves memory."""
         if self.within and not self.budget.over() and self.value > self.begun.lower_bound_ticks:
             found = self.budget.ask(self.levels.under(self.level))
             if found.timeline is not None:
@@ -205,7 +204,7 @@ class _Search:
         )
 
     def _between(self, low: Fraction, high: Fraction) -> Fraction:
-        """A level from low up to, but not including, high: the middle one, or low."""
+        """Return a level from `low` up to, not including, `high`: the middle one, or `low`."""
         return max(low, self.levels.snapped((low + high) / 2))
 
     def solution(self) -> Solution:

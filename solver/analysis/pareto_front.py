@@ -1,4 +1,4 @@
-"""The Pareto front of time against memory: schedules by their memory, bounds by the memory they are valid for."""
+"""Pareto front of time against memory: schedules by their memory, bounds by the memory they are valid for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solver.bounds.saving.certificates import certificates
 
 
 class _Known(NamedTuple):
-    """A schedule by the memory it takes."""
+    """A schedule with its memory level and its value."""
 
     level: Fraction
     value: Value
@@ -26,7 +26,10 @@ class _Known(NamedTuple):
 
 
 class ParetoFront:
-    """The best value found falls with memory in steps, and so does the bound. `levels` are of the unlimited problem."""
+    """Schedules and bounds by memory; best value and bound are step functions that fall with memory.
+
+    `levels` are those of the problem without memory limits.
+    """
 
     def __init__(self, levels: MemoryLevels) -> None:
         self.levels, self.problem = levels, levels.problem
@@ -36,16 +39,16 @@ class ParetoFront:
         self._analytic_seconds = 0.0
 
     def keep(self, timeline: Timeline) -> None:
-        """A schedule, at the level that it really takes."""
+        """Add a schedule at the memory level that it uses."""
         metrics = measure(timeline)
         self._schedules.append(_Known(self.levels.scale.of(metrics), value_of(self.problem, timeline), timeline))
 
     def prove(self, level: Fraction, certificate: Certificate) -> None:
-        """A bound on all schedules that fit the level."""
+        """Add a bound on all schedules that fit the level."""
         self._proved[level] = certificate
 
     def analytic(self, level: Fraction) -> Certificate:
-        """The strongest certificate at a level, which takes no search; kept."""
+        """Return the strongest analytic certificate at a level, which takes no search; cached."""
         if level not in self._analytic:
             began = time.monotonic()
             self._analytic[level] = certificates(self.levels.under(level), self.problem.objective)[0]
@@ -53,21 +56,21 @@ class ParetoFront:
         return self._analytic[level]
 
     def seconds_of_analytic(self, levels: int) -> float:
-        """Seconds that the certificates of so many more levels take, as long as those known took; 0 without any."""
+        """Return the seconds that certificates of `levels` more levels will take, from those known; 0 without any."""
         return levels * self._analytic_seconds / max(1, len(self._analytic))
 
     def top(self) -> Fraction | None:
-        """The least level at which the fastest schedule fits; None while no schedule is known."""
+        """Return the least level at which the fastest schedule fits; None while no schedule is known."""
         fastest = min(self._schedules, key=lambda known: (known.value, known.level), default=None)
         return None if fastest is None else fastest.level
 
     def bound(self, level: Fraction) -> Certificate:
-        """The strongest that is proved at this level or a higher one."""
+        """Return the strongest certificate proved at this level or a higher one."""
         held = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
         return max(held, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
-        """A point at each level that was asked about, up to the top, and at each at which a faster schedule fits."""
+        """Return the points of the front: one at each solved level, and one at each step to a faster schedule."""
         top = self.top()
         if top is None:
             return []
@@ -75,7 +78,7 @@ class ParetoFront:
         return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
 
     def bounds(self) -> list[tuple[Fraction, Fraction]]:
-        """The bound, in the file's unit, at every level it was worked out for, up to the top."""
+        """Return (level, bound in the file's unit) at every level with a certificate, up to the top."""
         top = self.top()
         if top is None:
             return []
@@ -84,7 +87,7 @@ class ParetoFront:
         return [(level, self.bound(level).value_ticks * self.problem.tick) for level in [*at, top]]
 
     def steps(self, bounds: Sequence[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-        """Bounds as steps, each to the level given: up to the next level that a schedule can have, nothing changes."""
+        """Return the bounds as corners of a step function, constant up to the next level a schedule can have."""
         ends = [(self.levels.above(level) or level, bound) for level, bound in bounds[:-1]]
         return [*bounds[:1], *ends, *bounds[-1:]]
 

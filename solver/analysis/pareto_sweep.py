@@ -1,4 +1,4 @@
-"""The Pareto frontier of time against memory: best value and bound at capacities from the least to ample."""
+"""Pareto frontier of time against memory: best value and bound at capacities from the least to ample."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CurveParams:
-    """The curve of analytic bounds over memory, after the solves: at levels between, and just below each point."""
+    """Levels and time of the curve of analytic bounds over memory, computed after the solves."""
 
     levels: int = tuned(60, "levels between the least and the greatest", 1, 1000)
     share: float = tuned(
@@ -51,7 +51,7 @@ _JUST_BELOW = 1 - Fraction(1, 10**12)
 
 
 def _bisected(number: int) -> float:
-    """The element of the van der Corput sequence, 0, 1/2, 1/4, 3/4, 1/8, …: a key that spreads what it sorts."""
+    """Return an element of the van der Corput sequence 0, 1/2, 1/4, 3/4, 1/8, ..., a key that spreads what it sorts."""
     share, part = 0.0, 0.5
     while number:
         number, bit = divmod(number, 2)
@@ -60,7 +60,7 @@ def _bisected(number: int) -> float:
 
 
 def _reach(numbers: Sequence[Fraction]) -> float:
-    """The logarithm of how far apart the least and the greatest are; 0 where it has none."""
+    """Return the logarithm of the ratio of the greatest to the least number; 0 if it has none."""
     return log(max(numbers) / min(numbers)) if numbers and min(numbers) > 0 else 0.0
 
 
@@ -78,13 +78,13 @@ def frontier(
     *,
     seconds: float | None = None,
 ) -> Frontier:
-    """Sweep the capacity: the least that any schedule needs, all that the fastest schedule takes, and between.
+    """Sweep the capacity from the least that any schedule needs to all that the fastest schedule takes.
 
-    The next point lies in the interval over which the curve falls most, so that points gather where it bends.
-    `limits` are for the whole sweep, and `seconds` their time limit. The file's capacities limit nothing; they are one
-    of the points, and where they differ they set the unit (a level is then a share of them). `within` are the least and
-    the greatest level to look at, as `MemoryScale` counts. ValueError for the objective period, for fewer than two
-    points, and for a range that no schedule fits.
+    The next point lies in the interval over which the curve falls most, so that points gather where it bends. `limits`
+    are for the whole sweep, and `seconds` their time limit. The file's capacities limit nothing; they are one of the
+    points, and where they differ between devices they set the unit (a level is then a share of them). `within` are the
+    least and the greatest level to look at, in the units of `MemoryScale`. Raises ValueError for the objective period,
+    for fewer than two points, and for a range that no schedule fits.
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
     limits = limits_from("frontier", limits, seconds)
@@ -102,7 +102,7 @@ def frontier(
 
 
 class _Sweep:
-    """The levels solved for, and the Pareto front of what came out."""
+    """The levels solved, and the Pareto front of the results."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Sweep:
         self.notes: list[str] = []
 
     def ends(self) -> None:
-        """The most memory, the least, and the file's own capacity if it lies between."""
+        """Solve at the most memory, the least, and the file's own capacity if it lies between."""
         ample = self.high == self.levels.most()
         self.candidates = self.solve(self.high, self.unlimited if ample else None).candidates
         for candidate in self.candidates:
@@ -146,7 +146,7 @@ class _Sweep:
                 self.in_time(self.levels.snapped(level))
 
     def between(self) -> None:
-        """Halve the interval over which the curve falls most, until there are points enough or no time."""
+        """Halve the interval over which the curve falls most, until there are enough points or no time."""
         while len(self.solved) < self.points and not self.late:
             self._reserve()
             middle = within(self.budget.deadline(), self._next)
@@ -156,7 +156,7 @@ class _Sweep:
             self.in_time(middle)
 
     def in_time(self, level: Fraction) -> None:
-        """Solve, unless the time is up."""
+        """Solve at a level, unless the time is over."""
         self.late = self.late or self.budget.over()
         if not self.late:
             self.solve(level)
@@ -174,10 +174,10 @@ class _Sweep:
         return solution
 
     def _next(self) -> Fraction | None:
-        """In the interval with the greatest area, as ratios: its memory x what it could still be faster.
+        """Return the next level: in the interval with the greatest area (log memory ratio x log of possible speed-up).
 
-        Its middle, or first its lower end where that is only known from a schedule and may be better. Narrow intervals
-        come last.
+        It is the interval's middle, or first its lower end if that is only known from a schedule and may be better.
+        Narrow intervals have the lowest priority.
         """
         choices: list[tuple[bool, float, Fraction]] = []
         shown = self._shown()
@@ -197,11 +197,14 @@ class _Sweep:
         return max(choices)[2] if choices else None
 
     def _shown(self) -> list[Point]:
-        """The points in the range asked for."""
+        """Return the points in the requested range."""
         return [point for point in self.front.points() if point.level >= self.low]
 
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
-        """Near the geometric mean: a whole number of the largest activations, or else any level between."""
+        """Return a level near the geometric mean: a whole number of the largest activations if possible.
+
+        None if none between.
+        """
         mean = Fraction(sqrt(low * high))
         unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight) * self.problem.resolution
         wanted = [mean]
@@ -212,7 +215,7 @@ class _Sweep:
         return next((level for level in snapped if low < level < high), None)
 
     def curve(self) -> None:
-        """The bound at many more levels, as far as words prove it."""
+        """Compute analytic bounds at many more levels."""
         top, least = self.front.top(), self.low
         if top is None:
             return
@@ -223,12 +226,15 @@ class _Sweep:
         within(self.budget.deadline(), lambda: self._bound([level for level in wanted if level >= least]))
 
     def _bound(self, levels: Sequence[Fraction]) -> None:
-        """Certificates of these levels; may be ended between any two, or within one, which is then left out."""
+        """Compute certificates of these levels.
+
+        May be interrupted between any two, or within one, which is then left out.
+        """
         for level in asking(levels):
             self.front.analytic(self.levels.snapped(level))
 
     def _reserve(self) -> None:
-        """Time for the curve, from what such bounds have taken so far."""
+        """Reserve time for the curve, from the time that such bounds have taken so far."""
         seconds = self.front.seconds_of_analytic(self.points + _PARAMS.levels)
         self.budget.reserved = min(seconds, _PARAMS.share * self.budget.limits.seconds)
 

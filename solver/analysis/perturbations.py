@@ -19,7 +19,10 @@ _Wanted = Callable[[PassKind, TaskSpec], bool]
 
 
 def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
-    """All changes worth trying, the most informative first; `device` is the bottleneck."""
+    """Return all changes worth trying, the most informative first.
+
+    `device` is the bottleneck, `busiest` has most work.
+    """
     memory = list(_more_memory(problem))
     memory.sort(key=lambda change: (change.device is not None, change.device != device))
     fine = finer_memory(finer(problem, 10), 10)  # in which tenths are whole
@@ -29,7 +32,9 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
 
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
-    """One more activation, of the largest stage there, on all devices that have a limit, and on each."""
+    """Yield one more activation (of the device's largest stage) on all devices that have a limit, and on each of
+    them.
+    """
     held, on = problem.network.held_in_flight, problem.placement.stages_of
     more = [max((held[s] for s in stages), default=0) for stages in on]
     limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]
@@ -60,7 +65,7 @@ def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
 
 
 def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Each kind of pass a tenth faster on the first stream of a device."""
+    """Yield each kind of pass 10 % faster on the first stream of a device."""
     words = {(F,): "forwards (F)", (B,): "backwards for the input (B)", (W,): "weight passes (W)"}
     if problem.network.gradient is BW:
         words = {(F,): "forwards (F)", (BW,): "backwards (BW)"}
@@ -76,7 +81,7 @@ def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
 
 
 def _faster_streams(problem: Problem) -> Iterator[Perturbation]:
-    """Tasks of each other stream a tenth faster, on all devices."""
+    """Yield the tasks of each other stream 10 % faster, on all devices."""
     for stream in problem.streams[1:]:
 
         def wanted(_kind: PassKind, task: TaskSpec, stream: str = stream) -> bool:
@@ -95,7 +100,11 @@ def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[int]) -> Problem
 
 
 def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
-    """A fused backward and a block gain as many ticks as their part, or nothing, if it is not to be found there."""
+    """Return a stage with the wanted tasks 10 % faster.
+
+    A full backward and a block are shortened by as many ticks as their part, or not at all if the part is not found in
+    them.
+    """
     passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
     before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.overlapped
     for kind, tasks in passes.items():
@@ -133,7 +142,7 @@ def _ticks(tasks: Sequence[TaskSpec]) -> int:
 
 
 def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) -> None:
-    """Take what a task of B or W saves off the same task of a fused backward, where there is one."""
+    """Subtract the ticks that a task of B or W saves from the same task of a full backward, if there is one."""
     names = (f"w-{part.name}", part.name) if kind is W else (part.name,)
     same = [n for n, task in enumerate(fused) if task[:2] == part[:2] and task.name in names]
     alone = [0] if len(fused) == 1 and fused[0].stream == part.stream else []
@@ -142,9 +151,11 @@ def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) 
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """A tenth of the device's largest stage, in time and memory, to the stage before and the stage after it.
+    """Yield 10 % of the device's largest stage moved to the stage before it, and to the stage after it.
 
-    Where several chains hold the same layers, those of all of them move.
+    Both its time and its memory move.
+
+    Where several chains have the same layers, those of all of them move.
     """
     where = problem.placement
     stages = [s for s in where.stages_of[device] if problem.microbatches_of[s]]
@@ -182,7 +193,7 @@ def _same_parts(one: Stage, other: Stage) -> bool:
 
 
 def _moved(stage: Stage, to: Stage) -> tuple[Stage, Stage]:
-    """Two stages with a tenth of all ticks and memory of the first in the second."""
+    """Return two stages with a tenth of all ticks and memory of the first moved to the second."""
     tenths = [[number // 10 for number in numbers] for numbers in numbers_of(stage)]
     given, taken = ([iter(numbers) for numbers in tenths] for _ in range(2))
     return (

@@ -36,10 +36,10 @@ _PARAMS = ComparisonParams()
 
 
 def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[str] | None = None) -> Comparison:
-    """The published schedules (all, or those named), best first, and last the best one found, named `pipesched`.
+    """Return the published schedules (all, or those named), best first, and last the best one found, named `pipesched`.
 
-    Those that break the memory limit come after those that fit, and those that do not apply, with the reason, after
-    both. `BadInput` for a name that no schedule has.
+    Schedules that exceed the memory are listed after those that fit, and those that do not apply, with the reason,
+    after both. Raises `BadInput` for an unknown name.
     """
     wanted = HEURISTICS.names() if schedules is None else [schedule_named(name).name for name in schedules]
     limits = limits or Limits()
@@ -48,7 +48,10 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
 
 
 def search_limits(problem: Problem, limits: Limits) -> Limits:
-    """Limits of the search before a comparison: of very many passes it tries few published schedules by itself."""
+    """Return the limits of the search before a comparison.
+
+    For very many passes it leaves time for published schedules.
+    """
     few = 3 * sum(map(len, problem.microbatches_of)) <= SEARCH.very_long
     return (
         limits
@@ -58,10 +61,10 @@ def search_limits(problem: Problem, limits: Limits) -> Limits:
 
 
 def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Event | None = None) -> Solution:
-    """With the schedules named that the search did not try: it tries no more than it has time and use for.
+    """Return the solution with the named schedules that the search did not try.
 
-    They get what the search left of the time limit, or a small share of it, until `stop` is set. One that fits and is
-    better than what the search found is the solution's schedule.
+    They get the time that the search left, or a small share of the limit, until `stop` is set. A published schedule
+    that fits and is better than the schedule found becomes the solution's schedule.
     """
     stop = stop or Event()
     untried = sorted({*names} - {one.name for one in solution.candidates})
@@ -77,7 +80,11 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Ev
 
 
 def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
-    """A candidate of very many micro-batches from fewer, if that is exact and the search found as good a schedule."""
+    """Return the result of a published schedule.
+
+    For very many micro-batches it is computed from fewer where that is exact, unless it would be the best schedule
+    known.
+    """
     problem, known = solution.problem, solution.value_ticks
     if not problem.objective.repeats:
         found = extended_candidate(problem, heuristic)
@@ -87,7 +94,10 @@ def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
 
 
 def _with_best_published(solution: Solution) -> Solution:
-    """A search whose time was short may have found less than a published schedule."""
+    """Return the solution with the best published schedule, if it is better.
+
+    The search may have had too little time.
+    """
     problem, known = solution.problem, solution.value_ticks
     if problem.objective.repeats:
         return solution

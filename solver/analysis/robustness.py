@@ -34,7 +34,7 @@ from solver.tasks.job_units import equal_value_search
 @dataclass(frozen=True)
 @tunable
 class RobustnessParams:
-    """Walks towards a smaller mean under random durations, and the schedules that are compared under noise."""
+    """Parameters of walks towards a smaller mean under random durations, and of the comparison under noise."""
 
     most_published: int = tuned(6, "published schedules compared under noise", 0, 100)
     most_passes: int = tuned(20_000, "passes of all schedules compared under noise", 100, 10**7)
@@ -57,10 +57,9 @@ USUAL = Noise(0.05, BATCH, 0)
 
 
 def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
-    """The solution under noise, with the published schedules that fit and are within a deviation of it.
+    """Return the solution under noise, with the published schedules that fit and are within one deviation of its value.
 
-    None without a schedule, for the objective period, and where the problem is so long that sampling would take long,
-    or takes more than these seconds.
+    None without a schedule, for the objective period, and where sampling would take long or more than `seconds`.
     """
     refuse_other("robustness", solution, Solution, A_SOLUTION)
     return within(Deadline.after(seconds), lambda: _robustness(solution, noise))
@@ -91,12 +90,12 @@ def most_robust(
     on_progress: Callable[[float], None] | None = None,
     stop: Event | None = None,
 ) -> Solution:
-    """The solution with its schedule replaced by one of the least mean under noise that is found within the limits.
+    """Return the solution with a schedule of the least mean under noise that is found within the limits.
 
-    Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders,
-    each order judged on the same samples. Its value without noise may be larger; the lower bound stays that of the
-    problem without noise. `on_progress` gets every better mean, in the file's unit. The solution as it
-    is where it has no schedule, ValueError for the period.
+    Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders, each
+    order evaluated on the same samples. Its value without noise may be larger; the lower bound stays that of the
+    problem without noise. `on_progress` gets every better mean, in the file's unit. The solution is returned unchanged
+    if it has no schedule; raises ValueError for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective.repeats:
@@ -123,7 +122,7 @@ def _of_chains(
     on_progress: Callable[[float], None] | None,
     stop: Event | None,
 ) -> Solution:
-    """The search for unequal micro-batches: that of their chains, whose passes take as long."""
+    """Run the search for unequal micro-batches on the problem with many chains, whose passes take as long."""
     assert solution.timeline is not None
     candidates = tuple(
         one if one.timeline is None else replace(one, timeline=timeline_into(chains, one.timeline))
@@ -151,7 +150,10 @@ class _Search:
         self.keep([solution.timeline])
 
     def run(self, halt: Array) -> None:
-        """All starts, then rounds until the halt; where work is counted, so many rounds."""
+        """Evaluate all starts, then run rounds of walks until `halt`.
+
+        A fixed number of rounds where work is counted.
+        """
         for timeline in self.starts():
             if halt[0]:
                 return
@@ -173,7 +175,9 @@ class _Search:
                 self.keep([timeline for timeline in found if timeline is not None])
 
     def starts(self) -> Sequence[Timeline]:
-        """Orders that fit; for the span also with no device delayed, as delays may be what makes one fragile."""
+        """Return orders that fit; for the span also with no device delayed, since delays may make a schedule
+        fragile.
+        """
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = islice(listed(self.problem), _PARAMS.list_schedules)
         timings = (best_times, simulate) if self.problem.objective.by_device else (simulate,)
@@ -191,7 +195,7 @@ class _Search:
         return search.for_mean(self.walking, None, (heat, heat / _PARAMS.cooling), _PARAMS.walk_moves, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
-        """The few of least mean, each order once."""
+        """Keep the few orders of least mean, each order once."""
         before = self.pool[0][0] if self.pool else None
         known = {mean for mean, _ in self.pool}
         for timeline in timelines:
@@ -211,7 +215,7 @@ def _value(candidate: Candidate) -> int:
 
 
 def _samples(timeline: Timeline, noise: Noise) -> Floats:
-    """In the file's unit: a timeline may be in finer ticks than another one of its problem."""
+    """Return the objective of a timeline in every sample, in the file's unit, since ticks of timelines may differ."""
     return under_noise(timeline, *noise).of(timeline.problem.objective).samples * float(timeline.problem.tick)
 
 

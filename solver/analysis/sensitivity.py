@@ -26,9 +26,9 @@ OnProgress = Callable[[int, int, str], None]
 def explain(
     solution: Solution, limits: Limits | None = None, on_progress: OnProgress | None = None, stop: Event | None = None
 ) -> Explanation:
-    """Read the binding off the certificates, then solve every changed problem in its share of the limits.
+    """Find the bottleneck from the certificates, then solve every changed problem in its share of the limits.
 
-    ValueError if the solution has no schedule, or the objective is the period.
+    Raises ValueError if the solution has no schedule, or the objective is the period.
     """
     refuse_other("explain", solution, Solution, A_SOLUTION)
     limits = limits_from("explain", limits, None)
@@ -54,7 +54,7 @@ def explain(
 
 
 def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
-    """Result of a solve, or the order known before if it is still valid and better."""
+    """Return bound and value of a solve, or the value of the known order if that is still valid and better."""
     if found.status is Status.INFEASIBLE:
         return _of(found.problem, found.lower_bound_ticks, None)
     values = [found.value_ticks, _value_of_order(found.problem, known)]
@@ -62,7 +62,7 @@ def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
 
 
 def _value_of_order(problem: Problem, known: Timeline) -> Value | None:
-    """The order of a schedule run with other times and memory; None if it does not fit, or has other passes."""
+    """Return the value of a known order with other times and memory; None if it does not fit, or has other passes."""
     if problem.placement != known.problem.placement:
         return None
     timeline = best_times(problem, known.schedule)

@@ -1,4 +1,4 @@
-"""A time budget shared by several solves: each gets a share of the time left, and Ctrl-C ends them all."""
+"""Time budget shared by several solves: each gets a share of the time left, and Ctrl-C ends them all."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 
 
 class Budget:
-    """Seconds for about so many questions. Where fewer come, or some end early, the others get more.
+    """Time for about `questions` solves; if some end early, the others get more.
 
-    `reserved` seconds at the end are for work after the questions. Under a deterministic limit the clock plays no
-    part: every question gets the same share of CP-SAT's units.
+    `reserved` seconds at the end are for work after the solves. Under a deterministic limit the clock plays no part:
+    every solve gets the same share of CP-SAT's units.
     """
 
     def __init__(self, limits: Limits, questions: int, stop: Event) -> None:
@@ -63,7 +63,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Since the budget was opened."""
+        """Seconds since the budget was created."""
         return time.monotonic() - self._started
 
     def over(self) -> bool:
@@ -71,17 +71,17 @@ class Budget:
         return self._left() <= 0 or self.stop.is_set()
 
     def deadline(self) -> Deadline:
-        """The end of the budget, with what is reserved; under a deterministic limit only a stop."""
+        """Return the end of the budget, including the reserve; under a deterministic limit only a stop ends it."""
         at = self._started + self.limits.seconds if self.limits.deterministic is None else inf
         return Deadline(at, self.stop)
 
     def _left(self) -> float:
-        """Seconds for questions; infinite under a deterministic limit."""
+        """Return the seconds left for solves; infinite under a deterministic limit."""
         counted = self.limits.deterministic is not None
         return inf if counted else max(0.0, self.limits.seconds - self.reserved - self.seconds)
 
     def ask(self, problem: Problem, target: Value | None = None) -> Solution:
-        """A solve in its part of the time; `target` is that of `Limits`."""
+        """Solve a problem in its share of the time; `target` is as in `Limits`."""
         units = self.limits.deterministic
         if units is not None:
             part = replace(self.limits, deterministic=units / self._questions, target=target)
@@ -102,19 +102,19 @@ class Budget:
 
 
 def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Event]:
-    """An event that is set with the parent, or after so many seconds: hints take no notice of the time limit."""
+    """Return an event that is set with the parent, or after `seconds`, for steps that ignore the time limit."""
     at = time.monotonic() + seconds
     return event_when(lambda: parent.is_set() or time.monotonic() >= at, _POLL)
 
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
-    """The solution, with the best list schedule in place of its own where that is better."""
+    """Return the solution, with the best list schedule instead of its own if that is better."""
     best = _best_list_schedule(solution.problem, limits, stop)
     return solution if best is None else _better(solution, best)
 
 
 def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline | None:
-    """None where no list schedule is known, and one micro-batch after the other lacks gatherings or does not fit."""
+    """Return the best of the list schedules and of one micro-batch after the other; None if none of them is valid."""
     first = best_times(problem, sequential(problem))
     best = None if validate(first) else first
     until = time.monotonic() + _PARAMS.lists_share * limits.seconds
@@ -129,7 +129,7 @@ def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeli
 
 
 def _better(solution: Solution, first: Timeline) -> Solution:
-    """The solution, with this schedule in place of its own where it is better; it must be valid."""
+    """Return the solution with this schedule if it is better and valid; else unchanged, with a note about a defect."""
     assert solution.certificate is not None
     value = value_of(solution.problem, first)
     if solution.value_ticks is not None and solution.value_ticks <= value:

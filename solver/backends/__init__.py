@@ -1,1 +1,1 @@
-"""CP-SAT: how a model is solved, stopped and listened to."""
+"""CP-SAT backend: solving and interrupting models, and callbacks."""

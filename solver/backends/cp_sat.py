@@ -50,7 +50,7 @@ class Parameters:
 class Callbacks:
     """Callbacks of CP-SAT: for every better solution, and for every better bound, on any of its threads.
 
-    An error raised by one of them ends the call, and is raised again there.
+    An error raised by one of them ends the call, and is raised again by it.
     """
 
     on_solution: Callable[[ValueOf, float], None]
@@ -61,8 +61,8 @@ class Callbacks:
 class Answer:
     """Result of a call: `value_of` reads the best solution, `work` is in CP-SAT's units.
 
-    `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is a whole number, as
-    the objective is.
+    `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is an integer, as the
+    objective is.
     """
 
     has_solution: bool
@@ -79,7 +79,10 @@ class Answer:
 def solve_model(
     model: cp_model.CpModel, parameters: Parameters, stop: Event, callbacks: Callbacks | None = None
 ) -> Answer:
-    """Solve a model until its end, the limits or a stop; `Disagreement` where CP-SAT rejects the model."""
+    """Solve a model until it is complete, a limit is reached or `stop` is set.
+
+    `Disagreement` if CP-SAT rejects the model.
+    """
     began = time.monotonic()
     answer = _solved(model, parameters, stop, callbacks)
     if not answer.infeasible or parameters.clauses_only or _largest(model) < _PRESOLVE_IS_EXACT_BELOW:
@@ -110,7 +113,7 @@ def _solved(model: cp_model.CpModel, parameters: Parameters, stop: Event, callba
 
 
 def _largest(model: cp_model.CpModel) -> int:
-    """The largest value that a variable may have."""
+    """Return the largest absolute value that a variable may have."""
     return max((max(map(abs, variable.domain)) for variable in model.proto.variables), default=0)
 
 
@@ -137,7 +140,7 @@ def _solver(wanted: Parameters) -> cp_model.CpSolver:
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):
-    """Calls the callbacks. An error waits for the search to end."""
+    """Receiver of CP-SAT's callbacks; an error is stored and ends the search."""
 
     def __init__(self, callbacks: Callbacks) -> None:
         super().__init__()

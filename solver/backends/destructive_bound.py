@@ -1,9 +1,8 @@
 """Destructive lower bounds: CP-SAT proves that no schedule of at most a given value exists, on some or all devices.
 
-A destructive bound (Klein and Scholl, EJOR 112, 1999) asks for feasibility at a given value instead of minimising, so
-that the value prunes from the start. A subset of devices spread over the pipeline, with the others relaxed to delays,
-often refutes nearly as much as all of them, in a fraction of the time. Of a job shop intervals refute more than
-literals.
+A destructive bound (Klein and Scholl, EJOR 112, 1999) tests feasibility at a given value instead of minimising, so that
+the value prunes from the start. A subset of devices spread over the pipeline, with the others relaxed to delays, often
+refutes nearly as much as all of them, in a fraction of the time. For a job shop, intervals refute more than literals.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class DestructiveParams:
-    """Thresholds that CP-SAT is asked to refute; steps are parts of the gap."""
+    """Thresholds that CP-SAT is asked to refute; steps are shares of the gap."""
 
     first_step: float = tuned(
         1 / 2, "of the gap", 0.01, 1, "a value near the bound takes almost as long to refute as one halfway up"
@@ -66,18 +65,19 @@ def destructive_bounds(
     stop: Event,
     every: bool = False,
 ) -> Iterator[RefutedValue | Schedule]:
-    """Increasing bounds, and a schedule if all devices together turn out to have one.
+    """Yield increasing bounds, and a schedule if all devices together turn out to have one.
 
     `known` gives the proved bound and the value to stay below, in ticks; the search ends when the two meet, when
-    stopped, or out of time. The last question may be a fraction of a tick: then in as many times finer ticks, in which
-    an order that takes no longer has whole times. With `every` all devices are asked at once if the exact model of all
-    has proved much already, whatever its literals, and one value for as long as there is time.
+    stopped, or out of time. The last threshold may be a fraction of a tick: then times are in finer ticks, in which an
+    order that takes no longer has whole times. With `every`, all devices are used at once, whatever the number of
+    literals, and one threshold is tried for as long as there is time, for use after the exact model of all devices has
+    proved much already.
     """
     yield from _Refuting(problem, limits, seconds, known, stop, every).found()
 
 
 class _Refuting:
-    """The devices to ask for, and how far up from what is proved: what is left to ask, and of how much time."""
+    """State of the search: the groups of devices to try, the step, and the time left."""
 
     def __init__(
         self,
@@ -129,12 +129,12 @@ class _Refuting:
                 self._share = max(_PARAMS.least_step, self._share / 2)
 
     def _open(self) -> tuple[Value, Value]:
-        """The proved bound and the value to stay below: the consumer may not have processed the latest results yet."""
+        """Return the proved bound and the value to stay below, including own results not yet known to the consumer."""
         low, below = self._known()
         return max(low, self._proved), below if self._found is None else min(below, self._found)
 
     def _left(self) -> float:
-        """The seconds or the counted work that is left."""
+        """Return the seconds or the counted work left."""
         counted = self._limits.deterministic is not None
         return self._whole - (self._spent if counted else time.monotonic() - self._started)
 
@@ -148,15 +148,15 @@ class _Refuting:
 
 
 def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:
-    """The value at a share of the gap, in whole ticks; the last fraction if no whole tick is left."""
+    """Return the threshold at `share` of the gap, in whole ticks; the last fraction if no whole tick is left."""
     value: Value = min(most_below(below, parts), floor(low) + int(share * (below - low)))
     return most_below(below, parts) if value < low else value
 
 
 def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[int]) -> ExactModel | None:
-    """The schedules of at most this value, in ticks of which it is a whole number.
+    """Return the model of the schedules of at most `value`, in ticks of which it is a whole number.
 
-    None if there are too many, or if blocks are left out, so that nothing would be refuted.
+    None if the model is too large, or if blocks are left out, so that nothing would be refuted.
     """
     fine = finer(problem, value.denominator)
     try:
@@ -167,9 +167,10 @@ def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices
 
 
 def _groups(problem: Problem) -> list[list[int]]:
-    """Half of the devices, every other along the pipeline, or fewer if they have too many literals; then all of them.
+    """Return groups of devices to try: half of them, every other one along the pipeline, or fewer; then all of them.
 
-    Only all of them where an overlapped block could be shorter than one of its passes.
+    Fewer are used if half has too many literals; groups that are still too large are left out. Only all devices are
+    tried where an overlapped block could be shorter than one of its passes.
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))

@@ -20,7 +20,7 @@ Callback = Callable[[Timeline | None, Value], None]
 
 @dataclass(frozen=True)
 class CpSatResult:
-    """Final result of CP-SAT; `bound` is in ticks. `complete` if nothing was left to search."""
+    """Final result of CP-SAT; `bound` is in ticks. `complete`: nothing was left to search."""
 
     timeline: Timeline | None
     bound: Value
@@ -45,14 +45,14 @@ def improve(
 
 @dataclass(frozen=True)
 class First:
-    """A schedule, or the proof that there is `none`; neither where the time was too short."""
+    """A schedule, or the proof that there is `none`; neither if the time was too short."""
 
     timeline: Timeline | None
     none: bool
 
 
 def first(model: ExactModel, limits: Limits, seconds: float, stop: Event) -> First:
-    """Any schedule of the model, where none is known."""
+    """Search any schedule of the model, where none is known."""
     search = _Search(model, lambda *_: None)
     answer = search.run(replace(_parameters(model, limits, seconds), first_solution=True), stop)
     return First(search.best, answer.infeasible and model.bounds_everything)
@@ -64,7 +64,7 @@ def _parameters(model: ExactModel, limits: Limits, seconds: float) -> Parameters
 
 
 class _Search:
-    """Turns CP-SAT's solutions into timelines, and its bounds into ticks."""
+    """Conversion of CP-SAT's solutions to timelines, and of its bounds to ticks."""
 
     def __init__(self, model: ExactModel, callback: Callback) -> None:
         self._model, self._callback = model, callback

@@ -1,4 +1,4 @@
-"""Runs a solver so that it can be interrupted."""
+"""Run of a solver that can be interrupted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _POLL = 0.05  # seconds between looks at clock and stop
 
 
 def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], object]) -> Result:
-    """The result of the work, on a thread of its own: Python handles signals on the main one only, and while that runs.
+    """Return the result of `work`, run on a thread of its own, since Python handles signals on the main thread only.
 
-    The work is interrupted at the stop and at the deadline of what is under way. What is asked for before a solver has
-    begun would be lost, so it is repeated until the work is over.
+    The work is interrupted by calling `interrupt` at the stop and at the deadline of the current step, repeatedly until
+    it has ended, since a call before the solver has begun would be lost.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         search = pool.submit(copy_context().run, work)
@@ -43,5 +43,5 @@ class Asking(Event):
         self._holds = holds
 
     def is_set(self) -> bool:
-        """Now, which may change."""
+        """True if the condition holds now; later calls may differ."""
         return self._holds()

@@ -1,7 +1,7 @@
-"""Work that pauses between slices: on a thread of its own, which waits at the points where it would ask for a stop.
+"""Work that pauses between slices: it runs on a thread of its own, which waits where it would query its stop event.
 
-What is computed step by step, and asks a stop between them, need not know of slices: it asks, and has its answer when
-its next slice begins. So whatever it has come to stays on its stack.
+Work that proceeds in steps, and queries a stop event between them, need not know of slices: the query returns when its
+next slice begins, so its state stays on its stack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _POLL = 0.05  # seconds between looks at what may end a slice
 
 
 class Paced(Event):
-    """The stop that the work is given. It is set when `stop` is, or once the work is closed."""
+    """Stop event for the work, which also pauses it; set when `stop` is set, or once the work is closed."""
 
     def __init__(self, stop: Event, work: Callable[[Event], object]) -> None:
         super().__init__()
@@ -29,9 +29,9 @@ class Paced(Event):
         self._thread = Thread(target=self._run, daemon=True)
 
     def run(self, over: Callable[[], bool], late: Callable[[], bool] = lambda: False) -> bool:
-        """A slice of it until that is over, or the work has ended: then what it raised is raised.
+        """Run a slice of the work until `over()` or until the work has ended; an error of the work is raised.
 
-        Whether it waits for the next one, or has ended: False where it is too `late` for that.
+        True if the work is paused or has ended; False if it did not pause before `late()` or a stop.
         """
         self._over = over
         self._paused.clear()
@@ -47,14 +47,16 @@ class Paced(Event):
         return True
 
     def close(self) -> None:
-        """The work ends when it asks next, which is waited for: no compiled code runs on after a search or at exit."""
+        """End the work at its next query and wait for that, so that no compiled code runs on after a search or at
+        exit.
+        """
         self.set()
         self._turn.set()
         if self._thread.ident is not None and self._thread is not current_thread():
             self._thread.join()
 
     def is_set(self) -> bool:
-        """Asked by the work: wait for the next slice if this one is over."""
+        """Queried by the work: wait for the next slice if this one is over; True if the work must end."""
         if not self.stopped() and self._over():
             self._turn.clear()
             self._paused.set()
@@ -63,7 +65,7 @@ class Paced(Event):
         return self.stopped()
 
     def stopped(self) -> bool:
-        """`is_set` without waiting."""
+        """True if the work must end, without waiting."""
         return super().is_set() or self._stop.is_set()
 
     @property

@@ -26,11 +26,11 @@ from solver.limits import Limits
 def recheck_refutation(
     problem: Problem, bound: Value, evidence: Refutation, limits: Limits, stop: Event
 ) -> bool | None:
-    """True if CP-SAT again finds no schedule below the bound (in ticks); None if it does not finish.
+    """Return True if CP-SAT again finds no schedule below the bound (in ticks), None if it does not finish.
 
-    It searches the same model, stated again, with presolve and linear relaxation (which the search for bounds leaves
-    out), and with another seed. `Disagreement` if it finds a schedule of all devices, `NotCoveredError` if there is no
-    such model.
+    It searches the same model, built again, with presolve and linear relaxation (which the search for bounds leaves
+    out), and with another seed. Raises `Disagreement` if it finds a schedule of all devices, `NotCoveredError` if there
+    is no such model; False if it finds one of some devices.
     """
     problem = without_scale(problem)
     below = greatest_attainable_below(problem, bound)
@@ -47,7 +47,7 @@ def recheck_refutation(
 
 
 def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> cp_model.CpModel:
-    """All schedules of at most so many ticks, of these devices or of all."""
+    """Return the model of all schedules of at most `at_most` ticks, of these devices or of all."""
     if problem.objective.repeats:
         raise NotCoveredError("no search by CP-SAT bounds a period")
     try:

@@ -18,7 +18,9 @@ STEP, MATE, DELAY, START, END = range(5)
 
 
 class Children(NamedTuple):
-    """Rows for nodes, a hash of what they have run, what they are ranked by, the parent of each, and its move."""
+    """Arrays with a row for each child: its node, a hash of the steps it has run, its rank, its parent, and its
+    move.
+    """
 
     nodes: Numbers
     keys: Numbers
@@ -29,7 +31,7 @@ class Children(NamedTuple):
 
 @inner
 def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
-    """Fill in what may be next; how many moves that are."""
+    """Fill `moves` with the moves possible at a node; returns their number."""
     found, size, steps = 0, row.shape[0], walks.device.shape[0]
     for step in range(steps):
         forward = walks.weight[step] < 0
@@ -54,7 +56,7 @@ def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def hashed(row, walks):  # type: ignore[no-untyped-def]
-    """A number for how many micro-batches have taken each step."""
+    """Return a hash of the number of micro-batches that have taken each step."""
     key = np.int64(1469598103934665603)
     for step in range(walks.device.shape[0]):
         key = (key ^ row[step]) * np.int64(1099511628211)
@@ -63,11 +65,11 @@ def hashed(row, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ignore[no-untyped-def]
-    """Children of these rows from `since` on while there is room for them: how many, and the row to go on with.
+    """Write the children of the rows from `since` on while there is room; returns their number and the next row.
 
-    Of each the move is looked for that could end first, and what could start on its device before that end, or forms a
-    block that waits no longer after it than `prefers` says, is tried. A forward that takes limited memory is put off as
-    well, for the move that could end next: what it holds too soon may keep all others waiting.
+    For each row, the move that could end first is determined; moves that could start on its device before that end are
+    tried, and blocks that wait after it no longer than `prefers` allows. A forward that takes limited memory is also
+    postponed in favour of the move that could end next, since memory taken too soon may keep all others waiting.
     """
     found = 0
     for number in range(since, rows.shape[0]):

@@ -1,7 +1,7 @@
 """Completion bounds of partial orders of one chain: orders that cannot end before V are pruned, others ranked by them.
 
-Relaxed diagrams with blocks on all devices of the chain, compiled backwards with one label per state, give for each
-time of an order what follows it.
+Relaxed diagrams with blocks on all devices of the chain, compiled backwards with one label per state, give the
+cost-to-go of each time of an order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LEFT_OUT = np.inf
 
 
 class CompletionBounds(NamedTuple):
-    """`layers` of states after so many passes, and by how much each step raises their keys.
+    """Completion bounds by layer (number of passes run), and the addition of each step to the keys of states.
 
-    `number[d]` is what the pass backwards calls device d. Orders that cannot end before `value` are left out.
+    `number[d]` is the index of device d in the backward pass. Orders that cannot end before `value` are pruned.
     """
 
     layers: list[CompletionRows]
@@ -39,7 +39,7 @@ class CompletionBounds(NamedTuple):
 
 
 def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
-    """None where there are several chains or too many states, or after a stop."""
+    """Return the completion bounds; None where there are several chains or too many states, or after a stop."""
     chain = only_chain(problem)
     kept = None if chain is None else all_steps(problem, chain)
     if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * DIAGRAMS.most_numbers:
@@ -56,7 +56,7 @@ def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
 def rank_below(
     nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, below: CompletionBounds
 ) -> None:
-    """Add to the ranks of the children of a layer what they must take at least; infinite where that is too much."""
+    """Add completion bounds to the ranks of the children of a layer; infinite where they reach the cutoff."""
     for further in (1, 2):
         if done + further < len(below.layers):
             rest = below.layers[done + further]
@@ -85,9 +85,10 @@ def rank_children(nodes, moves, ranks, blocks, keys, first, rests, walks, raises
 
 @inner
 def _least(row, rest, walks, number):  # type: ignore[no-untyped-def]
-    """The largest sum of a time and what follows it: when micro-batches in flight and devices are through with a pass.
+    """Return the largest sum of a time and its cost-to-go, a lower bound on the end of the order.
 
-    Then the time of a device with all weight passes that wait.
+    The times are those when micro-batches in flight end their last pass, when devices are free, and when devices are
+    free after all pending weight passes.
     """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices = walks.device.shape[0], walks.room.shape[0]

@@ -14,7 +14,7 @@ from solver.beam.tables import Numbers, Walks
 
 @inner
 def offsets(walks):  # type: ignore[no-untyped-def]
-    """Start of each part of a node after the counts of steps; last its length."""
+    """Return the start of each part of a node after the counts of steps, and the node's length."""
     steps = walks.device.shape[0]
     ends = steps
     free = ends + walks.first[steps - 1] + walks.microbatches[steps - 1]
@@ -24,7 +24,7 @@ def offsets(walks):  # type: ignore[no-untyped-def]
 
 
 def at_first(walks: Walks) -> Numbers:
-    """The node before any move."""
+    """Return the node before any move."""
     _, free, waiting, _, size = offsets(walks)
     row = np.zeros(size, np.int64)
     row[free:waiting] = walks.opens
@@ -35,7 +35,7 @@ def at_first(walks: Walks) -> Numbers:
 def run_weights(row, device, until, short, more, walks):  # type: ignore[no-untyped-def]
     """Run weight passes of a device in a node: those that end in time, those that memory needs, and `more`.
 
-    Returns when the device is free then; -1 if there are too few. Changes pending counts and memory levels.
+    Returns when the device is free then; -1 if there are too few. Changes pending counts and memory levels in place.
     """
     _, free, waiting, held, _ = offsets(walks)
     now = row[free + device]
@@ -72,7 +72,7 @@ def is_next(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def comes(row, step, walks):  # type: ignore[no-untyped-def]
-    """Arrival of the next micro-batch at a step, without its device's availability."""
+    """Return the arrival of the next micro-batch at a step, without its device's availability."""
     if walks.before[step] < 0:
         return 0
     return row[walks.device.shape[0] + walks.first[step] + row[step]] + walks.lag[step]
@@ -82,7 +82,7 @@ def comes(row, step, walks):  # type: ignore[no-untyped-def]
 def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
     """True if a forward leaves memory for the oldest unfinished micro-batch of each chain.
 
-    Memory of still older ones is released. Without this rule orders end where each chain waits for the other.
+    Memory of still older ones is released. Without this rule, orders deadlock where each chain waits for the other.
     """
     device, held = walks.device[step], walks.takes[step]
     oldest = row[walks.safe[walks.chain[step], device]]
@@ -100,7 +100,7 @@ def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def take(row, step, mate, delay, walks):  # type: ignore[no-untyped-def]
-    """Change a node by a move: its start and its end, -1 both where memory has no room for it."""
+    """Apply a move to a node in place; returns its start and end, both -1 where memory has no room for it."""
     ends, free, waiting, held, _ = offsets(walks)
     device = walks.device[step]
     ready = max(row[free + device], comes(row, step, walks))

@@ -6,10 +6,10 @@ from pipesched.problem.problem import Problem
 
 
 def openings(problem: Problem) -> list[list[int]]:
-    """Candidate opening times of devices: 0, or for the span the arrival of the first forward of the chains.
+    """Return candidate opening times of devices: 0, or for the span the arrival of the first forward of the chains.
 
-    One candidate for all chains; or one for a single chain, for which the others wait: where one chain reaches a device
-    first and the other last, a device that starts both at once is also the last to end.
+    One candidate is for all chains; others are for a single chain, for which the others wait: where one chain reaches a
+    device first and the other last, a device that starts both at once is also the last to end.
     """
     if not problem.objective.by_device:
         return [[0] * problem.devices]

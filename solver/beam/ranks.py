@@ -19,8 +19,8 @@ class Preference(NamedTuple):
     """Weights of a node's rank besides the mean remaining time of devices.
 
     `longest` weighs the largest remaining time of a device, `microbatches` the mean over micro-batches in flight. For
-    up to `block_wait` ticks another pass on the device is skipped in favour of a block. `memory` is how many times
-    longer than without waiting activations are expected to live.
+    up to `block_wait` ticks another pass on the device is skipped in favour of a block. `memory` is the factor by which
+    activations are expected to live longer than without waiting.
     """
 
     block_wait: float
@@ -31,7 +31,7 @@ class Preference(NamedTuple):
 
 @inner
 def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
-    """Sums by device; and the longest and the sum of what micro-batches under way walk until."""
+    """Compute the sums by device; returns the latest and the sum of the estimated ends of micro-batches in flight."""
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0.0
     for device in range(devices):
@@ -68,7 +68,7 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
 
 @inner
 def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
-    """Rank of a node; lower is better.
+    """Return the rank of a node; lower is better.
 
     Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival
     on; its memory times time must suffice for the remaining activations; each micro-batch in flight runs to its end.

@@ -14,7 +14,7 @@ from solver.beam.tables import Step, Walks, steps_of_chains
 
 
 def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int, int, int]]) -> Schedule:
-    """The orders of all devices."""
+    """Return the schedule with the orders of all devices."""
     steps = steps_of_chains(problem)
     _, _, waiting, _, _ = offsets(walks)
     row = at_first(walks)
@@ -50,7 +50,7 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int,
 
 
 def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pass:
-    """The pass of a step for the chain's micro-batch number `number`."""
+    """Return the pass of a step for the chain's micro-batch number `number`."""
     microbatch = problem.microbatches_of[step.stage][number]
     whole = problem.stages[step.stage].weight is None
     return Pass(W if weight else F if not step.gradient else BW if whole else B, step.stage, microbatch)

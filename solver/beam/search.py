@@ -1,4 +1,4 @@
-"""One beam search over orders of steps and blocks: a step more in each layer, of which the best nodes stay."""
+"""Beam search over orders of steps and blocks: each layer adds a step, and its best nodes stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Nodes of a layer, or what leads to it: of each the layer of its parent, that one's number and the move."""
+    """Nodes of a layer, and for each the layer and index of its parent and the move that leads to it."""
 
     nodes: Numbers
     keys: Numbers
@@ -45,7 +45,10 @@ class _Nodes(NamedTuple):
 
 
 class _BlockOrders:
-    """Model: orders of steps and blocks, which lead two layers further; restricted, as the worst nodes are dropped."""
+    """Model of orders of steps and blocks, which lead two layers further.
+
+    Restricted, since the worst nodes are dropped.
+    """
 
     def __init__(
         self, walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None
@@ -59,7 +62,7 @@ class _BlockOrders:
         self._room = _room(walks, start.shape[1])
 
     def expanded(self, layer: _Nodes, done: int) -> Iterator[Children]:
-        """Children in parts that one call of compiled code fills; the best of the last layer's nodes."""
+        """Yield children in parts that one call of compiled code fills; after the last layer the best value."""
         if done == self._layers:
             values = self._values(layer.nodes)
             yield Children((), layer.size, int(values.min()), (int(values.argmin()), None))
@@ -72,14 +75,16 @@ class _BlockOrders:
             yield Children(ahead, len(children.keys))
 
     def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
-        """The best nodes, of those that have run the same passes no more than `alike`, and of equal rank one."""
+        """Return the best nodes, at most `alike` of those that ran the same passes, and one of equal rank among
+        these.
+        """
         if not parts:
             return Kept(self._none)
         best = _best(parts, self._width, self._alike)
         return Kept(best, arcs=Arcs(best.layers, best.parents, best.moves))
 
     def _values(self, nodes: Numbers) -> Numbers:
-        """By node the longest time of a device, with the weight passes that wait."""
+        """Return for each node the longest time of a device, including its pending weight passes."""
         walks = self._walks
         _, free, waiting, _, _ = offsets(walks)
         ends_of = nodes[:, free:waiting].copy()
@@ -92,10 +97,10 @@ class _BlockOrders:
 def best_order(
     walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None = None
 ) -> Generator[Progress, None, Found | None]:
-    """The best order found with `width` nodes per layer, at most `alike` of which have run the same passes.
+    """Search the best order with `width` nodes per layer, at most `alike` of which have run the same passes.
 
-    None if every node of a layer is at an end or, with completion bounds, cannot end before a value. Pauses after each
-    call of compiled code, a hundredth of a second or less.
+    None if every node of a layer is a dead end or, with completion bounds, cannot end before the cutoff. Yields after
+    each call of compiled code, every hundredth of a second or sooner.
     """
     found = yield from compilation(_BlockOrders(walks, prefers, width, alike, below))
     if found.value is None:
@@ -104,7 +109,7 @@ def best_order(
 
 
 def ended(run: Generator[Progress, None, Found | None]) -> Found | None:
-    """The result of a run, computed without pause."""
+    """Run a search to its end and return its result."""
     while True:
         try:
             next(run)
@@ -114,7 +119,7 @@ def ended(run: Generator[Progress, None, Found | None]) -> Found | None:
 
 
 class _Room(NamedTuple):
-    """Arrays that calls of compiled code share: a node, the moves from one, sums by device, and children."""
+    """Working arrays of the compiled code: a node, the moves from one, sums by device, and children."""
 
     scratch: Numbers
     moves: Numbers
@@ -132,7 +137,7 @@ def _room(walks: Walks, size: int) -> _Room:
 
 
 def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Rows]:
-    """The children of a layer, in parts, each good until the next."""
+    """Yield the children of a layer in parts, each valid until the next."""
     since = 0
     out = room.children
     while since < len(nodes):

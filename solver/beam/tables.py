@@ -1,4 +1,4 @@
-"""The numbers that a beam search over forwards, gradients and their blocks works with."""
+"""Arrays of a problem for a beam search over forwards, gradients and their blocks."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class Walks(NamedTuple):
     time of a forward and a full backward together, -1 if they form no block.
 
     By device, `saved` is the mean saving of a block, and `waits[since[device] : since[device + 1]]` are its gradients,
-    those with the longest weight passes first. No pass runs on it before it `opens`, from which on its time counts: of
-    `rest` that of the last step's device does not. `safe` is, by chain and device, the step that a micro-batch has to
-    take until it needs no more memory that others could occupy for ever. `held` and `area` are memory and memory times
-    ticks, which 64-bit integers may not represent: they only rank orders, so rounded ones will do.
+    those with the longest weight passes first. No pass runs on it before it `opens`, from which on its time counts, so
+    `rest` excludes the opening time of the last step's device. `safe` is, by chain and device, the step that a
+    micro-batch has to take until it needs no more memory that others could occupy for ever. `held` and `area` are
+    memory and memory times ticks, which 64-bit integers may not represent: they only rank orders, so rounded ones
+    suffice.
     """
 
     device: Numbers
@@ -61,7 +62,7 @@ class Walks(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of a chain: which stage it is of, and whether it is a gradient."""
+    """A step of a chain: its stage, and True if it is a gradient."""
 
     chain: int
     stage: int
@@ -77,7 +78,7 @@ def covers(problem: Problem) -> bool:
 
 
 def steps_of_chains(problem: Problem) -> list[Step]:
-    """All steps, in the order of `Walks`."""
+    """Return all steps, in the order of `Walks`."""
     found = []
     for number, chain in enumerate(problem.placement.chains):
         if len(problem.microbatches_of[chain[0]]):
@@ -87,7 +88,7 @@ def steps_of_chains(problem: Problem) -> list[Step]:
 
 
 def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
-    """The numbers of a problem that `covers` admits; devices open at 0 where nothing else is said."""
+    """Return the arrays of a problem that `covers` admits; devices open at 0 unless `opens` is given."""
     opens = opens or [0] * problem.devices
     steps, where = steps_of_chains(problem), problem.placement.stage_device
     count, stages = len(steps), [problem.stages[step.stage] for step in steps]
@@ -137,7 +138,7 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
 def _ways(
     ticks: Sequence[int], lag: Sequence[int], device: Sequence[int], last: Sequence[int], devices: int
 ) -> tuple[list[int], Numbers]:
-    """The path from the start of each step to the end of its chain's last one, and to the next step on each device."""
+    """Return the path from the start of each step to the end of its chain, and to the next step on each device."""
     rest, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
     for at in reversed(range(len(ticks))):
         if last[at] != at:
@@ -155,7 +156,7 @@ def _holding(
     ticks: Sequence[Sequence[int]],
     rest: Sequence[int],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """`held` and `area`: a gradient and its weight pass give back so much after so many ticks of theirs."""
+    """Return `held` and `area`, from the memory that a gradient and its weight pass free and when they end."""
     shape = len(steps), max(device) + 1
     held, area = np.zeros(shape), np.zeros(shape)
     for forward, step in enumerate(steps):
@@ -173,7 +174,7 @@ def _holding(
 
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
-    """Index of the first micro-batch of each step's chain, chains in order."""
+    """Return the index of the first micro-batch of each step's chain, chains in order."""
     of_chain = dict(zip((step.chain for step in steps), microbatches, strict=True))
     return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
 
@@ -190,7 +191,7 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
 def _saved(
     steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[int], block: Numbers, problem: Problem
 ) -> list[int]:
-    """Mean saving of a block of a device against its two separate passes."""
+    """Return the mean saving of a device's block against its two separate passes."""
     found = []
     for one in range(problem.devices):
         saved = [
@@ -204,9 +205,9 @@ def _saved(
 
 
 def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[int]) -> Numbers:
-    """A chain alone: its last forward on the device. Several: that of all, since one may wait for the other elsewhere.
+    """Return `safe`: for a single chain its last forward on the device, for several the last one of all devices.
 
-    -1 where a chain does not come to the device.
+    Several chains may wait for each other elsewhere. -1 where a chain does not visit the device.
     """
     chains = sorted({step.chain for step in steps})
     found = np.full((len(problem.placement.chains), problem.devices), -1, np.int64)

@@ -1,1 +1,1 @@
-"""Rates of a device fitted to measured steps of training."""
+"""Rates of a device fitted to measured training steps."""

@@ -1,4 +1,4 @@
-"""Measured durations with those that the formulas predict, whatever was measured: steps, passes or layers."""
+"""Measured durations of steps, passes or layers, with those that the formulas predict."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MS = 0.001  # seconds
 
 
 class Named(NamedTuple):
-    """A duration, in seconds."""
+    """A duration in seconds, with its name."""
 
     name: str
     seconds: float
 
 
 class Observation(NamedTuple):
-    """Durations of one run, which share most of their error: together they count as `weight` steps.
+    """Durations of one run, which share most of their error, so together they count as `weight` steps.
 
-    `predicted` gives as many seconds as were measured, with the rates of a device.
+    `predicted` returns a duration in seconds for each measured one, with the rates of a device.
     """
 
     measured: tuple[Named, ...]
@@ -38,12 +38,15 @@ class Observation(NamedTuple):
 
 
 def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
-    """A whole step."""
+    """Return the observation of a whole step."""
     return Observation((Named(step.place, step.seconds),), lambda wanted: [predicted_seconds(step, config, wanted)])
 
 
 def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Observation:
-    """A forward and a backward of each stage, of a problem with measured times; `step` is the layout it ran in."""
+    """Return the observation of a forward and a backward of each stage, from a problem with measured times.
+
+    `step` is the layout that was run.
+    """
     stages, unit = measured.placement.stages, float(seconds_per_unit(measured))
     if stages != step.pipeline * step.chunks:
         raise BadInput(
@@ -62,9 +65,9 @@ def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Obs
 
 
 def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Observation:
-    """A forward and a backward of each type of layer but the embedding, of a measured model; `unit` are seconds.
+    """Return the observation of a forward and a backward of each layer type but the embedding, of a measured model.
 
-    Layers are those of the derived model of the same role, in their order.
+    `unit` is the seconds per unit of time. Layer types correspond to those of the derived model in their order.
     """
     own = _times(measured, unit)
     derived = [*_times(plan_of(step, config, wanted).model, _MS)]
@@ -89,6 +92,6 @@ def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelCon
 
 
 def _times(model: Model, unit: float) -> dict[str, tuple[float, float]]:
-    """Seconds of a forward and a backward of each type of layer that computes."""
+    """Return the seconds of a forward and a backward of each type of layer that computes."""
     kinds = [kind for kind in model.kinds if role_of(kind.name) is not Role.EMBEDDING]
     return {kind.name: (float(kind.forward) * unit, float(kind.full_backward) * unit) for kind in kinds}

@@ -1,4 +1,4 @@
-"""Durations that the formulas predict for a layout that was run: of its step, of its passes, of its layers."""
+"""Durations that the formulas predict for a layout that was run: of its step, its passes, and its layers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,19 @@ _POST_VALIDATED = ("zb-1p", "zb-2p")
 
 
 def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> float:
-    """Of a step, with the rates of `wanted`: its own cut and schedule, simulated; `BadInput` for an impossible one."""
+    """Return the seconds of a step with the rates of `wanted`, simulated with its own cut and schedule.
+
+    Raises `BadInput` for an impossible layout.
+    """
     plan = plan_of(step, config, wanted)
     return seconds_of(plan, simulated(step, plan))
 
 
 def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
-    """The step's own cut and schedule on the durations of its plan problem; `BadInput` for an impossible one."""
+    """Return the step's own cut and schedule, simulated with the durations of its plan problem.
+
+    `BadInput` if impossible.
+    """
     choice, partition, name = choice_of(step), partition_of(step, plan), schedule_of(step)
     problem = plan.problem(choice, partition)
     try:
@@ -43,18 +49,18 @@ def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
 
 
 def seconds_of(plan: PlanProblem, run: Candidate) -> float:
-    """Seconds of a step, gradients and optimizer included."""
+    """Return the seconds of a step, including gradient reduction and optimizer."""
     return float(step_time(plan, run).total) / _MS
 
 
 def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Problem:
-    """The passes of a step, in ms."""
+    """Return the problem of a step's passes, in ms."""
     plan = plan_of(step, config, wanted)
     return plan.problem(choice_of(step), partition_of(step, plan))
 
 
 def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProblem:
-    """The plan problem of a step's layout, in ms; memory does not limit what ran."""
+    """Return the plan problem of a step's layout, in ms, without a memory limit, since the layout was run."""
     training = dict(wanted.training)
     if step.recompute != "none":
         training["recompute"] = [step.recompute]
@@ -67,17 +73,17 @@ def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProb
 
 
 def schedule_of(step: MeasuredStep) -> str:
-    """The name of its schedule."""
+    """Return the name of the step's schedule."""
     return step.schedule or ("1f1b" if step.chunks == 1 else "interleaved-1f1b")
 
 
 def choice_of(step: MeasuredStep) -> Choice:
-    """Where its stages are."""
+    """Return the placement of the step's stages."""
     return Choice("linear" if step.chunks == 1 else "interleaved", step.chunks)
 
 
 def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
-    """Its cut, evenly where it has none of its own; every layer that can recomputes as the step says."""
+    """Return the step's cut (even if it has none of its own), with every layer that can recomputed as the step says."""
     stages = step.pipeline * step.chunks
     if stages > plan.model.most_stages:
         raise BadInput(f"{step.place}: found {stages} stages; allowed: up to {plan.model.most_stages}, a layer each")
@@ -100,5 +106,5 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
 
 
 def with_rates(wanted: Wanted, rates: Mapping[str, float]) -> Wanted:
-    """With other rates of the device."""
+    """Return `wanted` with other rates of its device."""
     return replace(wanted, device=replace(wanted.device, **rates))  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ Numbers = np.ndarray[Any, np.dtype[np.float64]]
 @dataclass(frozen=True)
 @tunable
 class CalibrationParams:
-    """Distances of rates from those of the table, and of steps from their predictions. All are of logarithms.
+    """Prior spreads of rates around those of the table, and of steps around their predictions, all of logarithms.
 
     Spreads of rates are those between the sources of published steps (docs/results/accuracy.md), by judgement.
     """
@@ -49,7 +49,7 @@ RATES = (*SHARES, *LAUNCHES)
 
 
 class FittedRate(NamedTuple):
-    """A rate with the table's own, and its relative standard error; None where no measured duration depends on it.
+    """A fitted rate, the table's rate, and its relative standard error (None if no measured duration depends on it).
 
     `spread` was the error before anything was measured.
     """
@@ -62,12 +62,12 @@ class FittedRate(NamedTuple):
 
     @property
     def vague(self) -> bool:
-        """True if the measurements leave it almost as uncertain as it was."""
+        """True if the measurements leave the rate almost as uncertain as before."""
         return self.error is not None and self.error > _VAGUE * self.spread
 
 
 class FittedTime(NamedTuple):
-    """A measured duration in seconds, predicted with the table's rates and with the fitted ones."""
+    """A measured duration in seconds, with its predictions by the table's rates and by the fitted ones."""
 
     name: str
     measured: float
@@ -77,7 +77,7 @@ class FittedTime(NamedTuple):
 
 @dataclass(frozen=True)
 class RatesFit:
-    """A device with fitted rates. `scatter` is the spread of durations around their predictions, as a share."""
+    """A device with fitted rates; `scatter` is the relative spread of durations around their predictions."""
 
     device: Device
     rates: tuple[FittedRate, ...]
@@ -85,14 +85,16 @@ class RatesFit:
     scatter: float
 
     def mean_error(self, before: bool = False) -> float:
-        """The mean of the relative errors, of the table's rates or of the fitted ones."""
+        """Return the mean relative error of the predictions by the table's rates (`before`) or by the fitted ones."""
         return sum(abs((one.before if before else one.after) / one.measured - 1) for one in self.times) / len(
             self.times
         )
 
 
 class _Linear(NamedTuple):
-    """Logarithms of predicted over measured times, their slopes by those of the rates, and weights of times."""
+    """Logarithms of predicted over measured times, their slopes by logarithms of the rates, and the weights of
+    times.
+    """
 
     off: Numbers
     slopes: Numbers
@@ -100,9 +102,10 @@ class _Linear(NamedTuple):
 
 
 def fit_rates(observations: Sequence[Observation], wanted: Wanted, params: CalibrationParams = PARAMS) -> RatesFit:
-    """The rates that are likeliest; `wanted` has the device and training. A rate that nothing depends on stays.
+    """Return the likeliest rates; `wanted` has the device and training. A rate without effect on any duration stays.
 
-    Rounds of linear models, each of the true predictions at the last one's rates. The errors are those of the last.
+    Rounds of linear models, each of the exact predictions at the rates of the round before. The errors are those of the
+    last.
     """
     first = {name: float(getattr(wanted.device, name)) for name in RATES if getattr(wanted.device, name) > 0}
     spreads = np.array([_spread(name, params) for name in first])
@@ -173,9 +176,9 @@ def _linear(
 def _likeliest(
     linear: _Linear, at: Numbers, start: Numbers, spreads: Numbers, names: Sequence[str], params: CalibrationParams
 ) -> tuple[Numbers, Numbers, float]:
-    """Logarithms of the rates, their errors, and the scatter of the times, by weights that far ones lose.
+    """Return the log rates, their errors, and the scatter, by iteratively reweighted least squares.
 
-    A time counts 1 / sqrt(1 + (distance / scatter)²) of its weight, as the loss soft-l1 has it.
+    A time counts 1 / sqrt(1 + (distance / scatter)²) of its weight, as in the loss soft-l1.
     """
     prior, scatter = np.diag(spreads**-2.0), params.scatter
     highest = np.array([0.0 if name in SHARES else np.inf for name in names])

@@ -1,1 +1,1 @@
-"""First schedules: published ones, list scheduling, times for a given order."""
+"""Construction of schedules: list scheduling, orders with few gathers, and times for a given order."""

@@ -12,10 +12,10 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def in_groups(problem: Problem, size: int) -> Schedule:
-    """Groups of `size` micro-batches run through one stage of a device before the next stage, and likewise backwards.
+    """Return the order in which groups of `size` micro-batches run through one stage of a device before the next stage.
 
-    Backwards are fused. With groups of one it is one micro-batch after the other; larger groups gather each stage less
-    often and keep more activations.
+    Backwards likewise, each as a full backward. With groups of one it is one micro-batch after the other; larger groups
+    gather each stage less often and keep more activations.
     """
     return schedule_of([list(_of_device(problem, device, size)) for device in range(problem.devices)], "pipesched")
 
@@ -44,7 +44,7 @@ def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
 def _dealt(
     kind: PassKind, stages: Sequence[int], walks: Mapping[int, range], share: Mapping[int, tuple[int, int]]
 ) -> Iterator[Pass]:
-    """Micro-batch after micro-batch, each through all of these stages that it walks."""
+    """Yield the passes micro-batch by micro-batch, each through all of these stages that it traverses."""
     longest = max(until - since for since, until in share.values())
     for at in range(longest):
         yield from (Pass(kind, s, walks[s][share[s][0] + at]) for s in stages if share[s][0] + at < share[s][1])

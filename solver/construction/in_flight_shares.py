@@ -10,7 +10,7 @@ from pipesched.problem.problem import Problem
 
 
 def in_flight_shares(problem: Problem) -> dict[int, int]:
-    """In-flight limit of each stage on a limited device, in proportion to the stages' round trips.
+    """Return the in-flight limit of each stage on a limited device, in proportion to the stages' round trips.
 
     Activations live for a round trip, so in steady state a stage needs memory in proportion to its own round trip.
     """
@@ -27,7 +27,7 @@ def in_flight_shares(problem: Problem) -> dict[int, int]:
 
 
 def _round_trip(problem: Problem, stage: int) -> int:
-    """From the start of a forward of the stage to the end of its backward, if nothing waits."""
+    """Return the ticks from the start of a forward of the stage to the end of its backward, if nothing waits."""
     chain = problem.placement.chains[problem.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]
     passes = sum(problem.duration(Pass(kind, s, 0)) for kind in (F, BW) for s in later)

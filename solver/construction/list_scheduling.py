@@ -1,9 +1,9 @@
 """List scheduling for any placement and memory: a first schedule where no published one fits.
 
-At each step the pass that can start earliest goes next; on a device, gradients before forwards before weight passes,
-but a weight pass waits if a gradient or forward is ready soon. A forward is let onto a device only if those already
-under way there can still run to their end (`lists/memory.py`). Where an overlapped block is shorter than its passes,
-some policies run forwards and backwards in blocks.
+At each step the pass that can start earliest is next; on a device, gradients before forwards before weight passes, but
+a weight pass waits if a gradient or forward is ready soon. A forward may start on a device only if the micro-batches in
+flight there can still run to their end (`lists/memory.py`). Where an overlapped block is shorter than its passes, some
+policies run forwards and backwards in blocks.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from solver.construction.policy import LISTS, Policy
 
 
 def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedule]:
-    """One complete schedule within memory for each policy; a policy that locks itself out gives none.
+    """Yield one complete schedule within memory for each policy; a policy that deadlocks gives none.
 
-    The same, `compiled` or not, but for the time it takes: compiling takes seconds where it has not been done.
-
-    That can happen only where chains run against each other, or where B takes more memory than it gives back. If all
-    of them do, those in which the stages of a device share its memory.
+    The result is the same `compiled` or not; compiling takes seconds if it was not done before. Deadlocks are possible
+    only where chains run against each other, or where B takes more memory than it frees. If all policies deadlock,
+    variants are tried in which the stages of a device share its memory.
     """
     chains = unequal_microbatches(problem)
     if chains is not None:
@@ -46,7 +45,7 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
 
 
 def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> Schedule | None:
-    """The schedule of a policy; None if it locks itself out of memory. The same, `compiled` or not."""
+    """Return the schedule of a policy; None if it deadlocks on memory. The result is the same `compiled` or not."""
     split = policy.split and problem.pipeline.splits
     shop = shop_of(problem, split)
     found = list_run(shop, rules_of(problem, policy, shop), compiled=compiled)
@@ -54,17 +53,17 @@ def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> S
 
 
 def policies(problem: Problem) -> Iterator[Policy]:
-    """The policies of every family in turn."""
+    """Yield the policies of every family in turn."""
     for several in zip_longest(*families(problem)):
         yield from (policy for policy in several if policy is not None)
 
 
 def families(problem: Problem) -> list[list[Policy]]:
-    """Policies without and with blocks.
+    """Return families of policies, without and with blocks.
 
     Policies that run all backwards in one mode: first with a fixed number of forwards before the first backward if each
     device has one stage, or with shares of the memory if several stages of a device compete for it; then policies that
-    form blocks, whose backwards are fused.
+    form blocks, whose backwards are full.
     """
     split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))
@@ -86,7 +85,7 @@ def families(problem: Problem) -> list[list[Policy]]:
 
 
 def block_policies(problem: Problem) -> list[Policy]:
-    """Policies that form blocks, if some block is shorter than its passes."""
+    """Return policies that form blocks, if some block is shorter than its passes."""
     if not _some_block_gains(problem):
         return []
     ties = product((True, False), (True, False))
@@ -113,9 +112,9 @@ def _some_block_gains(problem: Problem) -> bool:
 
 
 def sequential(problem: Problem) -> Schedule:
-    """One micro-batch after the other, every backward fused: the schedule that fits whenever any does.
+    """Return the order of one micro-batch after the other, every backward full: it fits whenever any schedule does.
 
-    Of each micro-batch of the chains that feed no other run the forwards, with those of the chains that feed it, then
+    For each micro-batch of the chains that feed no other, the forwards run, with those of the chains that feed it, then
     the backwards; those of the feeding chains as soon as all that they fed are done.
     """
     chains, number = problem.placement.chains, problem.placement.chain_index
@@ -148,7 +147,7 @@ class _Run:
         self.passes: dict[Pass, None] = {}
 
     def to(self, last: Pass) -> None:
-        """Run a pass, and before it all that it needs and has not run."""
+        """Run a pass, and before it all predecessors that have not run."""
         waiting = [last]
         while waiting:
             before = [p for p in self._before(waiting[-1]) if p not in self.passes]

@@ -1,7 +1,8 @@
-"""Mirrored schedules: two chains that run against each other do the same at the same time, each on mirrored devices.
+"""Mirrored schedules: two chains in opposite directions do the same at the same time, each on mirrored devices.
 
-Where both chains of a bidirectional placement have equal stages, a schedule of one of them on half of the devices,
-which hold what it runs on both of a pair, says what all devices do: DualPipeV and DualPipe are such a pair.
+Where both chains of a bidirectional placement have equal stages, a schedule of one chain on half of the devices, each
+with the stages that the chain has on both of a mirrored pair, determines the whole schedule: DualPipeV and DualPipe are
+such a pair.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pipesched.schedule.schedule import Schedule
 
 
 def folded(problem: Problem) -> Problem | None:
-    """The problem of one chain on half of the devices; None where the two chains are not mirror images.
+    """Return the problem of one chain on half of the devices; None where the two chains are not mirror images.
 
-    It has the more micro-batches of the two. Sending from a device to its mirror image takes no time in it.
+    It has the larger number of micro-batches of the two. Sending from a device to its mirror image takes no time in it.
     """
     chains = problem.placement.chains
     if len(chains) != 2 or problem.walks.queues or problem.view is None:
@@ -44,7 +45,7 @@ def folded(problem: Problem) -> Problem | None:
 
 
 def _mirror(problem: Problem) -> Sequence[int] | None:
-    """For each device the one that does the same for the other chain; None where there is none for some device."""
+    """Return for each device its counterpart for the other chain; None if some device has none."""
     down, up = problem.placement.chains
     where, found = problem.placement.stage_device, dict[int, int]()
     if len(down) != len(up) or not all(len(problem.microbatches_of[chain[0]]) for chain in (down, up)):
@@ -61,7 +62,7 @@ def _mirror(problem: Problem) -> Sequence[int] | None:
 
 
 def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
-    """The schedule of both chains on all devices; micro-batches that a chain does not have are left out."""
+    """Return the schedule of both chains on all devices; micro-batches that a chain does not have are left out."""
     where, mirror = problem.placement.stage_device, _mirror(problem)
     assert mirror is not None
     orders: list[list[Slot]] = [[] for _ in range(problem.devices)]
@@ -78,7 +79,7 @@ def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _of_chain(problem: Problem, chain: Sequence[int], p: Pass) -> Pass | None:
-    """The pass of the folded problem as one of a chain; None where that has no such micro-batch."""
+    """Return the pass of the folded problem as one of a chain; None if the chain has no such micro-batch."""
     stage = chain[p.stage]
     walking = problem.microbatches_of[stage]
     return Pass(p.kind, stage, walking[p.microbatch]) if p.microbatch < len(walking) else None

@@ -1,4 +1,4 @@
-"""A problem whose schedules fit one with workspace: the largest workspace, and all that passes keep, are left free."""
+"""Memory reserved for workspace: capacities less its largest demand and all that is kept to the end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pipesched.problem.stage import PassMemory
 
 
 def with_reserve(problem: Problem) -> Problem:
-    """The problem itself without workspace. An order of the other is within memory here, not all orders the reverse."""
+    """Return a problem without workspace, with capacities reduced so that each of its orders fits the original problem.
+
+    The reverse is not true for all orders. A problem without workspace is returned unchanged.
+    """
     if not problem.network.has_pass_memory:
         return problem
     room = list(problem.room)

@@ -1,8 +1,8 @@
 """Search over the rules of the compiled list scheduler: in-flight limits of the stages, and waiting times.
 
 The number in flight on a stage follows from Little's law: a micro-batch's time from there to the end and back, divided
-by the time between two of them. Schedules are sensitive to it, far more than to priorities. So a few numbers for all
-stages are tried in order, and the best of them is changed stage by stage at random while it gets no worse.
+by the time between two micro-batches. Schedules are far more sensitive to it than to priorities. So a few numbers for
+all stages are tried in order, and the best of them is changed stage by stage at random while it gets no worse.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ from solver.construction.policy import LISTS
 
 
 class Simple(NamedTuple):
-    """Rules that are alike on all stages. `share` is of what Little's law gives, in percent, None without limit; `more`
-    are micro-batches besides; `patience` and `yields` in percent of a weight pass and of a forward.
+    """Rules that are equal on all stages.
+
+    `share` is the percentage of the in-flight number of Little's law, None without limit; `more` are further
+    micro-batches; `patience` and `yields` are percentages of a weight pass and of a forward.
     """
 
     share: int | None
@@ -48,7 +50,7 @@ class Simple(NamedTuple):
     patience: int
 
     def each_number(self) -> Iterator[list[Simple]]:
-        """For each number, the most important first, what these rules would be with another."""
+        """Yield for each number, the most important first, these rules with every other value of it."""
         yield [self._replace(share=share) for share in LISTS.in_flight]
         yield [self._replace(more=more) for more in range(LISTS.most_extra + 1)]
         yield [self._replace(patience=patience) for patience in LISTS.waits]
@@ -63,7 +65,7 @@ FIRST_RULES = (
 
 
 class RuleMaker:
-    """Makes the rules of a problem: from numbers for all stages, or from others by a random change."""
+    """Make the rules of a problem: from numbers for all stages, or from others by a random change."""
 
     def __init__(self, problem: Problem, shop: Shop, split: bool) -> None:
         self._shop, self._split = shop, split
@@ -82,7 +84,7 @@ class RuleMaker:
         self._ahead = problem.microbatches
 
     def simple(self, of: Simple) -> Rules:
-        """Rules alike on all stages."""
+        """Return rules that are equal on all stages."""
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
         if of.share is not None:
@@ -92,9 +94,10 @@ class RuleMaker:
         return Rules(np.array((self._split, 1, 0, 0, -1), np.int64), rules)
 
     def ranked(self, random: np.random.Generator) -> Rules:
-        """Random rules by which the passes of a device are chosen by their ranks, the same on all devices.
+        """Return random rules by which the passes of a device are chosen by their ranks, the same on all devices.
 
-        In flight are limited on the first stage of a chain, if anywhere, to half to twice as many as there are devices.
+        Micro-batches in flight are limited, if at all, on the first stage of a chain, to half to twice the number of
+        devices.
         """
         devices = len(self._shop.devices)
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
@@ -109,7 +112,7 @@ class RuleMaker:
         return Rules(np.array((self._split, random.integers(2), 0, 1, -1), np.int64), rules)
 
     def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
-        """Rules with a few random changes, each of one stage or of some in a row."""
+        """Return rules with a few random changes, each of one stage or of some in a row."""
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
         kinds = [MOST, PATIENCE, YIELDS, *((RANKS, RANKS + 1, AHEAD) if flags[RANKED] else ())]
@@ -139,7 +142,10 @@ class RuleMaker:
 
 
 def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Micro-batches in flight on each stage if nothing waits and the busiest device, or memory, is the bottleneck."""
+    """Return the micro-batches in flight on each stage if nothing waits except for the bottleneck.
+
+    The bottleneck is the busiest device, or memory.
+    """
     stages = shop.stages
     trip = np.zeros(len(stages))
     for chain in problem.placement.chains:

@@ -1,8 +1,8 @@
 """Optimal times for a given order: for the span, starting as soon as possible is not optimal.
 
-A device whose last pass ends early may as well begin late. That moves its own first pass, and whatever waits for it.
-The least span is the greatest cycle mean of the paths from device to device (Karp, Discrete Mathematics 23, 1978). It
-may be a fraction of a tick: the times are then in finer ticks.
+A device whose last pass ends early may as well begin late. That moves its own first pass, and all passes that wait for
+it. The least span is the greatest cycle mean of the paths from device to device (Karp, Discrete Mathematics 23, 1978).
+It may be a fraction of a tick: the times are then in finer ticks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _PathLengths = list[list[int | None]]
 
 
 def best_times(problem: Problem, schedule: Schedule) -> Timeline:
-    """Times of an order: the earliest; for the span, times of least span, in finer ticks if that is no whole number.
+    """Return the times of an order: the earliest.
+
+    For the span, times of least span, in finer ticks if it is fractional.
 
     Exact, except for orders so long that the paths between all devices would take minutes.
     """
@@ -66,20 +68,20 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 
 
 def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline | None:
-    """Times for the order that keep the objective within the value, in ticks; None if there are none. Exact."""
+    """Return times for the order that keep the objective within `value` ticks; None if there are none. Exact."""
     timeline = best_times(problem, schedule)
     return timeline if value_of(problem, timeline) <= value else None
 
 
 def _spans(timeline: Timeline) -> list[int]:
-    """From each device's first start to its last end."""
+    """Return the ticks from each device's first start to its last end."""
     columns, (begin, end) = timeline.schedule.columns, timeline.times
     rows = map(columns.on, range(timeline.problem.devices))
     return [int(end[on].max() - begin[on].min()) if len(begin[on]) else 0 for on in rows]
 
 
 def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:
-    """The longest paths from a device's first start to the end of every device."""
+    """Return the longest paths from a device's first start to the end of every device."""
     start = graph.column(_NEVER)
     for node in graph.opening[device]:
         start[node] = 0
@@ -89,7 +91,7 @@ def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None
 
 
 def greatest_mean(paths: _PathLengths) -> Value:
-    """The greatest mean path of a cycle of devices: no times have a lower span, and some have this one."""
+    """Return the greatest mean path of a cycle of devices: no times have a lower span, and some have this one."""
     n = len(paths)
     # The longest walks of k paths that end on a device, wherever they begin.
     walks: list[list[int | None]] = [[0] * n]
@@ -109,7 +111,9 @@ def _longest(walks: list[int | None], paths: _PathLengths, e: int) -> int | None
 
 
 def _times(problem: Problem, schedule: Schedule, paths: _PathLengths, span: Value) -> Timeline:
-    """Times of this span: every device begins as soon as that lets all end within the span of their begin."""
+    """Return times of this span: every device begins as early as it can while all end within the span of their
+    begin.
+    """
     parts, begins = span.denominator, [0] * problem.devices
     devices = range(problem.devices)
     for _ in asking(devices):

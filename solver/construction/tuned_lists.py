@@ -21,7 +21,7 @@ from solver.construction.rule_search import FIRST_RULES, RuleMaker, Simple
 
 
 class TunedLists:
-    """The best rules met for a problem. `halt` ends a run that is under way; what is known by then stays."""
+    """Search of the best priority rules for a problem. Setting `halt` ends a run under way; earlier results stay."""
 
     def __init__(self, problem: Problem, split: bool, workers: int, seed: int) -> None:
         self.problem, self.split, self.workers = problem, split, workers
@@ -37,14 +37,14 @@ class TunedLists:
 
     @property
     def value(self) -> int | None:
-        """Value of the best rules."""
+        """Value of the best rules; None if there are none."""
         return None if self.best is None else self.best[0]
 
     def descend(self, over: Callable[[], bool]) -> None:
-        """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps.
+        """Search rules equal on all stages by coordinate descent, then rules by ranks, until `over()`.
 
-        Then rules by ranks. A few policies of the list scheduler count too, those that form blocks among them, though
-        nothing is changed in them yet.
+        A few policies of the list scheduler are evaluated first, including those that form blocks; these are not
+        changed here.
         """
         warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in LISTS.waits]
         plain = [
@@ -70,7 +70,7 @@ class TunedLists:
         self._by_rank(over)
 
     def _by_rank(self, over: Callable[[], bool]) -> None:
-        """Random rules that choose by ranks, where a device has several stages to choose from."""
+        """Try random rules that choose by ranks, if a device has several stages to choose from."""
         if all(len(held) < 2 for held in self.problem.placement.stages_of):
             return
         random = self._randoms[0]
@@ -81,7 +81,10 @@ class TunedLists:
                     return
 
     def vary(self, over: Callable[[], bool], runs: int | None = None) -> None:
-        """Random changes of the best rules, by all workers; so many runs of one where work is counted."""
+        """Improve the best priority rules by random changes with all workers until `over()`.
+
+        With `runs`, one worker makes exactly that many simulated runs, which is reproducible.
+        """
         with ThreadPoolExecutor(self.workers) as pool:
             workers = range(1 if runs is not None else self.workers)
             futures = [pool.submit(self._vary, worker, over, runs) for worker in workers]
@@ -97,7 +100,7 @@ class TunedLists:
         self.halt[0] = 0
 
     def schedule(self, problem: Problem | None = None, below: Value | None = None) -> Schedule | None:
-        """The schedule of the best rules for the problem, or for one with other micro-batches.
+        """Return the schedule of the best rules for the problem, or for one with other micro-batches.
 
         None if memory deadlocks, or if the run's value is not less than `below`.
         """
@@ -116,15 +119,15 @@ class TunedLists:
             done += 1
 
     def _side_by_side(self, several: Iterable[Simple]) -> list[tuple[Simple, int | None]]:
-        """Values of several rules, evaluated in parallel, in their order."""
+        """Return several rules with their values, evaluated in parallel, in their order."""
         given = list(several)
         with ThreadPoolExecutor(self.workers) as pool:
             return list(zip(given, pool.map(lambda one: self._try(self._maker.simple(one)), given), strict=True))
 
     def _try(self, rules: Rules) -> int | None:
-        """The value that rules give, kept if it is no worse than the best.
+        """Evaluate rules and keep them if they are no worse than the best; returns their value.
 
-        Of one value those are better with which all devices together take less: mostly some devices alone decide it,
+        Of equal values the one with the smaller sum over devices is better: mostly some devices alone decide the value,
         and no single change makes all of them shorter.
         """
         begin = time.monotonic()
@@ -143,6 +146,6 @@ class TunedLists:
 
 
 def until(seconds: float, done: Callable[[], bool]) -> Callable[[], bool]:
-    """A condition: `seconds` have passed, or `done` is true."""
+    """Return a condition: `seconds` have passed, or `done()` is true."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end or done()

@@ -1,10 +1,10 @@
-"""Figures of a published schedule of very many micro-batches from its schedule of fewer, whose steady state is exact.
+"""Results of a published schedule of very many micro-batches computed exactly from its schedule of fewer.
 
 The schedule of fewer micro-batches is extended by repeating a part of it (`replication`), to a few rounds of that part,
-and simulated. Let every pass of the last rounds start one and the same time after the pass in its place some rounds
+and simulated. Suppose that every pass of the last rounds starts a constant time after the pass in its place some rounds
 before, over more rounds than any dependency reaches back. Then so does every further round, by induction along the
-order of starts, and so does what follows the rounds: makespan and span are linear in the number of rounds, and no
-device ever holds more memory.
+order of starts, and so do the passes after the rounds: makespan and span are linear in the number of rounds, and no
+device ever uses more memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLAIN = {F, B, W, BW}
 @dataclass(frozen=True)
 @tunable
 class ExtensionParams:
-    """Length of the schedule that is simulated to see whether every further round takes equally long."""
+    """Length of the schedule that is simulated to see if every further round takes equally long."""
 
     longer: tuple[int, ...] = tuned(
         (2, 8), "times the micro-batches of the shorter problem, one after the other", 2, 64,
@@ -46,9 +46,10 @@ _PARAMS = ExtensionParams()
 
 
 def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | None:
-    """The candidate without a timeline; None where its figures are not known to be exact, or it is not much shorter.
+    """Return the candidate, without a timeline, computed from a schedule of fewer micro-batches.
 
-    Where the schedule does not apply to the shorter problem, the candidate of the problem itself, mostly a refusal.
+    None if the figures are not known to be exact, or if the schedule of fewer micro-batches is not much shorter. If the
+    schedule does not apply to the shorter problem, the result is the candidate of the problem itself, mostly a refusal.
     """
     short = shortened(problem) if _covers(problem) else None
     if short is None:
@@ -71,12 +72,12 @@ def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | No
 
 
 def beats(found: Candidate, known: Value | None) -> bool:
-    """True if the candidate is better than a value in ticks, or if none is known."""
+    """Return True if the candidate is better than a value in ticks, or if no value is known."""
     return known is None or _value(found) < known
 
 
 def _covers(problem: Problem) -> bool:
-    """Passes of one task that wait for their device and for passes of their own micro-batch alone."""
+    """Return True if each pass is one task and waits only for its device and its own micro-batch."""
     return problem.view is not None and not (problem.walks.shares or problem.resources.shared_streams)
 
 
@@ -86,7 +87,11 @@ def _value(one: Candidate) -> int:
 
 
 def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: int, name: str) -> Candidate | None:
-    """From a schedule with the part between cuts repeated, of at least so many micro-batches, as many left over."""
+    """Return the candidate extended from a schedule whose part between two cuts is repeated.
+
+    The simulated schedule has at least `least` micro-batches, and as many more as make the number of missing ones a
+    multiple of those that its steady part runs.
+    """
     round_ = (other.through - one.through) * len(problem.placement.chains)
     few = least + (problem.microbatches - least) % round_
     found = _steady(known, one, other, replace(problem, microbatches=few), name)
@@ -109,7 +114,7 @@ def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: in
 
 
 class _Steady(NamedTuple):
-    """A candidate that repeats so many rounds, of so much work on each device, every so many ticks (`shift`)."""
+    """A candidate that repeats `rounds` rounds every `shift` ticks, with `work` ticks on each device."""
 
     of: Candidate
     rounds: int
@@ -118,9 +123,9 @@ class _Steady(NamedTuple):
 
 
 def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) -> _Steady | None:
-    """The extended schedule of the trial's micro-batches; None unless its last rounds are alike.
+    """Return the schedule extended to the trial's micro-batches, or None if its last rounds differ.
 
-    Rounds from which micro-batches were left out are none: they belong to what follows.
+    Rounds from which micro-batches were left out do not count as rounds: they belong to the passes that follow.
     """
     try:
         longer = repeated(known, one, other, trial)
@@ -152,7 +157,11 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
 
 
 def _reach(microbatch: Ints, number: Ints, most: int) -> int:
-    """The largest number of rounds back to a predecessor of a pass: on its device or of its micro-batch."""
+    """Return the largest number of rounds between a pass and a predecessor.
+
+    Predecessors are on its device or of its micro-batch. The distance is bounded by that between the first and the last
+    round with passes of one micro-batch, and is at least 1.
+    """
     low, high = np.full(microbatch.max() + 1, most), np.full(microbatch.max() + 1, -1)
     np.minimum.at(low, microbatch, number)
     np.maximum.at(high, microbatch, number)

@@ -1,10 +1,11 @@
-"""Lower bound on the period over all modes: the time that a mode saves against its longer use of memory.
+"""Lower bound on the period over all modes: a mode that saves time uses memory for longer.
 
 A linear program over how often each backward runs split, fused, or in a block with each forward of its device. A block
-saves load, and both of its passes last as long as it, so that activations live longer; a fused backward keeps all of
-its activation until it ends. While N micro-batches of each chain take time M, a device works at most M, and the memory
-times time that it offers is at most its capacity times M. Both are sums over micro-batches, so M / N is at least the
-program's value, whatever repeats. GLOP finds multipliers of the rows; the bound that they prove is computed exactly.
+saves load, but both of its passes last as long as it does, so activations live longer; a fused backward keeps all of
+its activation until it ends. While N micro-batches of each chain take time M, a device works for at most M, and the
+memory times time that it offers is at most its capacity times M. Both are sums over micro-batches, so M / N is at least
+the value of the program, whatever part of the schedule repeats. GLOP finds multipliers of the rows; the bound that they
+prove is computed exactly.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ class _Mode(NamedTuple):
 
 @dataclass
 class _Row:
-    """period + sum of coefficient x share of a mode >= least, or without the period.
+    """A row: period + sum of coefficient x share of a mode >= least, or the same without the period.
 
-    `device` is the one whose time or, with `memory`, memory it is of; `forward` the stage whose blocks it counts.
+    `device` is the device whose time the row limits or, with `memory`, whose memory; `forward` is the stage whose
+    blocks it counts, -1 if none. An `exact` row is an equation.
     """
 
     least: Fraction
@@ -67,7 +69,7 @@ class _Row:
 
 
 class ModeBound(NamedTuple):
-    """A lower bound on the period: every mode of the passes leaves one micro-batch of each chain `value` ticks or more.
+    """Lower bound on the period: whatever the modes, one micro-batch of each chain takes `value` ticks.
 
     `devices` are those whose work and memory prove it.
     """
@@ -78,7 +80,10 @@ class ModeBound(NamedTuple):
 
 
 def mode_bound(unit: Problem) -> ModeBound | None:
-    """The bound of a problem with one micro-batch on each chain; None where no mode is open, or none was found."""
+    """Return the bound of a problem with one micro-batch on each chain.
+
+    None if each stage has only one mode, if the program is too large, or if GLOP does not solve it.
+    """
     stages = [s for s, held in enumerate(unit.microbatches_of) if held]
     modes = [mode for stage in stages for mode in _modes(unit, stage)]
     if len(modes) == len(stages):
@@ -95,7 +100,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
 
 
 def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
-    """The non-dominated modes of a stage's backward."""
+    """Yield the non-dominated modes of a stage's backward."""
     view = unit.pipeline
     if view.splits:
         yield _Mode(stage, split=True)
@@ -108,20 +113,20 @@ def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
 
 
 def _gradient(unit: Problem, mode: _Mode) -> int:
-    """From the start of a backward to the gradient."""
+    """Return the time from the start of a backward to the end of its gradient."""
     if mode.forward is not None:
         return unit.pipeline.blocks[mode.forward]
     return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))
 
 
 def _longer(unit: Problem, mode: _Mode) -> int:
-    """By how much the forward in a block lasts longer than alone; negative where less."""
+    """Return how much longer the forward takes in a block than alone; negative if it takes less."""
     assert mode.forward is not None
     return _gradient(unit, mode) - unit.duration(Pass(F, mode.forward, 0))
 
 
 def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """A device runs one pass or block at a time."""
+    """Yield a row for each device: it runs one pass or block at a time."""
     for device in range(unit.devices):
         held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
         forwards = sum(unit.duration(Pass(F, s, 0)) for s in held)
@@ -136,7 +141,10 @@ def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """Rows of memory times time: each activation lives from the start of its forward to the end of its backward."""
+    """Yield a row of memory times time for each device.
+
+    An activation lives from the start of its forward to the end of its backward.
+    """
     for device, capacity in enumerate(unit.room):
         held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
         sizes = [size for s in held for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
@@ -151,7 +159,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Row) -> None:
-    """Memory times time of one micro-batch for a stage, as a share of the device's capacity."""
+    """Add one micro-batch's memory times time on a stage to a row, as a share of the device's capacity."""
     activation, freed = unit.network.held_in_flight[stage], unit.network.freed_by_backward[stage]
     chain = unit.placement.chains[unit.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]
@@ -169,7 +177,7 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Ro
 
 
 def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
-    """Rows: each backward runs in one mode, and each forward in at most one block."""
+    """Yield rows that each backward runs in one mode, and each forward in at most one block."""
     for stage in stages:
         yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)
         blocks = {mode: Fraction(-1) for mode in modes if mode.forward == stage}
@@ -178,7 +186,7 @@ def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
-    """The dual values of the program that minimises the period; None if GLOP does not solve it."""
+    """Return the dual values of the program that minimises the period; None if GLOP does not solve it."""
     # It brings pandas, which takes longer to load than most problems to solve.
     from ortools.linear_solver.python import model_builder
 
@@ -201,10 +209,10 @@ def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
 
 
 def _proved(unit: Problem, rows: list[_Row], multipliers: Sequence[Fraction]) -> ModeBound:
-    """The bound that these multipliers prove; any multipliers prove one.
+    """Return the bound that these multipliers prove; any multipliers prove one.
 
-    Each row times its multiplier, added up: multiple x period >= least - sum of coefficient x share, and a share is at
-    least 0 and at most 1.
+    Rows times their multipliers are added up: multiple x period >= least - sum of coefficient x share, where each share
+    is from 0 to 1.
     """
     least, multiple, devices = Fraction(0), Fraction(0), set[int]()
     terms: dict[_Mode, Fraction] = {}

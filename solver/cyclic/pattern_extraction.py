@@ -18,7 +18,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ExtractionParams:
-    """Patterns looked for in a long schedule."""
+    """Length of the patterns that are looked for in a long schedule."""
 
     most_copies: int = tuned(8, "micro-batches of each chain in one period", 1, 64)
 
@@ -31,11 +31,11 @@ Accept = Callable[[Pattern, int], bool]
 
 
 def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda *_: True) -> Pattern | None:
-    """The best pattern of up to eight micro-batches that the middle of the timeline repeats; None if none fits.
+    """Return the best pattern of up to eight micro-batches in the middle of the timeline; None if none fits.
 
-    An order and how many repetitions apart its blocks are make a pattern, whatever the times: where the middle is not
-    quite regular the pattern read off it may have another period, and is judged by its own. It may then have more
-    micro-batches under way, too, than the schedule, unless `accept` refuses that.
+    A pattern is an order of blocks with the number of repetitions between them, whatever the times. If the middle is
+    not quite regular, the pattern may have another period than the schedule, and is judged by its own. It may also have
+    more micro-batches in flight than the schedule, unless `accept` refuses that.
     """
     best: Pattern | None = None
     for pattern, middle in _readings(timeline, graph):
@@ -62,9 +62,11 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, 
 
 
 def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
-    """True if every device runs forwards and gradients in the pattern's cyclic order over one period.
+    """Return True if every device runs forwards and gradients in the pattern's cyclic order for one period.
 
-    Compared from one of its forwards to the same of the next period, with the pattern's offsets of micro-batches."""
+    The comparison runs from one forward of the pattern to the same forward of the next period, with the pattern's
+    offsets of micro-batches. The pattern's first micro-batch on each chain is number `middle`.
+    """
     graph, problem = pattern.graph, timeline.problem
     roles = {block: task for task, block in graph.of_task.items() if task.kind is not W}
     turns: dict[int, list[tuple[int, int]]] = {}
@@ -90,7 +92,7 @@ def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
 
 
 def _partners(timeline: Timeline) -> dict[Pass, Pass]:
-    """The backward that each forward in an overlapped block runs with."""
+    """Return the backward that each forward in an overlapped block runs with."""
     slots = (slot for order in timeline.schedule.orders for slot in order)
     return {slot[0]: slot[1] for slot in slots if len(slot) == 2 and timeline.in_block(slot[0])}
 
@@ -98,7 +100,10 @@ def _partners(timeline: Timeline) -> dict[Pass, Pass]:
 def _reading(
     timeline: Timeline, partner: Mapping[Pass, Pass], graph: BlockGraph, middle: int, copies: int
 ) -> Pattern | None:
-    """Micro-batches `middle` to `middle + copies` of every chain, repeated."""
+    """Return the pattern that repeats micro-batches `middle` to `middle + copies` of every chain.
+
+    None if the blocks' distances to the next repetition differ.
+    """
     overlaps = {(one.forward, one.backward) for one in graph.overlaps}
     fusible = {f.backward for f in graph.fusions}
     starts: dict[Copy, int] = {}
@@ -144,9 +149,9 @@ def pattern_of(
     fused: Collection[Copy] = (),
     overlapped: Collection[tuple[Copy, Copy]] = (),
 ) -> Pattern:
-    """The order on every device that starts repeated every `length` ticks give.
+    """Return the pattern with the order that the starts, repeated every `length` ticks, give on every device.
 
-    Two that overlap but are not started together in these periods run one after the other.
+    A forward and a backward of an overlap that do not start together in every repetition run one after the other.
     """
     together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
     forward_of = {backward: forward for forward, backward in together}

@@ -1,7 +1,8 @@
-"""Lower bounds on the period: load, in-flight limit, memory over time, and these over all modes, per micro-batch.
+"""Lower bounds on the period: load, in-flight limit, memory over time, and both over all modes, per micro-batch.
 
-The period of a problem is what its makespan grows by for each micro-batch when there are ever more of them. Running one
-batch after another gives a schedule of both, so the period is at most the makespan of m micro-batches divided by m.
+The period of a problem is the increase of its makespan for each further micro-batch, in the limit of many
+micro-batches. Schedules of two batches run one after the other are a schedule of both, so the period is at most the
+makespan of m micro-batches divided by m.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from solver.cyclic.mode_bound import mode_bound
 
 @dataclass(frozen=True)
 class PeriodCertificate:
-    """No schedule repeats in less than `value` ticks per micro-batch, whatever it repeats."""
+    """Proof that no schedule repeats in less than `value` ticks per micro-batch, whatever it repeats."""
 
     kind: str
     value: Fraction
@@ -34,7 +35,7 @@ class PeriodCertificate:
 
 
 def period_certificates(problem: Problem) -> list[PeriodCertificate]:
-    """Every certificate, strongest first; where passes are several tasks, what each stream has to do."""
+    """Return all certificates, strongest first; if passes are several tasks, one for the work of each stream."""
     poorer = drop_pass_memory(problem)
     unit = one_of_each_chain(poorer)
     if poorer.view is None:
@@ -53,7 +54,7 @@ def period_certificates(problem: Problem) -> list[PeriodCertificate]:
 
 
 def one_of_each_chain(problem: Problem) -> Problem:
-    """The same problem with one micro-batch for each chain that has any: what the long run repeats."""
+    """Return the same problem with one micro-batch for each chain that has any: one long-run repetition."""
     walked = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
     return replace(problem, microbatches=walked)
 
@@ -63,7 +64,7 @@ def _each(unit: Problem) -> str:
 
 
 def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
-    """One pass at a time."""
+    """Return the certificate that a device runs one pass at a time."""
     work = paths.work(device)
     value = Fraction(work, unit.microbatches)
     text = f"Device {device} computes {amount(unit, work)} for every {_each(unit)} one pass at a time"
@@ -72,7 +73,7 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
 
 
 def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
-    """One task at a time."""
+    """Return the certificate that a stream runs one task at a time."""
     value = Fraction(one.value_ticks, unit.microbatches)
     assert one.device is not None and one.evidence is not None
     text = f"For every {_each(unit)}: {one.text} That is {amount(unit, value)} a micro-batch."
@@ -80,7 +81,10 @@ def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
 
 
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
-    """Memory admits K micro-batches to a stage, so K of them take one round trip at least."""
+    """Return the certificate of a stage's in-flight limit.
+
+    If memory admits K micro-batches to the stage, then K of them take one round trip at least.
+    """
     device = unit.placement.stage_device[stage]
     capacity, activation = unit.room[device], unit.network.held_in_flight[stage]
     if capacity is None or activation == 0 or capacity < activation:
@@ -98,7 +102,10 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
 
 
 def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
-    """Little's law: memory times time that a micro-batch takes of a device is at most what the device has."""
+    """Return the certificate of Little's law for a device's memory.
+
+    The memory times time that a micro-batch takes of a device is at most that which the device has.
+    """
     capacity = unit.room[device]
     stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     if not capacity or not stages:
@@ -115,7 +122,7 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
 
 
 def _over_modes(unit: Problem) -> list[PeriodCertificate]:
-    """Load and memory over time together, where a mode saves one at the cost of the other."""
+    """Return the certificate of load and memory over time together, if a mode saves one and costs the other."""
     bound = mode_bound(unit)
     if bound is None or not bound.devices:
         return []

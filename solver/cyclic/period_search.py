@@ -23,7 +23,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PeriodSearchParams:
-    """CP-SAT at decreasing lengths of the period, for one or more micro-batches."""
+    """Effort and precision of CP-SAT at decreasing lengths of the period."""
 
     first_seconds: float = tuned(1.0, "s, or units of counted work, for one call in the first round", 0.01, 100)
     growth: float = tuned(3.0, "times as long for a call in each later round", 1, 10)
@@ -35,7 +35,7 @@ _PARAMS = PeriodSearchParams()
 
 
 class Verdict(Enum):
-    """CP-SAT's answer for one period length."""
+    """CP-SAT's answer for one length of the period."""
 
     FOUND = "found"
     NONE = "none"  # no pattern of so many copies is as short
@@ -44,10 +44,11 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class PeriodSolution:
-    """The best pattern found; `period` and `bound` in ticks per micro-batch.
+    """The best pattern found; `period` and `bound` are in ticks per micro-batch.
 
-    `refuted[k]` is a length in ticks of which CP-SAT proved that no pattern of k copies repeats in it: a proof about
-    patterns of k copies alone, not about the period. `notes` tell of defects; what these concern is left out.
+    `refuted[k]` is the greatest length, in ticks, that CP-SAT proved too short for patterns of k copies: a proof about
+    those patterns alone, not about the period. `notes` report defects in parts of the search; the results of these
+    parts are left out.
     """
 
     pattern: Pattern | None
@@ -69,7 +70,10 @@ def best_pattern(
     stop: Event | None = None,
     on_progress: Callable[[Pattern], None] = lambda _: None,
 ) -> PeriodSolution:
-    """The pattern of least period found within the limits; `bound` is proved, in ticks per micro-batch."""
+    """Return the pattern of least period found within the limits.
+
+    `bound` is a proved lower bound in ticks per micro-batch, and `known` are patterns to start from.
+    """
     search = _Search(graph, bound, limits, stop or Event(), on_progress)
     for pattern in (sequential_pattern(graph), *known):
         if pattern.fits():
@@ -97,13 +101,16 @@ class _Search:
 
     @property
     def left(self) -> float:
-        """The remaining limit: seconds, or CP-SAT's deterministic units."""
+        """Return the remaining limit: seconds, or CP-SAT's deterministic units."""
         if self.limits.deterministic is not None:
             return self.limits.deterministic - self.spent
         return max(0.0, self.limits.seconds - self.seconds)
 
     def offer(self, pattern: Pattern) -> None:
-        """Keep a pattern if it is shorter."""
+        """Keep a pattern if it is shorter than the best.
+
+        If its period is below the bound, the bound is wrong: it is dropped and the defect noted.
+        """
         if pattern.period < self.bound:
             text = f"a pattern of {pattern.period} ticks is below the bound of {self.bound}, which is left out"
             self.notes.append(defect_note(text))
@@ -129,7 +136,10 @@ class _Search:
             effort *= _PARAMS.growth
 
     def _longest(self, copies: int) -> int:
-        """Just below what is known, or a length in which any micro-batches can repeat one after another."""
+        """Return the longest length worth a try: just below the best known pattern.
+
+        Without one, a length in which any micro-batches can repeat one after another.
+        """
         if self.best is not None:
             return ceil(self.best.period * copies * self.graph.microbatches) - 1
         blocks, waits = self.graph.blocks, self.graph.waits
@@ -137,7 +147,7 @@ class _Search:
         return copies * (sum(b.ticks for b in blocks) + sum(w.lag for w in waits) + fused)
 
     def _bisect(self, copies: int, effort: float) -> bool:
-        """Shorter and shorter lengths, the bound first; whether all that are open have been refuted."""
+        """Try shorter and shorter lengths, the bound first; returns True if every tried length was decided."""
         each = copies * self.graph.microbatches
         low = max(ceil(self.bound * each), self.refuted.get(copies, -1) + 1)
         length = low
@@ -157,7 +167,7 @@ class _Search:
         return settled
 
     def _attempt(self, copies: int, length: int, effort: float) -> Verdict:
-        """One model: patterns of `length` ticks."""
+        """Solve one model, for patterns of `length` ticks."""
         if length < 1:
             return Verdict.NONE
         most = max(0.01, min(effort, self.left))

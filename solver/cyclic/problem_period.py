@@ -41,7 +41,7 @@ from solver.tasks.job_graph import graph_of as jobs_in_order
 @dataclass(frozen=True)
 @tunable
 class ProblemPeriodParams:
-    """Long runs that patterns are read off, and the time of periods with overlapped blocks."""
+    """Long runs that patterns are read from, and shares of time for reading and for overlapped blocks."""
 
     reading_share: float = tuned(0.2, "of the time limit, for patterns of known schedules", 0, 1)
     blocks_share: float = tuned(0.2, "of the time limit, for overlapped blocks, after a search without them", 0, 1)
@@ -85,9 +85,9 @@ def best_period(
     stop: Event | None = None,
     on_progress: Callable[[Pattern], None] = lambda _: None,
 ) -> ProblemPeriod:
-    """The pattern of least period found, and the bound.
+    """Return the pattern of least period found, and the bound.
 
-    `BadInput` for what has no period; a problem that nothing fits has no pattern.
+    `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
     """
     refuse_no_period(problem)
     limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
@@ -132,7 +132,10 @@ def best_period(
 
 
 def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event) -> PeriodSolution:
-    """The best pattern that forms no overlapped block: found much sooner, and where the search for others sets out."""
+    """Return the best pattern without overlapped blocks.
+
+    It is found much sooner than one with blocks, and the search with blocks starts from it.
+    """
     plain = problem.with_stages(overlapped=[None] * len(problem.stages))
     graph = graph_of(plain)
     there = [replace(pattern, graph=graph) for pattern in known if not pattern.overlapped and _runs_in(graph, pattern)]
@@ -140,13 +143,13 @@ def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], 
 
 
 def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
-    """True if the pattern fuses backwards only where the graph allows it."""
+    """Return True if the pattern fuses backwards only where the graph allows it."""
     fusible = {fusion.backward for fusion in graph.fusions}
     return all(x.block in fusible for x in pattern.fused)
 
 
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
-    """The problem with so many micro-batches that a schedule is steady in its middle."""
+    """Return the problem with enough micro-batches for a schedule to be steady in its middle."""
     each = 3 * problem.placement.stages // graph.microbatches
     own = _PARAMS
     many = max(own.least_microbatches, min(own.microbatches_per_device * problem.devices, own.most_passes // each))
@@ -154,7 +157,7 @@ def long_run(problem: Problem, graph: BlockGraph) -> Problem:
 
 
 def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
-    """The schedules to read patterns off: the published ones, then list schedules."""
+    """Yield the schedules to read patterns from: the published ones, then list schedules."""
     for heuristic in HEURISTICS:
         try:
             schedule = heuristic.order(long)
@@ -168,13 +171,14 @@ def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
-    """The pattern over the problem's micro-batches, the first of which is copy `first` of the pattern.
+    """Return the pattern run over the problem's micro-batches, starting with copy `first` of the pattern.
 
-    Warm-up and cool-down are what is left of it where micro-batches are missing. It never holds more than the pattern
-    does: the pattern's level is a sum over micro-batches of what each holds, and what one holds is never negative (an
-    activation, less what B gave back or with what B took, and nothing after W). The unrolled order is the pattern's
-    with micro-batches left out, so each of its levels is a part of such a sum. Levels depend on a device's order alone,
-    so starting everything as soon as possible does not change them. ValueError for a stage that the pattern lacks.
+    At the start and end, the pattern runs with micro-batches missing; these parts are the warm-up and the cool-down.
+    The schedule never uses more memory than the pattern: the pattern's level is a sum over micro-batches of what each
+    uses, and no micro-batch uses less than nothing (an activation, less what B released or with what B took, and
+    nothing after W). The unrolled order is the pattern's with micro-batches left out, so each of its levels is part of
+    such a sum. Levels depend on a device's order alone, so starting everything as soon as possible does not change
+    them. `ValueError` for a stage that the pattern does not have.
     """
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
@@ -187,7 +191,7 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
 
 
 def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
-    """The orders of all streams, with the waits that memory needs."""
+    """Return the orders of all streams, with the waits that memory needs."""
     jobs = jobs_of(problem)
     orders = [
         [jobs.number[task] for _, _, _, task in _in_turn(pattern, problem, first, stream)]
@@ -202,7 +206,7 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
 
 
 def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
-    """The tasks of a device of a pattern, by repetition and place."""
+    """Return the tasks of a device of a pattern, by repetition and place."""
     task_of = {block: task for task, block in pattern.graph.of_task.items()}
     timed: list[tuple[int, int, Copy, Task]] = []
     for place, x in enumerate(pattern.cyclic_orders[device]):
@@ -219,7 +223,10 @@ def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> lis
 
 
 def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
-    """Slots of a device in a pattern's order; one of an overlapped pair alone at the ends."""
+    """Yield a device's slots in a pattern's order.
+
+    At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch.
+    """
     partner = dict(pattern.overlapped)
     forward: tuple[int, Copy, Pass] | None = None
     for repetition, _, x, (p, _) in _in_turn(pattern, problem, first, device):
@@ -239,10 +246,10 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
 
 
 def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Timeline:
-    """The unrolled schedule of least value, over which copy of the pattern goes first, with its times.
+    """Return the unrolled schedule of least value over all copies that could be the first, with its times.
 
-    For the objective period, which warm-up and cool-down do not matter to, the least makespan. After `latest`
-    (`time.monotonic`) no more are tried.
+    For the objective period, which does not depend on warm-up and cool-down, the least makespan. After `latest`
+    (`time.monotonic`) no more copies are tried.
     """
     timelines = list[Timeline]()
     for first in range(pattern.copies):

@@ -1,8 +1,9 @@
-"""Replication: a schedule of many micro-batches from one of few, whose periodic part is repeated.
+"""Replication: a schedule of many micro-batches from a schedule of few, whose periodic part is repeated.
 
 Between two instants with the same state (the same passes started, counted from the first incomplete micro-batch), a
-schedule has run every pass of k micro-batches, as a pattern does. That part can be repeated any number of times: its
-precedences hold, and the memory is the same at both instants. Warm-up and cool-down are kept as the search left them.
+schedule has run all passes of k micro-batches, as a pattern does. This part can be repeated any number of times: its
+precedences are satisfied, and the memory in use is the same at both instants. Warm-up and cool-down stay as the search
+found them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ReplicationParams:
-    """Shorter problems whose schedules are extended by repeating a period."""
+    """Sizes of the shorter problems whose schedules are extended by repeating a period."""
 
     short_passes: int = tuned(5_000, "passes of the shorter problem", 100, 10**6)
     least_per_device: int = tuned(3, "micro-batches a device and chain, whatever the passes", 1, 100)
@@ -40,10 +41,10 @@ _PARAMS = ReplicationParams()
 
 
 class Cut(NamedTuple):
-    """A moment: on each chain `through` micro-batches have run to their end, and of later ones some passes have begun.
+    """A moment of a schedule: on each chain `through` micro-batches have ended, and some later passes have begun.
 
-    `begun` says which, by type of pass and by micro-batch counted from there; `places[d]` is how many slots device d
-    has begun.
+    `begun` says which passes, by type and by micro-batch counted from `through`; `places[d]` is the number of slots
+    that device d has begun.
     """
 
     through: int
@@ -52,7 +53,7 @@ class Cut(NamedTuple):
 
 
 def shortened(problem: Problem) -> Problem | None:
-    """The same problem with just enough micro-batches to be stretched; None unless that is half of them or less."""
+    """Return the same problem with just enough micro-batches to be extended; None unless at most half of them."""
     chains = len(problem.placement.chains)
     most = _PARAMS.short_passes // (3 * problem.placement.stages)
     least, ample = _PARAMS.least_per_device * problem.devices, _PARAMS.most_per_device * problem.devices
@@ -62,9 +63,10 @@ def shortened(problem: Problem) -> Problem | None:
 
 
 class Stretch(NamedTuple):
-    """A schedule with the part that is repeated; `value` is what this gives for three times its micro-batches.
+    """A schedule with a part that is to be repeated.
 
-    In the file's unit: timelines of one problem may be in ticks that differ.
+    `value` is that of the schedule with three times its micro-batches, in the file's unit, as timelines of one problem
+    may have different ticks.
     """
 
     value: Fraction
@@ -73,14 +75,14 @@ class Stretch(NamedTuple):
     other: Cut
 
     def over(self, problem: Problem) -> Schedule:
-        """The schedule for the problem's micro-batches."""
+        """Return the schedule for the problem's micro-batches."""
         return repeated(self.timeline, self.one, self.other, problem).schedule
 
 
 class Repeated(NamedTuple):
-    """A schedule with a part that is repeated, and the round of it that each row of the schedule's columns is of.
+    """A schedule with a repeated part, and the round of that part for each row of the schedule's columns.
 
-    Rounds count from 0; what runs before the first has -1, what runs after the last has the number of rounds.
+    Rounds count from 0; rows that run before the first have -1, rows that run after the last have the number of rounds.
     """
 
     schedule: Schedule
@@ -88,12 +90,12 @@ class Repeated(NamedTuple):
 
 
 def repeated_note(short: Problem) -> str:
-    """Note for the user on an extended schedule."""
+    """Return the note for the user about an extended schedule."""
     return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
 
 
 def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
-    """The stretch of least value of timelines of one problem; None where none of them repeats anything."""
+    """Return the stretch of least value of timelines of one problem; None if no timeline repeats anything."""
     found = (stretch for timeline in timelines for stretch in _stretches(timeline))
     return min(found, key=lambda stretch: stretch.value, default=None)
 
@@ -111,7 +113,10 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
 
 
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
-    """For each number of micro-batches the two equal cuts nearest the middle, but no multiples of smaller numbers."""
+    """Yield the two equal cuts nearest the middle for each number of micro-batches between them.
+
+    Numbers that are multiples of a number already found are skipped.
+    """
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:
         alike.setdefault(cut.begun, []).append(cut)
@@ -126,7 +131,7 @@ def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
 
 
 def _cuts(timeline: Timeline) -> Iterator[Cut]:
-    """The schedule as it is whenever a micro-batch sets out on the first chain, in the order of time."""
+    """Yield the state of the schedule whenever a micro-batch starts on the first chain, in order of time."""
     problem, columns = timeline.problem, timeline.schedule.columns
     entry = F, problem.placement.chains[0][0]
     opens = np.diff(columns.slot, prepend=-1).astype(bool) | np.diff(columns.device, prepend=-1).astype(bool)
@@ -151,9 +156,10 @@ def _cuts(timeline: Timeline) -> Iterator[Cut]:
 
 
 def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repeated:
-    """The part between the cuts run again as often as it takes, and the micro-batches that are then too many left out.
+    """Return the schedule with the part between the cuts repeated until there are enough micro-batches.
 
-    Leaving micro-batches out breaks nothing: what the others wait for stays, and memory holds no more.
+    Those in excess are left out, which breaks nothing: the predecessors of the others stay, and memory use does not
+    increase.
     """
     copies = other.through - one.through
     here, there = timeline.problem.microbatches_of, problem.microbatches_of
@@ -178,9 +184,9 @@ def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repe
 
 
 def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
-    """A device's rows with those of the slots from `begin` to before `end` run `times` times more.
+    """Return a device's rows, with those of the slots from `begin` to before `end` run `times` times more.
 
-    For each its number among the columns, the round of that part that it is of, -1 before the first, and its slot.
+    For each row: its number among the columns, the round of the repeated part (-1 before the first), and its slot.
     """
     on = columns.on(device)
     first, last = (on.start + np.searchsorted(columns.slot[on], (begin, end))).tolist()

@@ -59,11 +59,12 @@ def solve_period(
     stop: Event | None = None,
     search: bool = True,
 ) -> Solution:
-    """The shortest period found and what is proved of it; with `search` off, that of the published schedules alone.
+    """Return the solution with the shortest period found, and the proved lower bound on the period.
 
-    The timeline is the pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the
-    solution's problem is the same problem in finer ticks, and all its values are in those. Progress is reported in the
-    problem's own ticks, the value rounded up and the bound down. `BadInput` for what has no period.
+    With `search` off only the published schedules are examined. The timeline is the pattern unrolled over the problem's
+    micro-batches. A period may be a fraction of a tick, so the solution's problem is the same problem in finer ticks,
+    and all of its values are in those. Progress is reported exactly, in the file's unit. `BadInput` for a problem
+    without a period.
     """
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
@@ -118,14 +119,14 @@ def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction)
 
 
 def _to_search(problem: Problem, limits: Limits) -> Limits:
-    """The limits less the seconds that it takes to unroll what is found."""
+    """Return the limits less the seconds needed to unroll the pattern found."""
     passes = 3 * sum(map(len, problem.microbatches_of))
     own = min(passes * _PARAMS.seconds_per_pass, _PARAMS.own_share * limits.seconds)
     return replace(limits, seconds=limits.seconds - own)
 
 
 def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
-    """The pattern as a schedule; an invalid one is a defect of this tool and is noted."""
+    """Return the pattern as a schedule; an invalid one is a defect of this tool and is noted."""
     try:
         timeline = best_unrolled(pattern, fine, latest)
     except Exception as error:
@@ -139,12 +140,15 @@ def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) 
 
 
 def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
-    """The metrics of an unrolled pattern: its period, rounded up where these ticks are too coarse for it."""
+    """Return the metrics of an unrolled pattern with its period, rounded up to whole ticks."""
     return replace(metrics, period_ticks=ceil(pattern.period * parts))
 
 
 def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]) -> list[PeriodCertificate]:
-    """The certificates, strongest first, from the first one on that stands the check; the last one is of nothing."""
+    """Return the certificates, strongest first, from the first whose evidence passes the check.
+
+    The last certificate is always a bound of 0, which needs no evidence.
+    """
     nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, OnDevice(0))
     for at, one in enumerate(certificates):
         try:
@@ -161,7 +165,10 @@ def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes:
 def _none_above(
     pattern: Pattern | None, certificates: Sequence[PeriodCertificate], notes: list[str]
 ) -> PeriodCertificate:
-    """The strongest certificate, without the kinds of argument of which one claims more than the pattern has."""
+    """Return the strongest certificate that does not exceed the pattern's period.
+
+    If one does, all certificates of its kind are dropped, and the defect is noted.
+    """
     if pattern is None or pattern.period >= certificates[0].value:
         return certificates[0]
     wrong = {one.kind for one in certificates if one.value > pattern.period}
@@ -170,15 +177,15 @@ def _none_above(
 
 
 def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certificate]:
-    """The value in finer ticks, rounded down, and the certificate of that."""
+    """Return a certificate's value in finer ticks, rounded down, and the certificate with that value."""
     value = floor(certificate.value * parts)
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)
 
 
 def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern | None:
-    """The repeating pattern of a long run of a published schedule, by its order or its growth with micro-batches.
+    """Return the repeating pattern of a long run of a published schedule, by its order.
 
-    By growth alone if passes of length 0 may run in another order.
+    If passes of length 0 may run in another order, by the growth of its makespan with micro-batches alone.
     """
 
     def in_order(pattern: Pattern, middle: int) -> bool:
@@ -197,7 +204,7 @@ def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern
 
 
 def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
-    """Every published schedule with the period of a long run of it, as far as time allows."""
+    """Return every published schedule with the period of a long run of it, if time allows."""
     graph = graph_of(problem)
     unlimited = problem.with_room((None,) * problem.devices)
     long, free = long_run(problem, graph), graph_of(unlimited)

@@ -1,1 +1,1 @@
-"""Replanning of the remaining tasks of an iteration under way."""
+"""Replanning of the remaining tasks of an iteration in progress."""

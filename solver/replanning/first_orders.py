@@ -13,10 +13,10 @@ from solver.tasks.job_graph import JobGraph, graph_of
 
 
 def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
-    """Starts of the jobs that run, in steps, for each rule that memory does not stop.
+    """Yield the starts of the jobs that run, in steps, for each rule that does not deadlock on memory.
 
-    Backwards fused and split, activations in each mode; priority to the longest tail, to backwards, and one micro-batch
-    after the other, which memory stops only if it stops all.
+    The rules combine fused and split backwards, each activation mode, and a priority: the longest tail, backwards
+    first, or one micro-batch after the other. The last deadlocks only if every order does.
     """
     most = max((choice.options for choice in jobs.choices), default=1)
     # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.
@@ -48,7 +48,7 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
 
 
 def _running(jobs: Jobs, fused: bool, way: int) -> list[int]:
-    """The jobs that run where every choice takes this one of its options, or its last."""
+    """Return the jobs that run if every choice takes option `way`, or its last option if it has fewer."""
 
     def option(choice: int, kind: PassKind) -> int:
         if jobs.choices[choice].gathers:
@@ -60,7 +60,10 @@ def _running(jobs: Jobs, fused: bool, way: int) -> list[int]:
 
 
 def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[int, int]]:
-    """Again and again the job of lowest rank of those that can run next, which has its start as well, within memory."""
+    """Yield the starts of a list schedule: repeatedly the job that can start earliest, within memory.
+
+    Ties go to the job of lowest rank. Yields nothing if memory stops the schedule.
+    """
     jobs = graph.jobs
     memory = _Memory(graph)
     free = dict.fromkeys(jobs.on, 0)
@@ -98,7 +101,7 @@ def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[
 
 
 class _Memory:
-    """Remaining memory as jobs are placed: taken in the order of time, released when all of a pass has ended."""
+    """Remaining memory as jobs are placed: taken at starts in order of time, released when a pass has ended."""
 
     def __init__(self, graph: JobGraph) -> None:
         jobs = graph.jobs
@@ -115,7 +118,10 @@ class _Memory:
                     found.setdefault(n, []).append(held)
 
     def room_at(self, n: int, start: int) -> int | None:
-        """From when on, at `start` or later, there is what a job takes; None if not before more is placed."""
+        """Return the earliest time, at `start` or later, with enough memory for a job.
+
+        None if there is not enough before more jobs are placed.
+        """
         for one in self._takes.get(n, ()):
             if one.takes:
                 start, left = max(start, self._taken[one.pool]), self._left[one.pool]
@@ -144,7 +150,10 @@ class _Memory:
 
 @dataclass
 class _PassMemory:
-    """Memory a pass still takes and releases, its number of unfinished last jobs, and the end of the others."""
+    """Memory that a pass still takes and releases.
+
+    `left` is the number of its unfinished last jobs, and `end` the latest end of the finished ones.
+    """
 
     pool: int
     takes: int

@@ -15,7 +15,10 @@ Rank = tuple[float, ...]
 
 @dataclass
 class _Stage:
-    """Its gatherings and releases that are left, whether its parameters are there, since when, and their last use."""
+    """A stage's remaining gathers and releases, and the state of its parameters.
+
+    `there` is True if they are gathered, since time `since`; `used` is the end of their last use.
+    """
 
     gathers: list[int] = field(default_factory=list)
     releases: list[int] = field(default_factory=list)
@@ -27,7 +30,7 @@ class _Stage:
 
 
 class GathersOnDemand:
-    """Jobs that may be placed, with their earliest starts, given all jobs that gather."""
+    """Jobs that may be placed next, with their earliest starts, for any graph with jobs that gather."""
 
     def __init__(self, graph: JobGraph) -> None:
         self._jobs, self._stages = graph.jobs, dict[int, _Stage]()
@@ -53,11 +56,11 @@ class GathersOnDemand:
             own.there = len(own.releases) > len(own.gathers)
 
     def waits(self, before: int, after: int) -> bool:
-        """True if an arc is handled here: between a gather or release and a compute job."""
+        """Return True if an arc is handled here: between a gather or release and a compute job."""
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """The jobs of those ready that may start, with the time before which they do not."""
+        """Return the ready jobs that may start, each with its earliest start."""
         found = ((n, self._since(n, ready)) for n in ready)
         return [(n, since) for n, since in found if since is not None]
 
@@ -75,11 +78,14 @@ class GathersOnDemand:
         return not self._of[n].there and (self._jobs.jobs[n].choice is None or self._further != 0)
 
     def _wanting(self, n: int, ready: Collection[int]) -> list[int]:
-        """The jobs of those ready that need what a job gathers."""
+        """Return the ready jobs that need the parameters that a job gathers."""
         return [one for one in ready if self._of.get(one) is self._of[n] and self._uses(one)]
 
     def to_drop(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """A release for room, as above: of parameters that the fewest of those ready need."""
+        """Return a release, with its earliest start, of the parameters that the fewest ready jobs need.
+
+        It makes room in memory; the parameters are gathered again later.
+        """
         able = [own for own in self._stages.values()
                 if own.there and own.left and not own.open and own.gathers and self._may_again(own)]  # fmt: skip
         wanted = {id(own): sum(self._of.get(n) is own for n in ready) for own in able}
@@ -90,18 +96,18 @@ class GathersOnDemand:
         return self._jobs.jobs[own.gathers[0]].choice is None or self._further != 0
 
     def unwanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Gathers ahead of a ready pass, for when nothing else can start."""
+        """Return gathers that no ready pass needs, to be started if nothing else can."""
         return [(n, 0) for n in ready if self._gathers(n) and self._of[n].left and self._may_gather(n)]
 
     def order(self, start: int, n: int, ready: Collection[int], rank: Callable[[int, int], Rank]) -> Rank:
-        """Rank of a job at its start; a gather has that of the pass which needs it, after equal passes."""
+        """Return the rank of a job at its start; a gather has that of the pass that needs it, after equal passes."""
         gathers = self._gathers(n)
         own = (self._wanting(n, ready) or [n]) if gathers else [n]
         first, *rest = min(rank(one, start) for one in own)
         return (first, gathers, *rest, n)
 
     def optional(self, n: int) -> bool:
-        """True for a job that need not be placed: an additional gather or its release."""
+        """Return True for a job that need not be placed: an additional gather or its release."""
         own = self._of.get(n)
         return own is not None and not self._uses(n) and self._jobs.jobs[n].choice is not None
 
@@ -109,7 +115,7 @@ class GathersOnDemand:
         return self._jobs.jobs[n].task.of.kind is UNSHARD
 
     def place(self, n: int, end: int) -> None:
-        """A job that ends then."""
+        """Update the state for a placed job that ends at `end`."""
         own, p = self._of.get(n), self._jobs.jobs[n].task.of
         if own is None:
             return

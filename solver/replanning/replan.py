@@ -1,4 +1,4 @@
-"""Replanning of an iteration under way: a first answer at once, then CP-SAT on all of it or on windows."""
+"""Replanning of an iteration in progress: a first answer at once, then CP-SAT on all of it or on windows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from solver.tasks.window_search import WindowSearch
 @dataclass(frozen=True)
 @tunable
 class ReplanParams:
-    """The exact model and windows for what is left of an iteration."""
+    """Sizes and shares of time of the exact model and the windows for the remaining tasks."""
 
     most_jobs: int = tuned(5_000, "jobs of the exact model", 10, 10**6)
     most_literals: int = tuned(12_000, "order literals, beyond which nothing is refuted in a minute", 100, 10**6)
@@ -63,10 +63,11 @@ Report = Callable[[Replanned], None]
 def replan(
     problem: Problem, state: State, limits: Limits, report: Report = lambda _: None, stop: Event | None = None
 ) -> Replanned:
-    """The best order found of what remains; `report` is called at every better one, and first within a second.
+    """Return the best order found of the remaining tasks.
 
-    Bounds are CP-SAT's and the work that is left: those of whole iterations do not know what has begun. Orders start in
-    whole ticks first; where a span may be a fraction of one, the best of them is then improved in finer ticks.
+    `report` is called at every better one, the first time within a second. Bounds are CP-SAT's and the remaining work;
+    those of whole iterations do not know which tasks have begun. Orders start in whole ticks first; if a span may be a
+    fraction of a tick, the best of them is then improved in finer ticks.
     """
     search = _Search(problem, state, limits, report, stop or Event())
     if not search.jobs.jobs:
@@ -117,7 +118,7 @@ class _Search:
 
     @contextmanager
     def defects_noted(self, part: str) -> Iterator[None]:
-        """An error ends a part of the search, and is noted."""
+        """Run a part of the search; an error ends that part and is noted."""
         try:
             yield
         except Exception as error:
@@ -126,14 +127,14 @@ class _Search:
 
     @cached_property
     def _small(self) -> bool:
-        """True if the exact model has few enough passes and literals."""
+        """Return True if the exact model has few enough passes and literals."""
         return (
             len(self.jobs.jobs) <= _PARAMS.most_jobs
             and open_pairs(KnownOrder(Operations(self.jobs))) <= _PARAMS.most_literals
         )
 
     def in_finer_ticks(self) -> Replanned | None:
-        """The best order in ticks of which every span is a whole number, where those of the problem are none."""
+        """Return the best order in finer ticks, in which every span is a whole number; None if not needed."""
         parts = fine_enough(self.jobs)
         if parts == 1 or self.placed is None or self._over or not self._small:
             return None
@@ -153,7 +154,7 @@ class _Search:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
 
     def _openings(self, starts: Mapping[int, int]) -> list[int]:
-        """Opening time of each device, in steps: 0 if the time of the iteration counts."""
+        """Return the opening time of each device, in steps: 0 if the time of the iteration counts."""
         first: dict[int, int] = {}
         for n, start in starts.items():
             device = self.jobs.device(n)
@@ -177,19 +178,19 @@ class _Search:
         self.report(self.result())
 
     def _delays(self, starts: Mapping[int, int]) -> set[int]:
-        """Candidate delays of all starts, in steps, before they are rounded down to ticks.
+        """Return candidate delays of all starts, in steps, before they are rounded down to ticks.
 
-        Tasks of length 0 take a step each. If a device begins just before a tick these may move its end after one, so
-        that rounding makes it longer; not so if it begins at one. There is a delay with which no device begins so late
-        in a tick: a device forbids `zeros` of them, at most `parts` devices count, and a tick has a step more than both
-        together. The least such delay puts the beginning of some device at a tick.
+        Tasks of length 0 take a step each. If a device begins just before a tick, these may move its end past the next
+        tick, so that rounding makes its span longer; this does not happen if it begins at a tick. With a suitable delay
+        no device begins too late in a tick: each device rules out `zeros` delays, at most `parts` devices count, and a
+        tick has one step more than the product. The least such delay puts the beginning of some device at a tick.
         """
         if not self.jobs.opened:
             return {0}
         return {0, *(-opening % self.jobs.scale for opening in self._openings(starts))}
 
     def _in_ticks(self, starts: Mapping[int, int], later: int) -> dict[Task, Ran]:
-        """All tasks, those that have not begun so many steps later and then rounded down to ticks."""
+        """Return all tasks with times in ticks; those not begun start `later` steps later, rounded down."""
         jobs, ran = self.jobs, dict(self.state.ran)
         for n, step in sorted(starts.items(), key=lambda one: one[1]):
             task, start = jobs.jobs[n].task, (step + later) // jobs.scale
@@ -198,7 +199,7 @@ class _Search:
         return ran
 
     def result(self) -> Replanned:
-        """The best so far, with what is proved by now."""
+        """Return the best answer so far, with the bound proved so far."""
         if self.best is None:
             status = Status.INFEASIBLE if self._infeasible else Status.UNKNOWN
             return Replanned(self.problem, self.state, status, self.bound, notes=tuple(self._notes))
@@ -265,16 +266,17 @@ class _Search:
 
 
 def fine_enough(jobs: Jobs) -> int:
-    """Into how many ticks to split one so that spans are whole numbers of them, or most of them are."""
+    """Return the number of parts to split a tick into so that all spans, or most, are whole numbers of them."""
     ample = jobs.scale * sum(job.steps for job in jobs.jobs) + max(jobs.release, default=0)
     able = (lcm(*range(1, parts + 1)) for parts in range(jobs.parts, 0, -1))
     return next(parts for parts in able if (parts <= _PARAMS.most_parts and parts * ample < MOST_STEPS) or parts == 1)
 
 
 def least_value(problem: Problem, state: State, jobs: Jobs) -> int:
-    """Lower bound: remaining work of every stream after its first possible start, in ticks, with the cheapest modes.
+    """Return a lower bound in ticks: the remaining work of every stream after its first possible start.
 
-    Also tasks that have run, or are running. For a span each device counts from its beginning.
+    The work uses the cheapest modes. Tasks that have run, or are running, count too. For a span each device counts from
+    its beginning.
     """
     opened, most = [since and since // jobs.scale for since in jobs.opened] or [0] * problem.devices, 0
     for task, one in state.ran.items():

@@ -19,7 +19,7 @@ from solver.step_orders.weights import Weights, advance_whole
 @dataclass(frozen=True)
 @tunable
 class StepOrderParams:
-    """Rank of an order of steps among those that come equally far."""
+    """Weights in the rank of partial orders with equally many steps."""
 
     completion_weight: int = tuned(3, "of its completion bound, beside the sum of all its times", 0, 100)
 
@@ -34,10 +34,11 @@ DELAYS, MODES = 2, 2
 def longer(  # type: ignore[no-untyped-def]
     keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, of, rests: Short, below: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
-    """Expand labels by one step: keys, labels, number of the label before, and the step.
+    """Expand labels by one step, and return the new keys, labels, numbers of the parent labels, and steps.
 
-    Labels that cannot end before `below` on any completion row (a state's rows begin at `of`, their entries in `rests`)
-    are pruned. Also returns the least value of complete orders, with the label before and the step.
+    A state's completion rows begin at `of`, and their entries are in `rests`. Labels that cannot end before `below` on
+    any of them are pruned. Also returns the least value of complete orders, with the parent label and the step of that
+    order.
     """
     count, half, times = len(steps.ticks), len(steps.ticks) // 2, steps.slots + 2 * len(steps.room)
     size = first[-1] * (steps.slots + 1) * DELAYS * (MODES if weights.full.any() else 1)
@@ -81,10 +82,10 @@ def longer(  # type: ignore[no-untyped-def]
 def best_of(  # type: ignore[no-untyped-def]
     keys, labels, width, steps: Steps, keys_of, of, rests: Short
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Of labels sorted by key: the keys, where those of each begin, and the numbers of the labels that stay.
+    """Select labels sorted by key: returns the keys, the first index of each key, and the kept labels.
 
-    At most `width` non-dominated labels stay per key, ranked by the ends of micro-batches and of the devices' work, and
-    by the completion bound, if `rests` has rows for the state.
+    Per key at most `width` non-dominated labels are kept, ranked by the ends of micro-batches and of the devices' work,
+    and by the completion bound, if `rests` has rows for the state.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -114,7 +115,7 @@ def best_of(  # type: ignore[no-untyped-def]
 
 @inlined
 def _least(label, times, rests, since, until):  # type: ignore[no-untyped-def]
-    """Completion bound of a label: the least over rows of the largest time plus completion."""
+    """Return the completion bound of a label: the least over rows of the largest time plus completion."""
     best = np.int64(NEVER)
     for way in range(since, until):
         least = np.int64(0)

@@ -17,7 +17,10 @@ from solver.step_orders.weights import advance_whole, settle, splits
 
 
 def schedule_with(problem: Problem, diagram: Diagram, order: Sequence[Taken]) -> Schedule | None:
-    """None where memory does not hold it: stages of one device may take more of it than the least one."""
+    """Return the schedule of an order, or None if it exceeds the memory.
+
+    The order counts each waiting weight pass of a device with the least memory of any, so that it may in fact use more.
+    """
     run = _Run(problem, diagram)
     for taken in order:
         run.take(taken)
@@ -42,7 +45,7 @@ class _Run:
         self.fits = True
 
     def take(self, taken: Taken) -> None:
-        """Run the next micro-batch's step, after the weight passes that come before it."""
+        """Run the step on its next micro-batch, after the weight passes that precede it."""
         steps, ran, half, step = self._steps, self._ran, len(self._weights.ticks), taken.step
         pending, waited = may_wait(steps, ran.tolist(), step), self._waits.copy()
         advance_whole(self._label, ran, step, pending, taken.delay, taken.full, steps, self._weights)
@@ -55,7 +58,7 @@ class _Run:
         settle(self._label, ran, steps)
 
     def orders_to_the_end(self) -> list[list[Pass]]:
-        """The order of every device, with all weight passes."""
+        """Return the order of every device, with all weight passes."""
         self._run_weights(self._waits)
         return self._orders
 
@@ -77,7 +80,7 @@ class _Run:
                 self._put(W, stage, self._open[stage].popleft())
 
     def _run(self, kind: PassKind, place: int) -> None:
-        """The next forward or backward of the stage at a place of the chain."""
+        """Run the next forward or backward of the stage at a place of the chain."""
         stage = self._chain[place]
         microbatch = self._next.get((kind is F, stage), self._problem.microbatches_of[stage].start)
         self._next[kind is F, stage] = microbatch + 1

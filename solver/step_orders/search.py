@@ -1,4 +1,4 @@
-"""Beam search over the orders of all steps of a chain on all its devices, a number of orders for each state."""
+"""Beam search over the orders of all steps of a chain on all its devices, with `width` orders for each state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from solver.step_orders.weights import Weights, weights_of
 class Taken(NamedTuple):
     """A step of the order, by its number on a micro-batch's path along the chain and back.
 
-    It waits for `delay` more weight passes than end before it anyway. It may be a full backward.
+    Before it run `delay` weight passes more than those that end in time for it. With `full`, it is a full backward.
     """
 
     step: int
@@ -34,7 +34,10 @@ class Taken(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """The only chain, its steps on all its devices, their weight passes, and what follows each layer where known."""
+    """The only chain, its steps on all its devices, their weight passes, and completion rows of each layer.
+
+    `rest` is None if the completion rows are unknown.
+    """
 
     chain: tuple[int, ...]
     steps: Steps
@@ -43,18 +46,18 @@ class Diagram(NamedTuple):
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
-    """The chain that all micro-batches walk, None where there are several."""
+    """Return the chain that all micro-batches walk; None if there are several."""
     chains = [*walked_chains(problem)]
     return chains[0] if len(chains) == 1 else None
 
 
 def all_steps(problem: Problem, chain: tuple[int, ...]) -> ModelledSteps | None:
-    """The steps of a chain with all of its stages."""
+    """Return the steps of a chain with all of its stages."""
     return modelled_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
 
 
 def order_count(problem: Problem) -> int | None:
-    """About how many orders are looked at with one for each state; None where orders of steps say nothing."""
+    """Return about how many orders are examined with one per state; None if orders of steps do not apply."""
     chain = only_chain(problem)
     if chain is None or problem.view is None or problem.view.blocks:
         return None
@@ -62,7 +65,7 @@ def order_count(problem: Problem) -> int | None:
 
 
 def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
-    """None where there is more than one chain, or numbers grow too large."""
+    """Return the diagram of a problem; None if it has several chains, or if numbers grow too large."""
     chain = only_chain(problem)
     kept = None if chain is None else all_steps(problem, chain)
     if chain is None or kept is None:
@@ -74,7 +77,7 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
 
 
 class _Labels(NamedTuple):
-    """Labels of states by key, the parent of each in the layer before, and the step."""
+    """Labels of states by key, with the parent of each in the layer before, and the step taken."""
 
     keys: Numbers
     labels: Numbers
@@ -83,12 +86,15 @@ class _Labels(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of labels."""
+        """Return the number of labels."""
         return len(self.keys)
 
 
 class _StepOrders:
-    """Model: orders of all steps of a chain; restricted, as labels of a state beyond the width are dropped."""
+    """Decision diagram of the orders of all steps of a chain.
+
+    It is restricted: of the labels of a state only `width` are kept.
+    """
 
     def __init__(self, diagram: Diagram, width: int, below: int) -> None:
         _, self._steps, self._weights, self._rest = diagram
@@ -97,13 +103,13 @@ class _StepOrders:
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, times), np.int64))
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """All of a layer at once, without orders that cannot end before the threshold."""
+        """Yield all children of a layer at once, without orders that cannot end before the threshold."""
         ways = _ways(self._rest, done + 1, self._steps)
         *columns, ended, last, step = longer(*layer, self._steps, self._weights, done, *ways, self._below)
         yield Children((_Labels(*columns),), len(columns[0]), ended if ended < NEVER else None, (last, step))
 
     def reduced(self, parts: Sequence[_Labels], done: int) -> Kept:
-        """The best non-dominated labels of each state."""
+        """Return the best non-dominated labels of each state."""
         keys, labels, before, taken = parts[0]
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
@@ -114,13 +120,16 @@ class _StepOrders:
 
 
 def step_order(diagram: Diagram, width: int, stop: Event, below: int = NEVER) -> list[Taken] | None:
-    """The best order met, of `width` orders of each state; None if stopped, or if none of those ends below a value."""
+    """Return the best order found, with `width` orders kept for each state.
+
+    None if stopped, or if no order found ends before `below`.
+    """
     found = compiled_within(_StepOrders(diagram, width, below), stop)
     return None if found.value is None else [_taken(int(code)) for code in found.moves]
 
 
 def _ways(rest: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
-    """Completion rows of the states after `done` steps; without states if unknown."""
+    """Return the completion rows of the states after `done` steps; without states if unknown."""
     if rest is None or done >= len(rest):
         nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
         return CompletionRows(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)

@@ -1,11 +1,10 @@
 """Transition by a step with whole weight passes, compiled: the weight passes before it, and the new label.
 
-A backward is a gradient, whose weight pass waits from then on, or a full one where that takes less than both.
-
-A label has the times of `solver.diagram.transitions`: when each micro-batch in flight ended its last step, when each
-device can start the next, and when it would have run all its work.
-Here weight passes are whole, with the time of their own stages: each device has besides when it really is free, and
-each stage how many of them wait.
+A backward is either a gradient, after which its weight pass waits, or a full backward if that takes less than both
+together. A label has the times of `solver.diagram.transitions`: the end of the last step of each micro-batch in flight,
+the earliest next start of each device, and the time at which the device would have run all its work. In addition, as
+weight passes are whole here, with the times of their own stages, it has the time at which each device is really free,
+and the number of waiting weight passes of each stage.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from solver.diagram.transitions import note_end, raise_times
 
 
 class Weights(NamedTuple):
-    """The weight passes of a device are `of[first[device]:first[device + 1]]`, the longest first.
+    """Weight passes; those of a device are `of[first[device]:first[device + 1]]`, the longest first.
 
-    Each by the number of its gradient less that of the first gradient, which `ticks` are ordered by, and `full`: what a
-    full backward takes where it gains, else 0.
+    Each is the number of its gradient less that of the first gradient, which is also the index into `ticks` and `full`;
+    `full` is the time of a full backward if that saves time, else 0.
     """
 
     ticks: Numbers
@@ -37,12 +36,12 @@ class Weights(NamedTuple):
     first: Numbers
 
     def longest(self) -> Numbers:
-        """The longest weight pass of each device."""
+        """Return the duration of the longest weight pass of each device."""
         return self.ticks[self.of[self.first[:-1]]]
 
 
 def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
-    """Weight passes of a chain whose devices are all modelled."""
+    """Return the weight passes of a chain whose devices are all modelled."""
     backwards, devices = chain[::-1], range(len(steps.room))
     view, split = problem.pipeline, {stage: splits(problem, stage) for stage in backwards}
     ticks = int64_array([view.ticks[W, s] if split[s] else 0 for s in backwards])
@@ -54,16 +53,17 @@ def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
 
 
 def splits(problem: Problem, stage: int) -> bool:
-    """True if a backward of the stage may be split and its gradient is then available sooner."""
+    """Return True if a backward of the stage may be split and its gradient is then available sooner."""
     view = problem.pipeline
     return view.splits and view.ticks[B, stage] < view.ticks[BW, stage]
 
 
 @inlined
 def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # type: ignore[no-untyped-def]
-    """Change a label by a step: before it run the weight passes that end in time, those that memory needs, or `delay`.
+    """Change a label by a step, after the weight passes that end in time or that memory needs, or `delay` more.
 
-    With `full` it is a full backward. False where so many do not wait, or memory needs as many anyway.
+    With `full` the step is a full backward. Returns False if fewer than `delay` weight passes wait, or memory needs
+    `delay` anyway.
     """
     devices, most = len(steps.room), steps.slots
     device, half = steps.device[step], len(steps.ticks) // 2
@@ -107,6 +107,6 @@ def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # ty
 
 @compiled
 def settle(label: Numbers, ran: Numbers, steps: Steps) -> None:
-    """Raise the times of a label where so many have done each step."""
+    """Raise the times of a label, given the number of micro-batches that have done each step."""
     waiting = np.empty((len(ran), 3), np.int64)
     raise_times(label, waiting, fill_waiting(ran, steps, waiting), steps)

@@ -1,1 +1,1 @@
-"""Sweeps: cells solved side by side, each with what is known of its neighbours."""
+"""Sweeps: cells solved in parallel, each with known results of its neighbours."""

@@ -1,4 +1,7 @@
-"""Cells on a Dask cluster: workers solve, this process alone writes the store. A worker that dies loses no cell."""
+"""Cells on a Dask cluster: workers solve, and this process alone writes the store.
+
+A cell is not lost if a worker dies.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ GIVEN_UP = "the cluster gave it up"
 
 
 class Cluster:
-    """A scheduler by its address; it gives a cell to another worker where the first has died."""
+    """A Dask scheduler, by its address; it gives a cell to another worker if the first has died."""
 
     def __init__(self, address: str) -> None:
         self._client = _connected(address)
@@ -29,7 +32,7 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """A cell for each thread of the workers there are now; workers may come and go."""
+        """Return the number of cells at a time: one for each thread of the current workers, which may change."""
         threads: int = sum(self._client.nthreads().values())
         return max(1, threads)
 
@@ -53,7 +56,10 @@ class Cluster:
             return found
 
     def stop(self) -> None:
-        """Give up what is under way: it runs in processes of others, whose work ends with its time limit."""
+        """Cancel all running cells.
+
+        They run in processes of the cluster, whose work ends with its time limit.
+        """
         self._client.cancel(list(self._futures.values()), force=True)
         self._futures.clear()
 
@@ -88,7 +94,10 @@ def _connected(address: str) -> Client:
 
 
 def _solve(task: Task, version: str) -> Ended:
-    """On a worker. One of another version could answer what this one does not understand."""
+    """Solve a cell on a worker, if it has the same version of pipesched.
+
+    Another version could return an outcome that this one does not understand.
+    """
     if version != VERSION:
         return Ended(task.key, None, f"the worker has pipesched {VERSION}, and the sweep is of {version}", lost=False)
     return run_task(task, Event())

@@ -1,4 +1,4 @@
-"""Executors of a sweep's cells: in sequence here, on a pool of processes, or on a cluster."""
+"""Executors of a sweep's cells: in sequence in this process, on a pool of processes, or on a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _POLL = 0.05  # seconds between looks at an event
 
 @dataclass(frozen=True)
 class Ended:
-    """A task that came to its end: its outcome, or why there is none. `lost` where what ran it is gone."""
+    """A task that has ended: its outcome, or the reason why there is none.
+
+    `lost` is True if the process or worker that ran it is gone.
+    """
 
     key: str
     outcome: Outcome | None
@@ -25,7 +28,7 @@ class Ended:
 
 
 class Executor(Protocol):
-    """Runs tasks side by side. `slots` is how many it takes at a time; `running` are the keys of those under way."""
+    """Runs tasks in parallel: at most `slots` at a time; `running` has the keys of the running ones."""
 
     @property
     def slots(self) -> int: ...
@@ -37,17 +40,17 @@ class Executor(Protocol):
         """Begin a task."""
 
     def ended(self, seconds: float) -> list[Ended]:
-        """Cells that have ended, waiting at most `seconds` if none has."""
+        """Return the cells that have ended; waits at most `seconds` if there are none."""
 
     def stop(self) -> None:
-        """Ask all that is under way to end with what was found."""
+        """Ask all running tasks to end with the best found so far."""
 
     def close(self) -> None:
         """End everything."""
 
 
 class InTurn:
-    """One task at a time, in this process. `stopping` is the user's event, which ends the task under way."""
+    """Runs one task at a time, in this process; `stopping` is the user's event, which ends the running task."""
 
     slots = 1
 
@@ -77,7 +80,10 @@ class Settable(Protocol):
 
 
 def run_task(task: Task, stopping: Settable) -> Ended:
-    """Run a task until it ends or the event is set. An error is an answer: it must not end the sweep."""
+    """Run a task until it ends or the event is set.
+
+    An error is returned as the reason of the failure, so that it does not end the sweep.
+    """
     try:
         with event_when(stopping.is_set, _POLL) as stop:
             return Ended(task.key, solve_cell(task, stop))
@@ -86,5 +92,5 @@ def run_task(task: Task, stopping: Settable) -> Ended:
 
 
 def pause(seconds: float) -> None:
-    """Wait a moment where nothing runs."""
+    """Wait for a moment, for use while no task runs."""
     time.sleep(min(seconds, _POLL))

@@ -1,6 +1,6 @@
-"""Inference between cells of a family, which differ only in the capacity of their devices.
+"""Inference between cells of a family, which differ only in the capacities of their devices.
 
-A schedule that fits less memory fits more, and a bound on all schedules with more memory is valid with less.
+A schedule that fits in less memory fits in more, and a bound on all schedules with more memory is valid with less.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CARRIED = "bound with more memory"
 
 
 class Neighbours:
-    """All cells of a sweep by family, and what is known of each by its key."""
+    """All cells of a sweep by family, and the known outcome of each by its key."""
 
     def __init__(self, cells: Iterable[Cell], known: dict[str, Outcome]) -> None:
         self.known = known
@@ -39,18 +39,21 @@ class Neighbours:
                 self._families.setdefault(cell.family, {}).setdefault(cell.key, cell)
 
     def start(self, cell: Cell) -> Outcome | None:
-        """The best that is known with no more memory, this cell's own included."""
+        """Return the best outcome known with at most the cell's memory, its own included; None if there is none."""
         found = [self.known.get(other.key) for other in self._family(cell) if holds(other.capacities, cell.capacities)]
         best = [one for one in found if one is not None and one.value is not None and one.schedule is not None]
         return min(best, key=lambda one: one.value or Fraction(0), default=None)
 
     def floor(self, cell: Cell) -> Fraction | None:
-        """The strongest bound that is known with no less memory, this cell's own included."""
+        """Return the strongest bound known with at least the cell's memory, its own included."""
         found = [self.known.get(other.key) for other in self._family(cell) if holds(cell.capacities, other.capacities)]
         return max((one.lower_bound for one in found if one is not None and one.lower_bound is not None), default=None)
 
     def settled(self, cell: Cell) -> Iterator[tuple[Cell, Outcome]]:
-        """Outcomes that a cell and others imply for each other; the caller stores each before it asks for the next."""
+        """Yield improved outcomes that a cell and the others of its family imply for each other.
+
+        The caller stores each one before it asks for the next.
+        """
         others = [other for other in self._family(cell) if other.key != cell.key and other.key in self.known]
         for source, target in [*((other, cell) for other in others), *((cell, other) for other in others)]:
             before = self.known[target.key]
@@ -63,17 +66,17 @@ class Neighbours:
 
 
 def holds(less: Capacities, more: Capacities) -> bool:
-    """True if every device has at least as much memory in the second."""
+    """Return True if every device has at least as much memory in `more` as in `less`."""
     return all(b is None or (a is not None and a <= b) for a, b in zip(less, more, strict=True))
 
 
 def by_memory(cell: Cell) -> tuple[tuple[bool, Fraction], ...]:
-    """An order of the cells of a family by rising memory."""
+    """Return a key that sorts the cells of a family by rising memory."""
     return tuple((own is None, own or Fraction(0)) for own in cell.capacities)
 
 
 def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcome:
-    """Outcome of a cell extended by another cell's; the same object if that adds nothing."""
+    """Return the outcome of a cell extended by another cell's; the same object if that adds nothing."""
     found = before
     if before.status is Status.INFEASIBLE:
         return before
@@ -85,7 +88,7 @@ def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcom
 
 
 def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
-    """With the schedule of a cell with less memory, where it is better and the validator accepts it in this one."""
+    """Return the outcome with the schedule of a cell with less memory, if it is better and valid in this cell."""
     if from_less.value is None or from_less.schedule is None:
         return before
     if before.value is not None and before.value <= from_less.value:
@@ -103,7 +106,7 @@ def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
 
 
 def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """The starts of a timeline in another problem, whose ticks are as fine or coarser; none for a period."""
+    """Return a timeline in another problem, whose tick is a multiple of its own; else None, as for a period."""
     parts = problem.tick / timeline.problem.tick
     if parts.denominator != 1 or problem.objective.repeats:
         return None
@@ -111,7 +114,7 @@ def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
 
 
 def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
-    """Outcome of a cell as evidence about one with less memory."""
+    """Return a cell's evidence in the form of evidence for a cell with less memory."""
     if known.evidence is None or known.kind == CARRIED:
         return known.evidence
     if is_of_plans(known.evidence):
@@ -120,7 +123,7 @@ def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
 
 
 def _claim(cell: Cell, known: Outcome) -> str:
-    """Why the bound holds with less memory, in words."""
+    """Return the reason, in words, why the bound also applies with less memory."""
     rooms = {None if one is None else plain(float(one)) for one in cell.capacities}
     most = "any amount" if rooms == {None} else " or ".join(sorted(room or "any amount" for room in rooms))
     if known.kind == CARRIED:

@@ -1,4 +1,4 @@
-"""Solutions and plans as outcomes of cells: exact numbers in the file's units, schedules packed."""
+"""Solutions and plans as outcomes of cells: exact numbers in the file's units, with packed schedules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipesched.sweeps.plan_evidence import plan_bound_document
 
 
 def of_solution(solution: Solution, effort: Effort) -> Outcome:
-    """Outcome of a solve."""
+    """Return the outcome of a solve."""
     tick, certificate = solution.problem.tick, solution.certificate
     known = Outcome(
         solution.status,
@@ -43,7 +43,7 @@ def of_solution(solution: Solution, effort: Effort) -> Outcome:
 
 
 def of_plan(plan: Plan, effort: Effort) -> Outcome:
-    """Outcome of a plan search: the best plan, with the bound on all of them."""
+    """Return the outcome of a plan search: the best plan, with the bound on all plans."""
     known = Outcome(
         plan.status,
         effort,
@@ -72,14 +72,17 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
 
 
 def published(one: Candidate) -> Published:
-    """A published schedule, with the memory of the fullest device."""
+    """Return a published schedule as a row, with the memory of the fullest device."""
     if one.timeline is None:
         return Published(one.name, False, reason=one.reason)
     return replace(published_timeline(one.name, one.timeline, one.fits, one.metrics), reason=one.reason)
 
 
 def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metrics | None = None) -> Published:
-    """A published schedule by its timeline, and by its metrics where they know of a period."""
+    """Return a published schedule as a row, from its timeline.
+
+    `metrics` are given if they include a period, which the timeline does not have.
+    """
     metrics = metrics or measure(timeline)
     problem = metrics.problem
     return Published(
@@ -93,7 +96,10 @@ def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metri
 
 
 def rebased(known: Outcome, timeline: Timeline, choice: Mapping[str, Any] | None) -> Outcome:
-    """Figures of a schedule taken from another cell; bound and published schedules stay this cell's."""
+    """Return the outcome with the figures of a schedule taken from another cell.
+
+    Bound and published schedules stay those of this cell.
+    """
     problem, metrics = timeline.problem, measure(timeline)
     return replace(
         _with_metrics(known, problem, metrics),
@@ -120,7 +126,7 @@ def _with_metrics(known: Outcome, problem: Problem, metrics: Metrics) -> Outcome
 
 
 def _packed(file: ScheduleFile) -> bytes | None:
-    """None for a problem that no problem file can describe, of which there are some made in Python alone."""
+    """Return the packed schedule; None for a problem made in Python that no problem file can describe."""
     try:
         return pack(file)
     except ValueError:

@@ -26,7 +26,7 @@ from solver.sweeps.outcomes import published, published_timeline
 @dataclass(frozen=True)
 @tunable
 class PlanStartParams:
-    """Time in a cell of a sweep over plans."""
+    """Time for the published schedules in a cell of a sweep over plans."""
 
     published_share: float = tuned(0.2, "of the limit, for published schedules on partitions of their own", 0, 1)
 
@@ -35,7 +35,7 @@ _PARAMS = PlanStartParams()
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
-    """The plan of another cell in this one; None where it is none here, by the validator's word."""
+    """Return another cell's plan in this cell; None if this cell does not allow it or it is invalid here."""
     if known is None or known.schedule is None or known.choice is None:
         return None
     chosen = known.choice
@@ -54,9 +54,10 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
 def published_beside(
     plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
 ) -> tuple[Plan, tuple[Published, ...]]:
-    """The published schedules that the cell allows, each on a partition of its own or, if better, on the plan's.
+    """Return the plan, with the published schedules that the cell allows.
 
-    A better plan among them is the cell's.
+    Each has a partition of its own or, if better, that of the plan. If one of them is better than the plan, it becomes
+    the plan.
     """
     if plan.best is None:
         return plan, ()

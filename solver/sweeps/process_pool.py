@@ -1,4 +1,7 @@
-"""Cells on processes of this machine. The cell of a process that dies is tried again; no process outlives us."""
+"""Cells on processes of this machine.
+
+The cell of a process that dies is tried again, and no process outlives the parent.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _TOLD_WITHIN = 2.0  # seconds
 
 
 class ProcessPool:
-    """`slots` processes, each with one cell at a time."""
+    """Runs cells on `slots` processes, each with one cell at a time."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -72,7 +75,7 @@ class ProcessPool:
 
 
 def _begin(stopping: Any) -> None:
-    """In each process, first: Ctrl-C is for the parent, which tells us; and when that dies, so do we."""
+    """Prepare a process: it ignores Ctrl-C, which is for the parent, and ends when the parent dies."""
     global _stopping  # noqa: PLW0603 - what a process of a pool is given at its start can be kept nowhere else
     _stopping = stopping
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -83,7 +86,10 @@ def _begin(stopping: Any) -> None:
 
 
 def _end_unless_told() -> None:
-    """SIGTERM may come to all processes at once: then the parent asks us to end with what was found."""
+    """End the process unless the parent asks it to stop within two seconds.
+
+    SIGTERM may reach all processes at once; the parent then asks them to end with the best found so far.
+    """
     until = time.monotonic() + _TOLD_WITHIN
     while time.monotonic() < until:
         if _stopping.is_set():

@@ -1,4 +1,4 @@
-"""Runs a sweep: reads the store, solves the other cells in parallel, and stores each as it ends."""
+"""Runs a sweep: reads the store, solves the other cells in parallel, and stores each when it ends."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LEAST_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Options:
-    """`limits` are each cell's. `total` are seconds for all cells together, of which each gets its share.
+    """Options of a sweep: `limits` of each cell, and `total` seconds for all cells, which they share.
 
-    `again` solves once more what was not solved to its end, where there is more time for it now than there was.
+    With `again`, cells that were not solved to optimality are solved again if they now have more time than before.
     """
 
     limits: Limits
@@ -36,7 +36,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Moment:
-    """Progress of a sweep: cells in all, done, and running; seconds so far, and the estimate of those left."""
+    """Progress of a sweep: numbers of all cells, done ones and running ones, the seconds so far, and those left.
+
+    `left` is an estimate, None before any cell is solved; `last` is the row of the last cell that ended.
+    """
 
     cells: int
     done: int
@@ -57,7 +60,10 @@ def run_sweep(
     report: Report | None = None,
     stop: Event | None = None,
 ) -> Table:
-    """All cells of a sweep, those that the store knows read from it. Setting `stop` ends it with what was found."""
+    """Return the table of all cells of a sweep; cells known to the store are read from it.
+
+    Setting `stop` ends the sweep with the outcomes found so far.
+    """
     run = _Run(sweep, store, executor, options, report or (lambda _: None), stop or Event())
     run.all()
     return run.table()
@@ -82,7 +88,7 @@ class _Run:
         self._seconds: list[float] = []
 
     def all(self) -> None:
-        """Until nothing is left, or the user stops it; then for what is under way."""
+        """Run all cells until none is left, or the user stops it and the running ones have ended."""
         self._say(None)
         stopped = False
         while self._executor.running or (self._queue and not self._stop.is_set()):
@@ -97,7 +103,7 @@ class _Run:
                 pause(0)
 
     def table(self) -> Table:
-        """The cells as they are now known."""
+        """Return the table of the cells with their current outcomes."""
         over = {key for key, known in self._known.items() if known.finished} | self._failures.keys()
         rows = tuple(self._row(cell) for cell in self._sweep.cells)
         interrupted = self._stop.is_set() and not self._cells.keys() <= over
@@ -109,7 +115,11 @@ class _Run:
         return Row(cell, self._known.get(cell.key), self._failures.get(cell.key, ""))
 
     def _wanted(self, cell: Cell) -> bool:
-        """True if a cell is to be solved: not if it was, unless with less time and a recheck is asked for."""
+        """Return True if a cell is to be solved.
+
+        A cell that was solved within the gap is not solved again; another one that ended only if `again` is set and it
+        has more time now.
+        """
         known = self._known.get(cell.key)
         if known is None or not known.finished:
             return True
@@ -124,7 +134,7 @@ class _Run:
         self._executor.submit(Task(cell.key, cell.document, cell.name, limits, start, floor))
 
     def _share(self) -> float:
-        """The seconds of the next cell: its limit, or less where the time for all cells is short."""
+        """Return the seconds for the next cell: its limit, or less if the time for all cells is short."""
         limit, total = self._options.limits.seconds, self._options.total
         if total is None:
             return limit
@@ -158,7 +168,7 @@ class _Run:
         self._report(Moment(len(self._sweep.cells), done, running, passed, self._left(passed), last))
 
     def _left(self, passed: float) -> float | None:
-        """From the mean of the cells solved so far; no more than the limits allow."""
+        """Return an estimate of the seconds left, from the mean time of solved cells, within the limits."""
         if not self._seconds:
             return None
         waiting = len(self._queue) + len(self._executor.running)
@@ -168,11 +178,11 @@ class _Run:
 
 
 def _ordered(cells: Iterable[Cell]) -> list[Cell]:
-    """Cells in an order in which solved ones help the next: of each family first the most memory, then from the least
-    up.
+    """Return the cells in an order in which solved ones help the next.
 
-    The bound at the most memory is valid for all cells of the family, and the schedule at the least fits them all. One
-    cell of each family in turn, so that those of one family find more of it known.
+    Of each family the cell with the most memory is first, then the others from the least memory up: the bound at the
+    most memory is valid for all cells of the family, and the schedule at the least memory fits them all. The order
+    alternates between families, so that a cell finds more of its own family solved.
     """
     families: dict[str, list[Cell]] = {}
     for cell in cells:

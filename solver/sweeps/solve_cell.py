@@ -1,4 +1,7 @@
-"""One cell: solved, compared with the published schedules, and written as an outcome. Runs in any process."""
+"""One cell: solved, compared with the published schedules, and written as an outcome.
+
+Runs in any process.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ from solver.sweeps.plan_start import plan_start, published_beside
 
 @dataclass(frozen=True)
 class Task:
-    """A cell to be solved, as it goes to another process.
+    """A cell to be solved, in the form in which it is sent to another process.
 
-    `start` is what is known of a cell with less memory, whose schedule is one here. `floor` is a lower bound in the
-    file's unit, proved with more memory.
+    `start` is the known outcome of a cell with less memory, whose schedule is also valid in this cell. `floor` is a
+    lower bound in the file's unit, proved with more memory.
     """
 
     key: str
@@ -43,7 +46,10 @@ class Task:
 
 
 def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
-    """Outcome of a cell within its limits. Setting `stop`, an event of this cell alone, ends the search."""
+    """Return the outcome of a cell within its limits.
+
+    Setting `stop`, an event of this cell alone, ends the search.
+    """
     began, limits = time.monotonic(), task.limits
     problem = problem_of(task.document, task.name)
     met = MetBound(task.floor, float(limits.gap), stop or Event())
@@ -67,7 +73,7 @@ def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
 
 
 def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
-    """Goes on from the start where the validator accepts it here."""
+    """Solve the cell, from the start if the validator accepts it here."""
 
     def report(moment: Progress) -> None:
         met.see(moment.value)
@@ -82,7 +88,10 @@ def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
 
 
 class MetBound:
-    """`stop` ends the search, whoever sets it; `interrupted` tells whether that was somebody else."""
+    """Event `stop` that ends a search, also when a value reaches the known bound.
+
+    `interrupted` is True if the event was set for another reason.
+    """
 
     def __init__(self, floor: Fraction | None, allowed: float, stop: Event) -> None:
         self._floor, self._allowed = floor, allowed
@@ -94,7 +103,7 @@ class MetBound:
         return self.stop.is_set() and not self._met
 
     def see(self, value: Fraction | None) -> None:
-        """The best value so far, in the file's unit; None where there is none."""
+        """Examine the best value so far, in the file's unit; None if there is none."""
         if self._floor is None or value is None or self.stop.is_set():
             return
         if gap(value, self._floor) <= self._allowed:

@@ -35,10 +35,10 @@ def sweep(
     report: Report | None = None,
     stop: Event | None = None,
 ) -> Table:
-    """Every cell of the product of these values, solved: `sweep("plan.yaml", {"devices": [4, 8]}, seconds=10)`.
+    """Solve every cell of the product of these values: `sweep("plan.yaml", {"devices": [4, 8]}, seconds=10)`.
 
-    `values` are as in the `sweep` section of a file, and are added to it. Limits are those of each cell, of which
-    `jobs` run at a time (more than one in a script needs `if __name__ == "__main__":`). Cells found in the file `store`
+    `values` are written as in the `sweep` section of a file, and are added to it. Limits apply to each cell; `jobs`
+    cells run at a time (more than one in a script needs `if __name__ == "__main__":`). Cells found in the file `store`
     are not solved again. `BadInput` if no cell can be solved.
     """
     refuse_other("sweep", model, (str, Path, Mapping, Problem), _ALLOWED)
@@ -59,7 +59,7 @@ def _sweep(
 
 @contextmanager
 def _stored(path: str | Path | None) -> Iterator[Store]:
-    """The store at a path, or one that is gone afterwards."""
+    """Open the store at a path, or a temporary one without a path."""
     if path is not None:
         with Store(path) as store:
             yield store

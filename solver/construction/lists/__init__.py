@@ -1,1 +1,1 @@
-"""The list scheduler: one run over arrays, compiled or, where nothing is compiled yet, as it stands."""
+"""The list scheduler: one run over arrays, compiled, or interpreted if it is not compiled yet."""

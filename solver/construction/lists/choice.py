@@ -47,7 +47,10 @@ from solver.construction.lists.memory import has_room
 
 @part
 def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
-    """Earliest start of a stage's next forward or backward, without memory; -1 if a predecessor is not scheduled."""
+    """Return the earliest start of a stage's next forward or backward, without memory.
+
+    -1 if a predecessor is missing.
+    """
     j, at, turn = state.turn[s, what], free, state.turn
     may = j < (shop.stages[s, STOP] if what == FORWARD else turn[s, FORWARD])
     line = shop.stages[s, LINE]
@@ -77,7 +80,7 @@ def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
 
 @part
 def next_weight(state, s):  # type: ignore[no-untyped-def]
-    """The micro-batch of a stage's next weight pass: those of backwards in blocks have none."""
+    """Return the micro-batch of a stage's next weight pass; backwards in blocks have none and are skipped."""
     while state.turn[s, WEIGHT] < state.turn[s, BACKWARD] and state.in_block[s, state.turn[s, WEIGHT]]:
         state.turn[s, WEIGHT] += 1
     return state.turn[s, WEIGHT]
@@ -85,7 +88,7 @@ def next_weight(state, s):  # type: ignore[no-untyped-def]
 
 @part
 def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
-    """The next pass of a device. A weight pass yields to a pass that can start soon after it."""
+    """Choose the next pass of a device; a weight pass yields to a pass that can start soon after it."""
     stages, turn, flags = shop.stages, state.turn, rules.flags
     forward, forward_at, forward_tie = -1, 0, 0
     backward, backward_at, backward_tie = -1, 0, 0
@@ -127,14 +130,14 @@ def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
 
 @part
 def plan(state, d, at, kind, s, mate):  # type: ignore[no-untyped-def]
-    """Note what a device runs next; nothing where the stage is -1."""
+    """Record the next pass of a device; nothing where the stage is -1."""
     now = state.now
     now[d, START], now[d, KIND], now[d, STAGE], now[d, MATE] = at, (kind if s >= 0 else NOTHING), s, mate
 
 
 @part
 def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no-untyped-def]
-    """The first block that saves time, if it starts soon enough after what would run alone, and else that."""
+    """Return the first block that saves time, if it starts soon enough after the best single pass, else that pass."""
     stages, turn, begin, end = shop.stages, state.turn, shop.devices[d, AT], shop.devices[d, END]
     forward, backward, at, saved, early, tie = -1, -1, 0, 0, 0, 0
     for k in range(begin, end):
@@ -160,7 +163,7 @@ def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no
 
 @part
 def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
-    """The stage whose weight pass a device would run, -1 for none."""
+    """Return the stage whose weight pass a device would run, -1 for none."""
     found, first = -1, np.int64(NEVER)
     for k in range(shop.devices[d, AT], shop.devices[d, END]):
         s = shop.on[k]
@@ -172,9 +175,9 @@ def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
 
 @part
 def choose_by_rank(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
-    """The next pass of a device: the best rank among all that can start about as early as any.
+    """Choose the next pass of a device: the best rank among all that can start about as early as any.
 
-    If that is a forward which waits for memory only, a weight pass.
+    If that is a forward which waits for memory only, a weight pass is chosen.
     """
     free, soonest = state.now[d, FREE], np.int64(NEVER)
     kind, s, at, rank, rank_without_room = NOTHING, -1, np.int64(NEVER), np.int64(NEVER), np.int64(NEVER)

@@ -1,4 +1,4 @@
-"""Compilation of a run's functions: inlined into the kernel, and plain Python where Python calls them."""
+"""Decorators for the functions of a run: inlined into the compiled kernel, and plain Python where Python calls them."""
 
 from __future__ import annotations
 

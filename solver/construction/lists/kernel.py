@@ -1,6 +1,6 @@
-"""One run of the list scheduler over arrays: again and again the device whose next pass starts first runs it.
+"""One run of the list scheduler over arrays: repeatedly, the device whose next pass starts first runs it.
 
-The same functions are compiled, which takes seconds once, or run as they stand, a hundred times slower.
+The same functions are compiled, which takes seconds once, or interpreted, a hundred times slower.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from solver.construction.lists.memory import hold
 
 @making
 def nothing_put(shop):  # type: ignore[no-untyped-def]
-    """The state before the first pass."""
+    """Return the state before the first pass."""
     count, stages, most, kind = len(shop.devices), len(shop.stages), shop.stages[:, STOP].max(), shop.stages.dtype
     turn = np.zeros((stages, 3), np.int64)
     for s in range(stages):
@@ -58,7 +58,10 @@ def nothing_put(shop):  # type: ignore[no-untyped-def]
 
 @part
 def earliest(now, later):  # type: ignore[no-untyped-def]
-    """The device whose next pass starts first, -1 for none; of those at one time the last if `later`, or the first."""
+    """Return the device whose next pass starts first, -1 for none.
+
+    Ties go to the last device if `later`, else the first.
+    """
     best = -1
     for d in range(len(now)):
         if now[d, KIND] != NOTHING:
@@ -70,7 +73,7 @@ def earliest(now, later):  # type: ignore[no-untyped-def]
 
 @part
 def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untyped-def]
-    """A pass runs until this end."""
+    """Record a pass that runs until `end`."""
     role = BACKWARD if kind == WHOLE else kind
     j = state.turn[s, role]
     put[done, 0], put[done, 1], put[done, 2] = kind, s, j
@@ -85,7 +88,10 @@ def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untype
 
 @part
 def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
-    """The next pass of a device runs, or a block; how many there are now, and how many of these are no weight pass."""
+    """Run the next pass or block of a device.
+
+    Returns the number of passes recorded, and how many new ones are not W.
+    """
     now = state.now
     kind, s, start = now[d, KIND], now[d, STAGE], now[d, START]
     if now[d, OPENED] < 0:
@@ -100,7 +106,7 @@ def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
 
 @part
 def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
-    """The devices that what a stage ran may let go on; how many there are now."""
+    """Append the devices that a pass of stage `s` may enable to `touched`; returns their number."""
     for k in range(shop.near_at[s], shop.near_at[s + 1]):
         touched[many] = shop.near[k]
         many += 1

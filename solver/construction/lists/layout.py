@@ -42,8 +42,8 @@ class Shop(NamedTuple):
     there. The predecessors on other stages of the forward and backward of stage s are the rows of `needs` from
     `needs_at[2 * s]` and `needs_at[2 * s + 1]` on. Devices that a pass of stage s may enable are those of `near` from
     `near_at[s]` on. Where the order of micro-batches is fixed, `lines` are those of the stages of each queue in order,
-    padded with -1. A row of `shares` is, for each micro-batch of a stage in order, the last one of another that it
-    waits for, -1 for none.
+    padded with -1. A row of `shares` is, for each micro-batch of a stage in order, the last one of another stage that
+    it waits for, -1 for none.
     """
 
     stages: Array
@@ -61,15 +61,14 @@ class Shop(NamedTuple):
 class Rules(NamedTuple):
     """Preferences of a run.
 
-    `flags`: split backwards, later devices first, deepest stage first, passes by their ranks; how many hundredths of a
-    block's saving a pass waits for its partner (-1: no blocks), and whether single forwards leave memory for one in a
-    block.
+    `flags`: split backwards, later devices first, deepest stage first, passes by their ranks; and the percentage of a
+    block's saving that a pass waits for its partner (-1: no blocks).
 
     For each stage the in-flight limit of micro-batches, how long its weight passes wait for a pass about to become
     ready, and how long its forwards wait for a gradient. If passes are chosen by ranks, the lowest goes first among all
     that start no later than this after the earliest, and `AHEAD` is how many micro-batches the weight passes of a stage
     may be ahead of those of others. `WARM_UP` is the exact number of forwards of a stage before its first backward; 0
-    if that is open. It concerns neither passes chosen by their ranks nor blocks.
+    if that is open. It applies neither to passes chosen by their ranks nor to blocks.
     """
 
     flags: Array
@@ -80,8 +79,8 @@ class State(NamedTuple):
     """Progress of a run.
 
     By device `now`, and of its micro-batches `batches`; by stage the next micro-batch of each kind, `turn`, the ends of
-    forwards and backwards of each micro-batch, whether its backward was in a block, and when its next forward and
-    backward may start (-1: not yet); by queue how many of its forwards and backwards have run.
+    forwards and backwards of each micro-batch, `in_block` for backwards in a block, and when its next forward and
+    backward may start (-1: not yet); by queue the numbers of its forwards and backwards that have run.
     """
 
     now: Array

@@ -1,7 +1,7 @@
 """Memory of a device during a run: a forward starts only if all micro-batches in flight can still end.
 
-Micro-batches under way on a device end oldest first, and each gives back what it holds when it does (the banker's
-rule), so that memory never locks.
+Micro-batches in flight on a device end oldest first, and each then frees its memory (the banker's rule), so that memory
+never deadlocks.
 """
 
 from __future__ import annotations

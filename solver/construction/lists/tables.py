@@ -1,4 +1,4 @@
-"""A problem and a policy as arrays for a run of the list scheduler, and its runs as schedules."""
+"""Conversion of a problem and a policy to arrays for a run of the list scheduler, and of its runs to schedules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ANY = 2**62
 
 
 def covers(problem: Problem) -> bool:
-    """True if a run gives a schedule: passes are one task each, on one stream, with a single mode.
+    """True if the list scheduler supports the problem: passes are one task each, on one stream, with a single mode.
 
     Micro-batches are equal, and numbers small enough for compiled code.
     """
@@ -63,7 +63,7 @@ def fits_64_bits(problem: Problem) -> bool:
 
 
 def shop_of(problem: Problem, split: bool) -> Shop:
-    """The problem as arrays, with its backwards run in one mode, except in blocks; workspace is reserved."""
+    """Return the problem as arrays, with its backwards run in one mode, except in blocks; workspace is reserved."""
     problem = with_reserve(problem)
     where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
     held, own, walked = problem.network.held_in_flight, range(where.stages), problem.microbatches_of
@@ -90,13 +90,13 @@ def shop_of(problem: Problem, split: bool) -> Shop:
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> Array:
-    """Lists as rows, each padded with at least one -1."""
+    """Return lists as rows, each padded with at least one -1."""
     longest = max(map(len, lists), default=0) + 1
     return int64_array([[*one, *[-1] * (longest - len(one))] for one in lists]).reshape(-1, longest)
 
 
 def _stage(problem: Problem, s: int, split: bool) -> list[int]:
-    """The row of a stage."""
+    """Return the row of a stage."""
     where, walked, own = problem.placement, problem.microbatches_of[s], problem.stages[s]
     line = problem.walks.queues[s] if problem.walks.queues else -1
     block = -1 if own.overlapped is None else own.overlapped
@@ -112,9 +112,9 @@ def _stage(problem: Problem, s: int, split: bool) -> list[int]:
 def _needs(
     problem: Problem, s: int, role: object, split: bool, shares: list[list[int]]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Predecessors of a stage's forward or backward on other stages, and on other micro-batches of its own stage.
+    """Yield the predecessors of a stage's forward or backward, on other stages or other micro-batches.
 
-    A stage runs micro-batches in order, so that of several the last one counts; these are added to `shares`.
+    A stage runs micro-batches in order, so of several predecessors the last one counts; these are added to `shares`.
     """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
@@ -128,14 +128,14 @@ def _needs(
 
 
 def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[Array, Array]:
-    """Lists as compressed rows: where each begins, and all of them."""
+    """Return lists as compressed rows: where each begins, and all of them."""
     at = int64_array([0, *accumulate(map(len, lists))])
     flat: Array = np.array([one for each in lists for one in each], kind)
     return at, flat.reshape(-1, columns) if columns > 1 else flat
 
 
 def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
-    """A policy as arrays."""
+    """Return a policy as arrays."""
     shares = in_flight_shares(problem) if policy.shares else {}
     rules = np.zeros((len(shop.stages), RULE_COLUMNS), shop.stages.dtype)
     rules[:, MOST] = [shares.get(s, ANY) for s in range(len(rules))]
@@ -161,16 +161,16 @@ class ListRun(NamedTuple):
     ends: int
 
     def value(self, objective: Objective) -> int:
-        """An upper bound on the objective of the best times of this order."""
+        """Return an upper bound on the objective of the best times of this order."""
         return self.span if objective.by_device else self.makespan
 
     def sum_over_devices(self, objective: Objective) -> int:
-        """Sum of the devices' times: the tie-breaker of two runs of equal value."""
+        """Return the sum of the devices' times, the tie-breaker of two runs of equal value."""
         return self.spans if objective.by_device else self.ends
 
 
 class _Deadline:
-    """Stands for the `halt` of a run: each look at it asks for the deadline."""
+    """Stand-in for the `halt` array of a run, in which each access checks the deadline."""
 
     def __getitem__(self, _: int) -> int:
         ask()
@@ -178,9 +178,9 @@ class _Deadline:
 
 
 def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool = True) -> ListRun | None:
-    """One run; None if memory locks, or where another thread sets `halt[0]`. The same, `compiled` or not.
+    """Run the list scheduler once; None if memory deadlocks, or if another thread sets `halt[0]`.
 
-    Without a `halt` one that is not compiled asks for the deadline before each pass.
+    The result is the same `compiled` or not. Without `halt`, an interpreted run checks the deadline before each pass.
     """
     passes = int((shop.stages[:, STOP] - shop.stages[:, FIRST]).sum())
     put = np.empty(((3 if rules.flags[SPLIT] else 2) * passes, 3), np.int64)
@@ -195,7 +195,7 @@ def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool
 
 
 def schedule_of_run(problem: Problem, run: ListRun, split: bool) -> Schedule:
-    """The order in which a run put its passes, device by device."""
+    """Return the schedule with the passes of a run in order, device by device."""
     stages = problem.placement.stages
     kinds = (F, B, W, BW) if split else (F, BW)
     device = np.array(problem.placement.stage_device)[run.put[:, 1]]
