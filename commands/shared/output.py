@@ -34,7 +34,7 @@ def note(line: str) -> None:
 
 
 def note_plan(path: str, problem: PlanProblem) -> None:
-    """The notes of a plan file, and what was assumed where its layers follow from the model's shape."""
+    """Print the notes of a plan file, and the assumptions if its layers were derived from the model's shape."""
     for text in problem.notes:
         note(f"note: {path}: {text}")
     if problem.assumptions:
@@ -54,7 +54,7 @@ def next_step(words: Sequence[str], does: str) -> None:
 
 
 def with_program(text: str) -> str:
-    """The same with commands in backticks as this user types them: `python3 go.py solve` from a checkout."""
+    """Return the text with commands in backticks as this user types them: `python3 go.py solve` from a checkout."""
     return text.replace("`pipesched ", f"`{_program()} ")
 
 
@@ -122,7 +122,7 @@ WHY_IDLE = "why devices idle, in shares of the makespan (mean over devices)"
 
 
 def idle_lines(shares: dict[IdleCause, float]) -> list[str]:
-    """A line for each cause of idle time: its share, and what it means."""
+    """Return a line for each cause of idle time: its share, and its meaning."""
     width = max((len(percent(share)) for share in shares.values()), default=0)
     return [f"{percent(share):>{width}}  {cause}: {cause.meaning}" for cause, share in shares.items()]
 

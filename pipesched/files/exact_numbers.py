@@ -118,7 +118,7 @@ class _ExactLoader(yaml.SafeLoader):
 
 
 class _RepeatedKeysLoader(_ExactLoader):
-    """The same, for files of programs in whose readers the last of several values of a key counts."""
+    """A YAML loader for other programs' files, in which the last value of a repeated key counts."""
 
     repeated_keys = True
 

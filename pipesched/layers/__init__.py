@@ -1,1 +1,1 @@
-"""Models made of layers: what a plan decides how to cut into stages, and the problem that a cut makes."""
+"""Models made of layers, plan problems that ask how to cut them into stages, and the problem that a partition makes."""

@@ -1,4 +1,4 @@
-"""Memory that never limits a plan problem: a device could hold all layers and all micro-batches at once."""
+"""Detection of plan problems that memory never limits: a device could take all layers and all micro-batches at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipesched.problem.relaxed.ample_memory import NEVER_LIMITS, asked
 
 
 def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
-    """A sentence where there is a limit, and no partition and order can reach it; None where one may or without it."""
+    """Return a sentence saying why the memory limit never matters; None if it may matter, or there is no limit."""
     capacity = plan.cluster.capacity
     if capacity is None:
         return None

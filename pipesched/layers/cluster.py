@@ -12,11 +12,12 @@ Capacities = tuple[Fraction | None, ...]
 
 @dataclass(frozen=True)
 class Cluster:
-    """`capacity[d]` is the whole memory of device d, in `memory_unit`; None where memory is unlimited.
+    """Devices that run stages, with their memory, speed and links.
 
-    `transfer` is the time of one activation or gradient between two devices; where `links` is given, `links[a][b]` is
-    that from device a to device b instead. `transfer_stream` names the sender's stream that it occupies, if it does.
-    A layer takes `slowness[d]` times its own time on device d, overheads included; empty: its own time on all.
+    `capacity[d]` is the whole memory of device d, in `memory_unit`; None where memory is unlimited. `transfer` is the
+    time of one activation or gradient between two devices; where `links` is given, `links[a][b]` is that time from
+    device a to device b instead. `transfer_stream` is the sender's stream that a transfer occupies (None: no stream). A
+    layer takes `slowness[d]` times its own time on device d, overheads included; empty: its own time on all devices.
     """
 
     devices: int
@@ -28,16 +29,17 @@ class Cluster:
     slowness: tuple[Fraction, ...] = ()
 
     def slowness_of(self, device: int) -> Fraction:
-        """The factor by which a layer takes longer on this device than its own time."""
+        """Return the factor by which a layer takes longer on this device than its own time."""
         return self.slowness[device] if self.slowness else Fraction(1)
 
     @property
     def speed(self) -> Fraction:
-        """The speed of all devices together, in devices that take a layer's own time."""
+        """The total speed of the devices, where 1 is a device on which a layer takes its own time."""
         return sum((1 / each for each in self.slowness), Fraction(0)) if self.slowness else Fraction(self.devices)
 
     def reordered(self, order: Sequence[int]) -> Cluster:
-        """The same devices in another order along the pipeline, each with its memory, speed and links."""
+        """Return the cluster with its devices in another order along the pipeline, each with its memory, speed and
+        links."""
         return replace(
             self,
             capacity=self.capacity and tuple(self.capacity[device] for device in order),
@@ -46,7 +48,7 @@ class Cluster:
         )
 
     def of_equal(self, devices: int) -> Cluster:
-        """A cluster of so many devices, each like the last of these, which are equal."""
+        """Return a cluster of `devices` devices like those of this one, which are all equal."""
         return replace(self, devices=devices, capacity=self.capacity and self.capacity[-1:] * devices)
 
     @property
@@ -55,7 +57,7 @@ class Cluster:
         return max((lag for row in self.links for lag in row), default=self.transfer)
 
     def lag(self, sender: int, receiver: int) -> Fraction:
-        """The time of a transfer from one device to another; 0 inside a device."""
+        """Return the time of a transfer from one device to another; 0 within a device."""
         if sender == receiver:
             return Fraction(0)
         return self.links[sender][receiver] if self.links else self.transfer

@@ -1,4 +1,4 @@
-"""An encoder, such as a vision tower, whose output the model's first stage needs, and where its layers may be."""
+"""An encoder, such as a vision tower, whose output the model's first stage needs, and its possible placements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pipesched.problem.stage import Stage
 
 
 class EncoderPlacement(StrEnum):
-    """On the model's first device, on one device of its own, cut over the devices, or a copy on each."""
+    """Placement of an encoder: the model's first device, a device of its own, cut over all devices, or a copy on
+    each."""
 
     FIRST_STAGE = "first-stage"
     OWN_DEVICE = "own-device"
@@ -28,14 +29,17 @@ class EncoderPlacement(StrEnum):
 
 
 class Encoder(NamedTuple):
-    """Its `layer.count` layers, of which one pass is for `serves` micro-batches; costs are those of such a pass."""
+    """An encoder of `layer.count` equal layers.
+
+    One pass serves `serves` micro-batches, and costs are those of a pass.
+    """
 
     layer: LayerType
     serves: int
     placement: EncoderPlacement
 
     def copies(self, devices: int) -> list[list[tuple[int, int]]]:
-        """Of each stage of each copy its device and its number of layers."""
+        """Return for each copy of the encoder the device and the number of layers of each of its stages."""
         count = self.layer.count
         if self.placement is EncoderPlacement.REPLICATED:
             return [[(device, count)] for device in range(devices)]
@@ -46,7 +50,7 @@ class Encoder(NamedTuple):
 
 
 class EncoderStage(NamedTuple):
-    """A stage of an encoder."""
+    """A stage of an encoder: its device, number of layers, and costs."""
 
     device: int
     layers: int
@@ -54,7 +58,7 @@ class EncoderStage(NamedTuple):
 
 
 def encoder_stages(encoder: Encoder, model: Model, cluster: Cluster) -> list[EncoderStage]:
-    """Copy by copy; stages take the model's overheads, too."""
+    """Return the encoder's stages, copy by copy; their costs include the model's overheads of a stage."""
     return [
         EncoderStage(
             device, number, costs_of(model, [encoder.layer.alone] * number).slowed(cluster.slowness_of(device))
@@ -65,7 +69,7 @@ def encoder_stages(encoder: Encoder, model: Model, cluster: Cluster) -> list[Enc
 
 
 def with_encoder(trunk: Problem, encoder: Encoder, where: tuple[int, ...], stages: tuple[Stage, ...]) -> Problem:
-    """The problem of a trunk of one chain and of an encoder, whose `stages` are on the devices `where`."""
+    """Return the problem of a trunk (of one chain) and an encoder, whose `stages` run on the devices `where`."""
     copies = len(encoder.copies(trunk.devices))
     length, fed = len(stages) // copies, (trunk.placement.chains[0][0],)
     module = Module(encoder.layer.name, trunk.placement.stages, length, copies, fed, encoder.serves)

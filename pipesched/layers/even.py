@@ -1,4 +1,4 @@
-"""The even partition: as many layers on every stage as on any other, as runtimes cut a model by default."""
+"""The even partition: equal numbers of layers on all stages, as training runtimes cut a model by default."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pipesched.layers.roles import Role, role_of
 
 
 def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
-    """Layers of each stage where the transformer layers are spread evenly, the first stages with one more.
+    """Return the number of layers of each stage if transformer layers are spread evenly, the first stages having one
+    more.
 
-    Dense layers and layers with experts count alike; embedding, head and multi-token prediction go with their
-    neighbours. Where only all layers together divide among the stages, embedding and head count too, as in Megatron
-    with `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split`. None where a stage
-    would be empty, or where layers that must share a stage would not.
+    Dense layers and layers with experts count alike; embedding, head and multi-token prediction join their neighbours.
+    If only the number of all layers is divisible by the stages, embedding and head count too, as in Megatron with
+    `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split`. None if a stage would be
+    empty, or layers that must share a stage would not.
     """
     every = list(range(len(model.sequence)))
     counted = [at for at in every if role_of(model.sequence[at].name) is Role.TRANSFORMER] or every
@@ -30,7 +31,8 @@ def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
 
 
 def some_counts(model: Model, stages: int) -> tuple[int, ...]:
-    """Layers of each stage in some partition: the even one, or else the first cuts that there are."""
+    """Return the number of layers of each stage in some valid partition: the even one, or else the first possible
+    cuts."""
     even = even_counts(model, stages)
     if even is not None:
         return even

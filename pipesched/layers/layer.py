@@ -1,4 +1,7 @@
-"""A type of layer: what one layer costs and holds, and how it may be recomputed. Exact numbers in the file's units."""
+"""Types of layers: costs and memory of one layer, and its recomputation modes.
+
+Numbers are exact, in the file's units.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import NamedTuple
 
 
 class RecomputeMode(NamedTuple):
-    """A mode that keeps less of a layer's activation, for more time in its backward.
+    """A mode that keeps less of a layer's activation and takes more time in its backward.
 
-    `time` is added to the backward. `keeps` is the share of the layer's activation that stays from the forward to
-    the backward. Memory of the recomputation itself while it runs is not counted.
+    `time` is added to the backward. `keeps` is the share of the layer's activation that stays from the forward to the
+    backward. Memory that the recomputation needs while it runs is not counted.
     """
 
     name: str
@@ -21,20 +24,20 @@ class RecomputeMode(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerType:
-    """Equal layers that follow each other: `count` of them, each with these costs.
+    """A type of layer: `count` equal consecutive layers, each with these costs.
 
     Times are those of one micro-batch. Without `weight` the backward is never split and `backward` is the full one;
-    with it, `fused` is a full backward in one go (None: backward + weight). `memory` is occupied at all times
-    (parameters, gradients, optimizer); `activation` is taken by a forward, of which the backward for the input gives
-    back `freed_by_backward` (negative: it takes more). `with_previous`: shares a stage with the layer before it.
+    with it, `fused` is the duration of a full backward in one pass (None: backward + weight). `memory` is always in use
+    (parameters, gradients, optimizer); `activation` is taken by a forward, and B frees `freed_by_backward` of it
+    (negative: it takes more). `with_previous`: the layer is on the same stage as the one before it.
 
-    Where a micro-batch is cut into pieces of its sequence, `attention` is the share of the forward that grows with what
-    is before, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys and
-    values) that stays to the end of the first piece's backward, recomputed or not.
+    Where a micro-batch is cut into pieces of its sequence, `attention` is the share of the forward that grows with the
+    earlier tokens, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys
+    and values) that stays until the end of the first piece's backward, recomputed or not.
 
-    A layer that is `forward_only` is frozen, and so is all before it: no gradient reaches it, and it has no backward.
+    A layer that is `forward_only` is frozen, and so are all before it: no gradient reaches it, and it has no backward.
 
-    For its parameters a stage takes the sums over its layers: `gather` and `reduce` are times of collectives, `step`
+    A stage's work for parameters is the sum over its layers: `gather` and `reduce` are times of collectives, `step`
     that of the optimizer, `gathered` the memory of gathered parameters.
     """
 
@@ -60,7 +63,7 @@ class LayerType:
 
     @property
     def full_backward(self) -> Fraction:
-        """A backward in one go."""
+        """The duration of a full backward in one pass."""
         whole = self.backward + (self.weight or 0)
         return whole if self.fused is None else self.fused
 
@@ -71,16 +74,16 @@ class LayerType:
 
     @property
     def least_backward(self) -> Fraction:
-        """The least time that a backward takes in all, in one pass or in two."""
+        """The least total time of a backward, in one pass or in two."""
         return min(self.full_backward, self.backward + (self.weight or 0))
 
     @property
     def alone(self) -> LayerType:
-        """One layer of this type, as two entries of a file with the same name must have it."""
+        """One layer of this type; entries of a file with the same name must be equal in this."""
         return replace(self, count=1, with_previous=False)
 
     def way(self, name: str) -> RecomputeMode:
-        """The recomputation mode with this name; KeyError where there is none."""
+        """Return the recomputation mode of this name; KeyError if there is none."""
         for one in self.recompute:
             if one.name == name:
                 return one

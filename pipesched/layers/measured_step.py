@@ -1,4 +1,4 @@
-"""A step of training that was run: the layout of a model, and how long it took."""
+"""A measured training step: the layout of a model, and the step's duration."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """`seconds` of a step, the median over some; `place` says which step of which file it is.
+    """A measured training step of `seconds` (a median); `place` says where in a file it was read, for messages.
 
-    `microbatches` are those of each data-parallel replica, `sizes` are tensor, context, expert and data. `sequence` and
-    `schedule` are None where the configuration decides and where it is 1F1B or interleaved 1F1B. `recompute` names
-    what every layer recomputes: none, full, or modules joined by +; `partition` is None where layers are cut evenly.
+    `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes.
+    `sequence` is None where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `recompute` names
+    what every layer recomputes: none, full, or modules joined by +. `partition` is None where layers are cut evenly.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""Measured memory peaks: of each device the layers it holds, how many micro-batches of them, and its peak."""
+"""Measured memory peaks: for each device its layers, micro-batches in flight, and peak, as equations for a fit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pipesched.layers.roles import Role, role_of
 
 
 class Unknown(NamedTuple):
-    """A number to be found: of the layers `layer`, or of devices where that is None.
+    """An unknown amount of memory in the fit: of layers named `layer`, or of devices where that is None.
 
-    `what` is memory, activation or recomputed (the activation kept of a recomputed layer); constant, first or last.
+    `what` is, for a layer, memory, activation or recomputed (the activation kept if recomputed); for devices, constant,
+    first or last.
     """
 
     what: str
@@ -30,7 +31,8 @@ class Unknown(NamedTuple):
 
 @dataclass(frozen=True)
 class PeakStage:
-    """A stage when its device's memory peaks: layers by name, those of them recomputed, and micro-batches in flight."""
+    """A stage at its device's peak: number of layers by name, recomputed ones among them, and micro-batches in
+    flight."""
 
     layers: Mapping[str, int]
     recomputed: Mapping[str, int]
@@ -39,7 +41,7 @@ class PeakStage:
 
 @dataclass(frozen=True)
 class Peak:
-    """Contents of one device's memory at its peak; `place` says where it was measured, for messages."""
+    """The content of one device's memory at its measured peak; `place` says where it was measured, for messages."""
 
     stages: tuple[PeakStage, ...]
     first: bool
@@ -48,7 +50,10 @@ class Peak:
     place: str
 
     def coefficients(self) -> dict[Unknown, int]:
-        """The count of each unknown in the peak; embeddings and heads are the first and the last device's extra."""
+        """Return the coefficient of each unknown in the peak.
+
+        First and last are extra memory of the first and last device.
+        """
         found: Counter[Unknown] = Counter({Unknown("constant"): 1})
         found[Unknown("first")] += self.first
         found[Unknown("last")] += self.last
@@ -65,7 +70,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class PeaksFile:
-    """The layers whose memory is asked for, with what else is known of them, and the peaks."""
+    """The content of a peaks file: layers whose memory is to be fitted, with their other known costs, and the peaks."""
 
     layers: tuple[LayerType, ...]
     peaks: tuple[Peak, ...]
@@ -76,6 +81,6 @@ class PeaksFile:
 
 
 def unknowns_of(peaks: Sequence[Peak]) -> tuple[Unknown, ...]:
-    """All numbers that the peaks depend on, those of layers first, in the order in which they appear."""
+    """Return all unknowns of the peaks, those of layers first, in order of appearance."""
     found = {unknown: None for peak in peaks for unknown in peak.coefficients()}
     return tuple(sorted(found, key=lambda unknown: unknown.layer is None))

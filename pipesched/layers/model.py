@@ -1,4 +1,4 @@
-"""A model: its layers, first to last, and where it may be cut into stages."""
+"""A model: its layers in order, and the positions at which it may be cut into stages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipesched.layers.parameters import NO_PARAMETERS, Parameters
 
 @dataclass(frozen=True)
 class Model:
-    """Layers in their order; entries of one name are equal in all but `count` and `with_previous`.
+    """A model's layers in order; entries with the same name are equal except in `count` and `with_previous`.
 
-    `forward_overhead` and `backward_overhead` are what every stage adds to each of its passes, whatever it holds;
-    `parameters` say what it runs for its parameters.
+    `forward_overhead` and `backward_overhead` are times that every stage adds to each of its passes; `parameters` is
+    the work of stages for their parameters.
     """
 
     layers: tuple[LayerType, ...]
@@ -26,29 +26,30 @@ class Model:
 
     @cached_property
     def sequence(self) -> tuple[LayerType, ...]:
-        """Every layer, one entry each."""
+        """All layers in order, one entry for each."""
         return tuple(alone for layer in self.layers for alone in [layer.alone] * layer.count)
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
-        """The numbers of layers before which a stage may begin: 0 first, and the number of layers last."""
+        """The positions before which a stage may begin, as numbers of layers: 0 first, and the number of all layers
+        last."""
         starts = [0, *accumulate(layer.count for layer in self.layers)]
         closed = {at for at, layer in zip(starts, self.layers, strict=False) if layer.with_previous}
         return tuple(at for at in range(starts[-1] + 1) if at not in closed)
 
     @property
     def most_stages(self) -> int:
-        """The most stages that it can be cut into, none of them empty."""
+        """The largest number of stages into which the model can be cut, none of them empty."""
         return len(self.cuts) - 1
 
     @cached_property
     def kinds(self) -> tuple[LayerType, ...]:
-        """The types of layers, each once, in the order in which they appear."""
+        """The types of layers, each once, in order of appearance."""
         return tuple({layer.name: layer.alone for layer in self.layers}.values())
 
     @cached_property
     def before_training(self) -> int:
-        """Layers before the first one that needs a gradient of its output."""
+        """The number of layers before the first one that needs a gradient of its output."""
         return sum(layer.forward_only for layer in self.sequence)
 
     @property

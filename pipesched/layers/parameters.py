@@ -1,4 +1,4 @@
-"""Parameter work of a plan's stages besides what their layers say: streams, rules, overheads."""
+"""Work of a plan's stages for their parameters in addition to that of layers: streams, rules, overheads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Collective(NamedTuple):
-    """Gathering or reduction: the stream that runs it, and the time that every stage adds to that of its layers.
+    """A gathering or reduction: its stream, and the time that every stage adds to that of its layers.
 
-    It runs in so many equal `parts`, or once after the backward of `each_microbatch`.
+    It runs in `parts` equal parts, or with `each_microbatch` once after each micro-batch's backward.
     """
 
     stream: str
@@ -19,10 +19,10 @@ class Collective(NamedTuple):
 
 
 class Gathering(NamedTuple):
-    """Gathering of parameters; `memory` is what every stage adds to what its layers' hold while they are there.
+    """Gathering of parameters; `memory` is what every stage adds to the gathered parameters of its layers.
 
-    `once`: they are gathered once; `each_pass`: before every F, B and BW, and dropped after it. Of all stages together
-    they are gathered `most` times at most, and those of `window` stages of a device are there at once at most; None: no
+    `once`: parameters are gathered once; `each_pass`: before every F, B and BW, and dropped after it. All stages
+    together gather at most `most` times, and at most `window` stages of a device are gathered at once; None means no
     limit.
     """
 
@@ -35,7 +35,10 @@ class Gathering(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """Parameter work of the stages; None where they run none. `step` is the time that every stage adds to its own."""
+    """Work of every stage for its parameters; None for what stages do not run.
+
+    `step` is time added to that of layers.
+    """
 
     gather: Gathering | None = None
     reduce: Collective | None = None
@@ -48,12 +51,12 @@ class Parameters(NamedTuple):
 
     @property
     def runs_once(self) -> bool:
-        """False if all that stages run for their parameters belongs to a pass of a micro-batch."""
+        """True if stages have work for parameters that does not belong to a pass of a micro-batch."""
         return self.reduce is not None or self.step is not None or not (self.gather and self.gather.each_pass)
 
     @property
     def added(self) -> Fraction:
-        """The times that every stage adds to those of its layers, all together."""
+        """The total time that every stage adds to that of its layers."""
         gather = self.gather.of.time if self.gather else Fraction(0)
         return gather + (self.reduce.time if self.reduce else 0) + (self.step or 0)
 

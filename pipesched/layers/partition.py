@@ -1,4 +1,4 @@
-"""A partition: how many layers each stage has, in the model's order, and how many of them are recomputed."""
+"""A partition of a model: the number of layers of each stage, and the layers that are recomputed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.layers.model import Model
 
 
 class Recomputed(NamedTuple):
-    """So many of a stage's layers of this name are recomputed in this mode; the first ones that no other entry took."""
+    """Recomputation of `layers` layers of one name on a stage, in mode `way`; they are the first ones not yet taken."""
 
     layer: str
     way: str
@@ -20,7 +20,7 @@ class Recomputed(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """`counts[s]` layers on the s-th stage of a chain, and what is recomputed there; empty: nothing anywhere."""
+    """A partition: `counts[s]` layers on the s-th stage of a chain, and the layers recomputed there (empty: none)."""
 
     counts: tuple[int, ...]
     recompute: tuple[tuple[Recomputed, ...], ...] = ()
@@ -30,19 +30,19 @@ class Partition:
         return len(self.counts)
 
     def recomputed_on(self, stage: int) -> tuple[Recomputed, ...]:
-        """The recomputation of this stage."""
+        """Return the recomputation on a stage."""
         return self.recompute[stage] if self.recompute else ()
 
     def ranges(self) -> tuple[range, ...]:
-        """The layers of each stage, by their numbers in the model."""
+        """Return the layers of each stage, as ranges of numbers in the model."""
         return tuple(range(a, b) for a, b in pairwise((0, *accumulate(self.counts))))
 
     def layers_of(self, model: Model) -> tuple[tuple[LayerType, ...], ...]:
-        """The layers of each stage."""
+        """Return the layers of each stage."""
         return tuple(model.sequence[held.start : held.stop] for held in self.ranges())
 
     def recompute_counts(self) -> tuple[dict[str, int], ...]:
-        """For each stage the number of layers recomputed in each mode; modes of no layer are left out."""
+        """Return for each stage the number of layers recomputed in each mode; modes without layers are left out."""
         found: list[dict[str, int]] = []
         for stage in range(self.stages):
             counts: dict[str, int] = {}
@@ -53,7 +53,7 @@ class Partition:
 
 
 def mistakes(model: Model, partition: Partition) -> list[str]:
-    """Reasons why the model cannot be cut so; empty where it can."""
+    """Return the reasons why the model cannot be cut by this partition; empty if it can."""
     found = []
     if sum(partition.counts) != len(model.sequence):
         found.append(f"found {sum(partition.counts)} layers in all; allowed: the model's {len(model.sequence)}")

@@ -1,6 +1,6 @@
-"""Pieces of a sequence: where they end, and the time and memory of a layer for one of them.
+"""Pieces of a sequence: their ends, and the time and memory of a layer for each.
 
-Of a layer's time the part of causal attention grows with the square of the tokens up to there, all else with their
+Of a layer's time the share a of causal attention grows with the square of the tokens up to there, all else with their
 number: a piece of length x after L takes (1 - a) x + a (2 L x + x^2) of the whole, and all pieces together all of it.
 """
 
@@ -20,14 +20,17 @@ _GRAIN = 256
 
 
 class Lengths(StrEnum):
-    """Cut of a sequence: into pieces of as many tokens, or of about as much time, so of ever fewer tokens."""
+    """The rule for cutting a sequence: pieces of equal tokens, or of about equal time, so of ever fewer tokens."""
 
     EQUAL = "equal"
     EQUAL_TIME = "equal_time"
 
 
 def ends_of(model: Model, count: int, lengths: Lengths) -> tuple[Fraction, ...]:
-    """Where so many pieces begin and end, as shares of the sequence from 0 to 1; equal time is that of the model."""
+    """Return the ends of `count` pieces, as shares of the sequence from 0 to 1.
+
+    Equal time refers to the whole model.
+    """
     equal = tuple(Fraction(n, count) for n in range(count + 1))
     work = sum((layer.forward + layer.full_backward for layer in model.sequence), Fraction(0))
     attention = sum((_attention(layer) for layer in model.sequence), Fraction(0))
@@ -41,13 +44,16 @@ def ends_of(model: Model, count: int, lengths: Lengths) -> tuple[Fraction, ...]:
 
 
 def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> Model:
-    """The model as one piece sees it; times in whole ticks, memory in whole steps, which add up to those of all."""
+    """Return the model's costs for one piece, times in whole ticks and memory in whole steps.
+
+    The sums over all pieces are those of the whole sequence.
+    """
     between = _Between(start, end, tick, step)
     return replace(model, layers=tuple(map(between.layer, model.layers)))
 
 
 def exact_numbers(layer: LayerType, ends: tuple[Fraction, ...]) -> list[Fraction]:
-    """The times of a layer up to each of these ends, unrounded: what a tick should divide."""
+    """Return the unrounded times of a layer up to each of these ends, which a tick should divide."""
     share = layer.attention
     totals = [layer.forward, layer.backward, layer.weight or Fraction(0), layer.full_backward]
     parts = [share * layer.forward, _backward_attention(layer), Fraction(0), _backward_attention(layer)]
@@ -56,13 +62,13 @@ def exact_numbers(layer: LayerType, ends: tuple[Fraction, ...]) -> list[Fraction
 
 
 class _Between:
-    """Costs from one end of a piece to the other: differences of rounded sums."""
+    """Costs of the piece between two ends, as differences of rounded cumulative costs."""
 
     def __init__(self, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> None:
         self._start, self._end, self._tick, self._step = start, end, tick, step
 
     def layer(self, layer: LayerType) -> LayerType:
-        """Costs and memory of the layer for this piece."""
+        """Return the layer with the costs and memory of this piece."""
         forward, backward = layer.attention * layer.forward, _backward_attention(layer)
         later = self._held(layer.kept_for_later)
         activation = self._held(layer.activation) - later
@@ -93,12 +99,12 @@ class _Between:
 
 
 def _up_to(total: Fraction, attention: Fraction, end: Fraction) -> Fraction:
-    """Of a time, of which so much is attention, the part up to here."""
+    """Return the part of a time up to `end`; `attention` is the part of `total` that grows with the square."""
     return (total - attention) * end + attention * end * end
 
 
 def _backward_attention(layer: LayerType) -> Fraction:
-    """The part of a full backward that is attention; all of it lies in B, since attention has no weights."""
+    """Return the attention's part of a full backward; all of it is in B, since attention has no weights."""
     return layer.attention_backward * (layer.backward + (layer.weight or 0))
 
 

@@ -1,4 +1,4 @@
-"""A plan problem: the data (model, cluster, micro-batches) and the choices allowed."""
+"""A plan problem: model, cluster and micro-batches, and the choices allowed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from pipesched.problem.units import Units
 
 
 class Choice(NamedTuple):
-    """A placement by its name, the stages of a chain on each device, and the pieces of a micro-batch's sequence."""
+    """A choice of a plan: the placement by name, stages of a chain on each device, and pieces of a micro-batch's
+    sequence."""
 
     placement: str
     chunks: int
@@ -41,7 +42,7 @@ class Choice(NamedTuple):
     lengths: Lengths = Lengths.EQUAL
 
     def on(self, devices: int) -> Placement:
-        """The placement on so many devices, of whole micro-batches."""
+        """Return the placement on this many devices, for whole micro-batches."""
         return PLACEMENTS[self.placement](devices, self.chunks)
 
     def __str__(self) -> str:
@@ -51,14 +52,14 @@ class Choice(NamedTuple):
         return where if self.pieces == 1 else f"{where}, {self.pieces} pieces of equal {what}"
 
     def document(self) -> dict[str, Any]:
-        """Its keys in files and in `--json`; those of pieces where there are several."""
+        """Return the choice's keys in files and in `--json`; those of pieces only if there are several."""
         own: dict[str, Any] = {"placement": self.placement, "chunks": self.chunks}
         more = {"sequence_chunks": self.pieces, "lengths": self.lengths.value}
         return own | (more if self.pieces > 1 else {})
 
 
 def placement_from(document: Mapping[str, Any]) -> Choice:
-    """Inverse of `placement_document`; KeyError, TypeError or ValueError where it is none."""
+    """Read a choice from the keys of `Choice.document`; KeyError, TypeError or ValueError for any other form."""
     lengths = Lengths(document.get("lengths", Lengths.EQUAL))
     return Choice(str(document["placement"]), int(document["chunks"]), int(document.get("sequence_chunks", 1)), lengths)
 
@@ -73,18 +74,19 @@ class Decide(StrEnum):
 
 @dataclass(frozen=True)
 class PlanProblem:
-    """All that a plan file says. Numbers are exact, multiples of `tick` (times) and `resolution` (memory).
+    """Everything that a plan file says. Numbers are exact, multiples of `tick` (times) and `resolution` (memory).
 
-    `choices` are the placements allowed. `counts` are the layers of each stage where they are given; `even` asks for
-    as equal numbers as there can be. `schedules` are the published orders allowed; empty where the order is free.
-    `assumptions` are those of the formulas, where layers were derived from a model's shape, and `step` what surrounds
-    the pipeline in a step of its training. `recompute_rule` says which layers may be recomputed together. With
-    `whole_last` the last stage's B takes what its full backward takes, and its W nothing: for runtimes
-    that split no backward there. `clusters` are the orders of its devices that are allowed, by what they are called;
-    empty where there is one. The `shared` layers are on all devices, a part on each, and those of the `model` in
-    stages; with `either_vocabulary` that of embedding and head is open. The `encoder` feeds the first stage; where it
-    has a device of its own, `cluster` has the others. `frozen` are names of layers of which nothing trains,
-    `adapter_rank` the rank of the adapters (LoRA) that alone train in all others; None: their weights train.
+    `choices` are the placements allowed. `counts` are the layers of each stage where given; `even` asks for numbers as
+    equal as possible. `schedules` are the published orders allowed, empty where the order is free. `assumptions` are
+    those of the formulas if layers were derived from a model's shape, and `step` describes the training step around the
+    pipeline. `recompute_rule` says which layers may be recomputed together. With `whole_last` the last stage's B takes
+    as long as its full backward and its W no time, for runtimes that do not split backwards there. `clusters` are the
+    orders of devices allowed, by name; empty if there is one.
+
+    The `shared` layers have a part on every device, while those of `model` are cut into stages; with
+    `either_vocabulary` both are open for embedding and head. The `encoder` feeds the first stage; if it has a device of
+    its own, `cluster` has only the others. `frozen` are names of layers of which nothing trains; `adapter_rank` is the
+    rank of LoRA adapters, which alone train in all other layers (None: weights train).
     """
 
     model: Model
@@ -115,7 +117,10 @@ class PlanProblem:
 
     @property
     def variants(self) -> dict[str, PlanProblem]:
-        """The narrower problems in which all is decided but partition, placement and order; none where all is here."""
+        """The narrower problems, by name, that leave only partition, placement and order open.
+
+        Empty if this is one itself.
+        """
         free = self.encoder is not None and self.encoder.placement is EncoderPlacement.FREE
         if not self.clusters and not self.either_vocabulary and not free:
             return {}
@@ -136,7 +141,7 @@ class PlanProblem:
         }
 
     def sharing_vocabulary(self) -> PlanProblem:
-        """The problem whose embedding and head are on all devices, a part of each."""
+        """Return the problem whose embedding and head have a part on every device."""
         model, shared = without_vocabulary(self.model)
         finer = self.cluster.devices
         return replace(
@@ -144,7 +149,7 @@ class PlanProblem:
         )
 
     def placing_encoder(self, where: EncoderPlacement) -> PlanProblem:
-        """The problem whose encoder is there."""
+        """Return the problem with its encoder placed as `where` says."""
         assert self.encoder is not None
         own = where is EncoderPlacement.OWN_DEVICE
         cluster = self.cluster.of_equal(self.cluster.devices - 1) if own else self.cluster
@@ -152,16 +157,22 @@ class PlanProblem:
 
     @property
     def all_devices(self) -> Cluster:
-        """The cluster with the encoder's own device, which is the last."""
+        """The cluster including the encoder's own device, which is the last."""
         own = self.encoder is not None and self.encoder.placement is EncoderPlacement.OWN_DEVICE
         return self.cluster.of_equal(self.cluster.devices + 1) if own else self.cluster
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
-        """The problem that a choice and a partition make; every chain of the placement has the same stages."""
+        """Return the scheduling problem of a choice and a partition.
+
+        Every chain of the placement has the same stages.
+        """
         return in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
 
     def pieces_of(self, choice: Choice) -> tuple[PlanProblem, ...]:
-        """One problem for each piece of a sequence, whose costs are those of a micro-batch; itself without pieces."""
+        """Return a plan problem for each piece of a sequence, with its costs as those of a micro-batch.
+
+        Without pieces itself.
+        """
         if choice.pieces == 1:
             return (self,)
         if choice not in self._pieces:
@@ -199,13 +210,16 @@ class PlanProblem:
         return with_vocabulary(trunk, self.shared, self._part) if self.shared else trunk
 
     def _part(self, layer: LayerType, device: int) -> Stage:
-        """A device's part of a shared layer; its collectives take as long as the longest transfer."""
+        """Return the stage for a device's part of a shared layer.
+
+        Its collectives take as long as the longest transfer.
+        """
         costs = part_of(layer, self.cluster, device, self.model.splittable)
         stage = self._stage(costs, False, len(self.shared) * self.cluster.devices, self.microbatches)
         return replace(stage, transfer=self._ticks(self.cluster.longest_lag))
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
-        """Of every stage of the placement, on its device."""
+        """Return the costs of every stage of the placement on its device."""
         costs = [*stage_costs(self.model, partition)]
         if self.whole_last:
             costs[-1] = replace(costs[-1], backward=costs[-1].fused, weight=Fraction(0))
@@ -214,7 +228,8 @@ class PlanProblem:
         return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
 
     def least_lags(self, choice: Choice) -> list[tuple[int, int]]:
-        """Ticks from each stage of a chain to the next, and of the gradient back, at the least of all partitions."""
+        """Return for each stage of a chain but the last the least ticks, over all partitions, to the next stage and
+        back."""
         where, lags = choice.on(self.cluster.devices), self.cluster.lag
         devices = [where.stage_device[stage] for stage in where.chains[0]]
         return [
@@ -223,18 +238,20 @@ class PlanProblem:
         ]
 
     def least_gradient_lag(self, place: int, ticks: int) -> int:
-        """Ticks of a gradient that takes so many to this place of a chain, at the least of all partitions.
+        """Return the least ticks, over all partitions, of a gradient to this place of a chain, if a transfer takes
+        `ticks`.
 
-        Where layers alone that run forwards alone may make up the stages up to there, no gradient may be sent.
+        0 where the stages up to there may consist of frozen layers only, so that no gradient is sent.
         """
         return 0 if place < self.model.before_training else ticks
 
     def slowness_of_places(self, placement: Placement) -> tuple[Fraction, ...]:
-        """Of each place on a chain: that of its device, which is the same in all chains."""
+        """Return the slowness of the device at each place of a chain; it is the same in all chains."""
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
     def _stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
-        """One of so many, with so many micro-batches."""
+        """Return a stage of the problem from its costs; `stages` and `passes` are the numbers of stages and
+        micro-batches."""
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass
         stage = Stage(
@@ -257,7 +274,7 @@ class PlanProblem:
         return gathering_each_pass(stage, own.gather.of.stream, self._ticks(costs.gather), held)
 
     def _once(self, costs: StageCosts, own: Parameters) -> Iterator[Once]:
-        """The reduction of a stage's gradients and the optimizer's step, where there are such."""
+        """Yield the reduction of a stage's gradients and the optimizer step, as far as the plan has them."""
         if own.reduce is not None:
             task = TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts))
             yield Once(REDUCE, task, own.reduce.parts, own.reduce.each_microbatch)
@@ -280,5 +297,5 @@ class PlanProblem:
 
 
 def _resources(transfer_stream: str | None) -> DeviceResources:
-    """The streams that a file with transfers on a stream of their own lists, the one of the passes first."""
+    """Return the streams of a plan whose transfers have a stream of their own, the compute stream first."""
     return DeviceResources(() if transfer_stream in (None, COMPUTE) else (COMPUTE, transfer_stream), transfer_stream)

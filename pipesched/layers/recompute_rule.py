@@ -1,4 +1,4 @@
-"""Rules for which layers may be recomputed together: what the settings of training runtimes can say of it."""
+"""Rules on the layers that may be recomputed together: those that settings of training runtimes can express."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ ROLES = (Role.TRANSFORMER, Role.MTP)
 
 
 class RecomputeRule(StrEnum):
-    """Rules by which runtimes select layers to recompute; all but the first in mode `full`, no embedding or head."""
+    """Rules by which runtimes select layers to recompute.
+
+    All but the first refer to mode `full`, and to no embedding or head.
+    """
 
     ANY = "any"
     # Of every stage so many of its first transformer layers.
@@ -38,9 +41,10 @@ class RecomputeRule(StrEnum):
 
 
 class _Stage(NamedTuple):
-    """The transformer layers of a stage, in order, and its multi-token prediction layers: the mode of each, or None.
+    """The recomputation mode (or None) of a stage's transformer layers in order, and of its multi-token prediction
+    layers.
 
-    `names` are those of all of them.
+    `names` are the names of all these layers.
     """
 
     layers: tuple[str | None, ...]
@@ -53,21 +57,21 @@ class _Stage(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The number of the first transformer layers that are recomputed."""
+        """The number of leading transformer layers that are recomputed."""
         return next((at for at, way in enumerate(self.layers) if way is None), len(self.layers))
 
 
 def modules_of(way: str) -> frozenset[str]:
-    """The modules that a recomputation mode names; empty where it is none of modules."""
+    """Return the modules that a recomputation mode names; empty if it is not a mode of modules."""
     names = {"core_attn" if one in _ATTENTION else one for one in way.split("+")}
     return frozenset(names) if names <= set(MODULES) else frozenset()
 
 
 def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
-    """Recomputation that lists of modules can express: the mode of each type of layer, by its name.
+    """Return all recomputations that a list of modules can express: the mode of each type of layer, by name.
 
-    A list applies to all layers. It recomputes of a layer the modules that the layer has: one of its modes must be just
-    these. A multi-token prediction layer has the modules of the transformer layer before it too.
+    A list applies to all layers, and recomputes the listed modules that a layer has; the layer must have a mode of
+    exactly these modules. A multi-token prediction layer also has the modules of the transformer layer before it.
     """
     own: dict[str, dict[frozenset[str], str]] = {}
     parts: dict[str, frozenset[str]] = {}
@@ -92,7 +96,7 @@ def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
 
 
 def why_not_expressible(model: Model, partition: Partition, rule: RecomputeRule) -> str | None:
-    """Why the rule does not allow what the partition recomputes; None where it does."""
+    """Return the reason why the rule does not allow the partition's recomputation; None if it does."""
     if rule is RecomputeRule.ANY or not partition.recompute:
         return None
     stages = []
@@ -114,7 +118,10 @@ def why_not_expressible(model: Model, partition: Partition, rule: RecomputeRule)
 
 
 def _stage(layers: Sequence[LayerType], again: Sequence[Recomputed]) -> _Stage:
-    """Entries are taken in turn, each the first layers of its name that no other took."""
+    """Return the modes of a stage's layers.
+
+    Entries apply in order, each to the first layers of its name not yet taken.
+    """
     left: dict[str, Counter[str]] = {}
     for one in again:
         left.setdefault(one.layer, Counter())[one.way] += one.layers
@@ -133,7 +140,7 @@ def _stage(layers: Sequence[LayerType], again: Sequence[Recomputed]) -> _Stage:
 
 
 def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
-    """Unless one list of modules says what all layers recompute."""
+    """Return a reason unless one list of modules describes the recomputation of all layers."""
     every = [one for stage in stages for one in zip(stage.names, (*stage.layers, *stage.mtp), strict=True)]
     if any(all(said.get(name) == way for name, way in every) for said in selections(model.kinds)):
         return None
@@ -141,14 +148,17 @@ def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
 
 
 def _not_all(stages: Sequence[_Stage], ways: Sequence[str]) -> str | None:
-    """A reason, unless all layers are recomputed in these modes, or none."""
+    """Return a reason unless all layers are recomputed in one of these modes, or none is."""
     every = [way for stage in stages for way in (*stage.layers, *stage.mtp)]
     number = sum(way in ways for way in every)
     return None if number in (0, len(every)) else f"{number} of {len(every)} layers recomputed, not all or none"
 
 
 def _not_first(stages: Sequence[_Stage]) -> str | None:
-    """Unless those recomputed are the first of their stage; multi-token prediction layers come after all others."""
+    """Return a reason unless the recomputed layers are the first of their stage.
+
+    Multi-token prediction layers count as last.
+    """
     for at, stage in enumerate(stages):
         every = [way is not None for way in (*stage.layers, *stage.mtp)]
         if every != sorted(every, reverse=True):
@@ -157,7 +167,10 @@ def _not_first(stages: Sequence[_Stage]) -> str | None:
 
 
 def _not_same(stages: Sequence[_Stage]) -> str | None:
-    """Unless all stages recompute one number of layers, or all that they have, and MTP layers only with all others."""
+    """Return a reason unless all stages recompute the same number of layers, or all that they have.
+
+    Multi-token prediction layers may be recomputed only if all others of the stage are.
+    """
     counts, held = [stage.first for stage in stages], [len(stage.layers) for stage in stages]
     mtp = [way is not None for stage in stages for way in stage.mtp]
     if any(mtp) and not (all(mtp) and counts == held):

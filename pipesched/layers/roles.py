@@ -1,4 +1,4 @@
-"""Roles of layers in a training runtime, by their names: embedding, transformer layer, multi-token prediction, head."""
+"""Roles of layers in a training runtime, by name: embedding, transformer layer, multi-token prediction, head."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.errors import BadInput
 
 
 class Role(Enum):
-    """Transformer layers are what runtimes count; the others have places of their own."""
+    """The role of a layer: runtimes count transformer layers; the others have fixed places."""
 
     EMBEDDING = "embedding"
     TRANSFORMER = "transformer layer"
@@ -23,7 +23,7 @@ HEAD_NAMES = ("head", "lm_head", "output", "loss")
 
 
 def role_of(name: str) -> Role:
-    """The role of a layer with this name."""
+    """Return the role of a layer of this name."""
     lower = name.lower()
     if lower in EMBEDDING_NAMES:
         return Role.EMBEDDING
@@ -33,7 +33,8 @@ def role_of(name: str) -> Role:
 
 
 def check_places(names: Sequence[str]) -> None:
-    """`BadInput` unless the embedding, where there is one, is the first layer, the head the last, MTP before it."""
+    """Raise `BadInput` unless the embedding (if any) is the first layer, the head the last, and MTP layers before
+    it."""
     roles = [role_of(name) for name in names]
     mistakes = []
     for at, (name, role) in enumerate(zip(names, roles, strict=True)):

@@ -1,4 +1,4 @@
-"""Costs and memory of a partition's stages: sums over their layers, with those of recomputation."""
+"""Costs and memory of a partition's stages: sums over their layers, with recomputation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pipesched.layers.partition import Partition, Recomputed
 
 @dataclass(frozen=True)
 class StageCosts:
-    """One stage, in the file's units; as in `Stage` but exact. `recomputation` is the part of the backward that it is.
+    """Costs of one stage, exact and in the file's units, with the fields of `Stage`.
 
-    `saved` is what recomputation takes off the activation.
+    `recomputation` is its part of the backward, `saved` the part of the activation that it does not keep.
     """
 
     forward: Fraction
@@ -37,11 +37,11 @@ class StageCosts:
 
     @property
     def work(self) -> Fraction:
-        """The least that its passes of one micro-batch take together."""
+        """The least total time of one micro-batch's passes."""
         return self.forward + min(self.fused, self.backward + (self.weight or 0))
 
     def slowed(self, slowness: Fraction) -> StageCosts:
-        """On a device where all that it computes takes so many times as long."""
+        """Return the costs on a device on which all computation takes `slowness` times as long."""
         return replace(
             self,
             forward=self.forward * slowness,
@@ -54,16 +54,16 @@ class StageCosts:
 
 
 def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:
-    """Of every stage of the partition; ValueError where more layers are recomputed than a stage has."""
+    """Return the costs of every stage of a partition; ValueError if more layers are recomputed than a stage has."""
     held = partition.layers_of(model)
     return tuple(costs_of(model, layers, partition.recomputed_on(stage)) for stage, layers in enumerate(held))
 
 
 def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Recomputed] = ()) -> StageCosts:
-    """A stage of these layers.
+    """Return the costs of a stage with these layers.
 
-    A recomputed layer adds its time to the backward, B as well as a full one. Where it then waits for its W it holds
-    what a layer that was not recomputed holds there.
+    A recomputed layer adds its time to B as well as to a full backward. While it waits for its W it holds as much as a
+    layer that was not recomputed.
     """
     types = {layer.name: layer for layer in layers}
     available = Counter(layer.name for layer in layers)

@@ -1,4 +1,4 @@
-"""The step of training around a pipeline: devices that share a stage, and the work after the last backward."""
+"""The training step around a pipeline: devices that share a stage, and the work after the last backward."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from pipesched.layers.derived.shape import Parallel
 
 @dataclass(frozen=True)
 class TrainingStep:
-    """Of a plan whose layers were derived from a model's shape.
+    """The training step of a plan whose layers were derived from a model's shape.
 
-    A micro-batch is `microbatch_size` sequences of `sequence` tokens, on each of the data parallel replicas. By name of
-    a layer, once a step, in the file's unit: `reduction` is the time in which a device reduces its gradients and
-    gathers its weights, as far as no pass hides it, `optimizer` that of the optimizer's step; both are empty where the
-    file says nothing of them. `operations`: floating-point operations of a micro-batch in the whole model, forward and
-    backward, with nothing computed twice. `experts` of a layer: 0 for none. `longest`: tokens of the longest sequence
-    that the model's own configuration allows; None where nothing is said. `latent_attention`: its layers have multi-
-    head latent attention. `device` is the name of the hardware, where the file has one, `assumed` are its numbers by
-    their keys in the file.
+    A micro-batch is `microbatch_size` sequences of `sequence` tokens, on each data parallel replica. `reduction` and
+    `optimizer` are times once a step by name of layer, in the file's unit: the reduction of gradients and gathering of
+    weights that no pass hides, and the optimizer step; empty where the file does not give them. `operations` are the
+    floating-point operations of a micro-batch in the whole model, forward and backward, without recomputation.
+    `experts` is the number of experts of a layer, 0 for none; `longest` the tokens of the longest sequence that the
+    model's configuration allows, None if unknown; `latent_attention` is True for multi-head latent attention. `device`
+    is the name of the hardware, if the file gives one, and `assumed` its numbers by key.
     """
 
     sequence: int
@@ -36,9 +35,9 @@ class TrainingStep:
     assumed: Mapping[str, float | str] = field(default_factory=dict)
 
     def tokens(self, microbatches: int) -> int:
-        """Of one step, with so many micro-batches on each replica."""
+        """Return the tokens of one step with `microbatches` on each replica."""
         return self.sequences(microbatches) * self.sequence
 
     def sequences(self, microbatches: int) -> int:
-        """The global batch."""
+        """Return the global batch size in sequences, with `microbatches` on each replica."""
         return microbatches * self.microbatch_size * self.parallel.data

@@ -1,4 +1,4 @@
-"""The vocabulary on all devices: embedding and head as parts of a pass, apart from the stages of all other layers."""
+"""A vocabulary split over all devices: parts of embedding and head, apart from the stages of all other layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipesched.problem.stage import Stage
 
 
 class Vocabulary(StrEnum):
-    """Where embedding and head are: in the stage that has them, or an equal part of each on every device."""
+    """Placement of embedding and head: in the stage that has them, or split evenly over all devices."""
 
     ONE = "one"
     SHARED = "shared"
@@ -26,7 +26,7 @@ class Vocabulary(StrEnum):
 
 
 def without_vocabulary(model: Model) -> tuple[Model, tuple[LayerType, ...]]:
-    """The model without its embedding and head, and these."""
+    """Return the model without its embedding and head, and these layers."""
     rest = [layer for layer in model.layers if not is_vocabulary(layer.name)]
     rest[:1] = [replace(layer, with_previous=False) for layer in rest[:1]]
     return replace(model, layers=tuple(rest)), tuple(layer for layer in model.layers if is_vocabulary(layer.name))
@@ -38,16 +38,17 @@ def is_vocabulary(name: str) -> bool:
 
 
 def with_vocabulary(trunk: Problem, layers: Sequence[LayerType], stage: Callable[[LayerType, int], Stage]) -> Problem:
-    """The problem of a trunk of one chain and a part of these layers on each device; `stage` makes that of a device.
+    """Return the problem of a trunk (of one chain) with a part of these layers on each device.
 
-    A head has two collectives a micro-batch, each as long as the transfer of its parts.
+    `stage` makes the stage of a layer's part on a device. A head has two collectives a micro-batch, each as long as the
+    transfer of its parts.
     """
     shared = [(layer.name, [stage(layer, device) for device in range(trunk.devices)]) for layer in layers]
     return with_shared(trunk, shared, [layer.name for layer in layers if role_of(layer.name) is Role.HEAD])
 
 
 def part_of(layer: LayerType, cluster: Cluster, device: int, splits: bool) -> StageCosts:
-    """Of a layer what one device has: a part as large as the others', at the device's speed."""
+    """Return the costs of a device's equal part of a layer, at the device's speed."""
     parts, whole = cluster.devices, layer.weight is None or not splits
     costs = StageCosts(
         forward=layer.forward / parts,

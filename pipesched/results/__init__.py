@@ -1,1 +1,1 @@
-"""Results that commands, plots and stores read: solution, certificate."""
+"""Results of searches as commands, plots and stores read them: solutions, plans, certificates and evidence."""

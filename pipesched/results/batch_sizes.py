@@ -1,4 +1,4 @@
-"""Results of one file for several sizes of its micro-batches, and by how much each is worse than the best."""
+"""Results for several micro-batch sizes of one file, and how much longer each is than the best."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPEN = "of the others none is known better"
 
 
 class SizeResult(NamedTuple):
-    """Result for one size: value and lower bound of a whole batch, in the file's unit.
+    """The result for one micro-batch size: value and lower bound of a whole batch, in the file's unit.
 
     `sequences` are those of a micro-batch, None where the file does not say; `reason` says why there is no value.
     """
@@ -27,28 +27,31 @@ class SizeResult(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The size in words."""
+        """The micro-batch size as text."""
         of = "" if self.sequences is None else f" of {self.sequences} sequence{'s' * (self.sequences > 1)}"
         return f"{self.microbatches} micro-batch{'es' * (self.microbatches > 1)}{of}"
 
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """The results for all sizes of a file, in its order."""
+    """The results for all micro-batch sizes of a file, in its order."""
 
     results: tuple[SizeResult, ...] = ()
 
     @property
     def best(self) -> SizeResult | None:
-        """The first of the least value; None where none has a schedule."""
+        """The first result with the least value; None if none has a schedule."""
         return min((one for one in self.results if one.value is not None), key=_value, default=None)
 
     def above(self, result: SizeResult) -> Fraction | None:
-        """The share by which its value is above the best one's; None where either has none."""
+        """Return the share by which a result's value is above the best one; None if either has no value."""
         return None if result.value is None else self._share(result.value)
 
     def at_least_above(self, result: SizeResult) -> Fraction | None:
-        """The share by which its lower bound is above the best value, 0 where it is not; None without a value."""
+        """Return the share by which a result's lower bound is above the best value, at least 0.
+
+        None without a value.
+        """
         share = None if result.status is Status.INFEASIBLE else self._share(result.lower_bound)
         return None if share is None else max(share, Fraction(0))
 
@@ -57,7 +60,7 @@ class BatchSizes:
         return value / best.value - 1 if best is not None and best.value else None
 
     def document(self) -> list[dict[str, Any]]:
-        """The entries of `sizes` in `--json`."""
+        """Return the entries of `sizes` in `--json`."""
         return [
             {
                 "microbatches": one.microbatches,
@@ -73,7 +76,7 @@ class BatchSizes:
         ]
 
     def sentences(self) -> Iterator[str]:
-        """The best size, and by how much each other one is worse, as far as is proved."""
+        """Yield sentences on the best size, and how much longer each other one is, as far as proved."""
         best = self.best
         if best is None:
             return

@@ -1,4 +1,4 @@
-"""Names of bounds on screen and in reports; `kind` in files and JSON stays as earlier versions wrote it."""
+"""Names of bounds on screen and in reports; in files and JSON, `kind` keeps the names of earlier versions."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _NAMES = {
 
 
 def bound_name(kind: str) -> str:
-    """The name of a kind of bound for people."""
+    """Return the name for people of a kind of bound."""
     return _NAMES.get(kind, kind)

@@ -1,4 +1,7 @@
-"""A published schedule on a problem: its timeline, or why it does not apply; the best of several by the objective."""
+"""A published schedule on a problem: its timeline and metrics, or the reason why it does not apply.
+
+And their ranking.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Candidate:
-    """A published schedule on this problem: what it gives, or the reason it does not apply.
+    """A published schedule on a problem: its timeline and metrics, or the reason why it does not apply.
 
-    `defect` tells that the reason is a defect of this tool; `tried` is off where the time limit left none for it.
-    `extended_from`: its figures are those of so many micro-batches, after which every further one takes equally long;
-    the timeline of all of them is not made.
+    `defect` is True if the reason is a defect of this tool; `tried` is False if the time limit left no time for it.
+    With `extended_from`, the figures were computed for that many micro-batches and extended, since every further one
+    takes equally long; the timeline of all of them is not made.
     """
 
     name: str
@@ -31,23 +34,23 @@ class Candidate:
 
     @property
     def value(self) -> float | None:
-        """The objective's value in the file's time unit; None where it does not apply."""
+        """The objective's value in the file's time unit; None if the schedule does not apply."""
         if self.metrics is None:
             return None
         return self.metrics.problem.in_units(self.metrics.value_ticks(self.metrics.problem.objective))
 
     @property
     def makespan(self) -> float | None:
-        """In the file's time unit; None where it does not apply."""
+        """The makespan in the file's time unit; None if the schedule does not apply."""
         return None if self.metrics is None else self.metrics.makespan
 
     @property
     def span(self) -> float | None:
-        """In the file's time unit; None where it does not apply."""
+        """The span in the file's time unit; None if the schedule does not apply."""
         return None if self.metrics is None else self.metrics.span
 
     def record(self, problem: Problem, lower_bound: int) -> dict[str, object]:
-        """A row of `compare --json`, in the file's units; the problem is its own, with the bound in its ticks."""
+        """Return a row of `compare --json`, in the file's units; `lower_bound` is in ticks of `problem`."""
         metrics = self.metrics
         if metrics is None:
             nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "idle", "peak_memory", "gap"))
@@ -73,7 +76,8 @@ class Candidate:
 
 
 def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candidate]:
-    """Best first: those that fit by value, then those that do not fit, then those that do not apply."""
+    """Return the candidates, best first: those that fit by value, then those that do not fit, then those that do not
+    apply."""
 
     def rank(one: Candidate) -> tuple[bool, bool, int]:
         return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value_ticks(objective)
@@ -82,6 +86,6 @@ def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candid
 
 
 def best_fitting(candidates: Iterable[Candidate], problem: Problem) -> Candidate | None:
-    """The best of the candidates that apply and fit the memory."""
+    """Return the best of the candidates that apply and fit the memory; None if there is none."""
     first = next(iter(ranked(candidates, problem.objective)), None)
     return first if first is not None and first.metrics is not None and first.fits else None

@@ -1,4 +1,4 @@
-"""A certificate is a lower bound together with the argument that proves it, as text that a person can check."""
+"""Certificates: a lower bound together with the argument that proves it, as text that a person can check."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pipesched.results.evidence import Evidence
 
 @dataclass(frozen=True)
 class Certificate:
-    """No schedule of the problem is below `value_ticks`, a fraction of a tick where a span can be one.
+    """A proof that no schedule of the problem has a value less than `value_ticks` (possibly a fraction for a span).
 
-    `kind` names the argument. `device` is the one it speaks of, None if it speaks of the whole. `evidence` is what a
-    check needs that does not know the solver (`pipesched/checking`), None for arguments that it cannot check.
+    `kind` names the argument. `device` is the one that it is about, None if about the whole problem. `evidence` is the
+    data with which `pipesched/checking` repeats the argument without the solver, None for arguments that it cannot
+    check.
     """
 
     kind: str
@@ -25,9 +26,9 @@ class Certificate:
 
     @property
     def name(self) -> str:
-        """The argument's name for people; `kind` is the one in files."""
+        """The argument's name for people; files have `kind`."""
         return bound_name(self.kind)
 
     def document(self) -> dict[str, object]:
-        """The object under `certificate` of a JSON answer."""
+        """Return the object under `certificate` of a JSON answer."""
         return {"kind": self.kind, "text": self.text}

@@ -1,4 +1,4 @@
-"""Published schedules compared with the best one found, best first: what `compare` shows."""
+"""Published schedules compared with the best schedule found, as `compare` shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = "pipesched"  # the name of the schedule that the solve found
 
 
 def with_solution(solution: Solution) -> list[Candidate]:
-    """The published schedules, best first, and the best one found below them."""
+    """Return the published schedules, best first, followed by the schedule found."""
     found = ranked(solution.candidates, solution.problem.objective)
     if solution.metrics is not None:
         found.append(Candidate(OURS, solution.timeline, solution.metrics, True))
@@ -22,7 +22,7 @@ def with_solution(solution: Solution) -> list[Candidate]:
 
 
 def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> dict[str, object]:
-    """The object of `compare --json`; the bound is in ticks."""
+    """Return the object of `compare --json`; `lower_bound` is in ticks."""
     return {
         "name": problem.name,
         "objective": problem.objective.value,
@@ -32,7 +32,7 @@ def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower
 
 
 class Comparison(tuple[Candidate, ...], Tabular):
-    """The candidates that are compared, in their order, and the solution that they are compared with."""
+    """The candidates that are compared, in order, and the solution that they are compared with."""
 
     solution: Solution
 
@@ -47,7 +47,7 @@ class Comparison(tuple[Candidate, ...], Tabular):
     __repr__, _repr_html_ = Tabular.__repr__, Tabular._repr_html_
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each schedule."""
+        """Return a row for each schedule."""
         return [one.record(self.solution.problem, self.solution.lower_bound_ticks) for one in self]
 
     def said(self) -> str:

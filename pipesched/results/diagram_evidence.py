@@ -1,4 +1,4 @@
-"""Evidence of bounds by relaxed decision diagrams: which relaxation a check replays. All numbers are exact."""
+"""Evidence of bounds by relaxed decision diagrams: the relaxation that a check has to replay. All numbers are exact."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Diagram:
     """A relaxed decision diagram over the orders of some stages' passes, of one chain or several.
 
     Labels are the times of a partial order, states the progress of its micro-batches. For the makespan time 0 is its
-    start, and the ends of all modelled devices count, and the path back of each chain to its first stage. For a span
-    with a `device` its time counts, from its first modelled pass on; without one, for stages of one chain, time 0 is
-    the start of the chain's first forward, and the last path back to the first stage counts, with the remaining work
-    there.
+    start; the ends of all modelled devices count, and the path back of each chain to its first stage. For a span with a
+    `device`, that device's time counts from its first modelled pass on. For a span without one, with stages of one
+    chain, time 0 is the start of the chain's first forward; the last path back to the first stage counts, with the
+    remaining work there.
     """
 
     form: ClassVar[str] = "decision diagram"

@@ -1,6 +1,6 @@
-"""Evidence: what a check of a certificate needs in addition to the problem. All numbers are exact.
+"""Evidence: the data that the check of a certificate needs in addition to the problem. All numbers are exact.
 
-`form` is its name in files; one of a form more is a member of `Evidence`, and has its argument in `checking/check.py`.
+`form` is the name in files. A new form becomes a member of `Evidence`, and gets its argument in `checking/check.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipesched.results.diagram_evidence import Diagram
 
 @dataclass(frozen=True)
 class OnDevice:
-    """An argument about one device that needs nothing else."""
+    """Evidence of an argument about one device that needs no other data."""
 
     form: ClassVar[str] = "device"
     device: int
@@ -23,7 +23,7 @@ class OnDevice:
 
 @dataclass(frozen=True)
 class OnStage:
-    """An argument about the micro-batches on one stage."""
+    """Evidence of an argument about the micro-batches on one stage."""
 
     form: ClassVar[str] = "stage"
     stage: int
@@ -31,7 +31,7 @@ class OnStage:
 
 @dataclass(frozen=True)
 class OnStream:
-    """An argument about all tasks on one stream of a device."""
+    """Evidence of an argument about all tasks on one stream of a device."""
 
     form: ClassVar[str] = "stream"
     device: int
@@ -40,10 +40,10 @@ class OnStream:
 
 @dataclass(frozen=True)
 class AroundDevice:
-    """The path to a device, its busy interval, and the path back; `owner` is the device whose span that is.
+    """Evidence for the path to a device, its busy interval, and the path back, within the span of the device `owner`.
 
-    `owner` is None for the makespan. `to_last_forward` says where the busy interval is taken to end: at the gradient of
-    the micro-batch whose forward is the device's last, or at the device's last gradient.
+    `owner` is None for the makespan. With `to_last_forward` the busy interval ends at the gradient of the micro-batch
+    whose forward is the device's last, else at the device's last gradient.
     """
 
     form: ClassVar[str] = "around device"
@@ -54,7 +54,8 @@ class AroundDevice:
 
 @dataclass(frozen=True)
 class ReturnTo:
-    """Remaining work of a device after its last forward, and of another one that micro-batches return to."""
+    """Evidence for a device's remaining work after its last forward, and that of another one that micro-batches return
+    to."""
 
     form: ClassVar[str] = "return to a device"
     device: int
@@ -63,7 +64,8 @@ class ReturnTo:
 
 @dataclass(frozen=True)
 class MemoryOfDevice:
-    """Memory times time of a device's activations, in the makespan or in the span of the `owner`."""
+    """Evidence for memory times time of a device's activations, in the makespan or in the span of the device
+    `owner`."""
 
     form: ClassVar[str] = "memory of a device"
     device: int
@@ -72,9 +74,10 @@ class MemoryOfDevice:
 
 @dataclass(frozen=True)
 class StreamTasks:
-    """Tasks of a stream that begin no sooner than `head` and leave no less than `tail`; `owner` is as above.
+    """Evidence for tasks of a stream that begin no sooner than `head` and leave no less than `tail` after them.
 
-    Both are in ticks of `tick` units of the problem's time.
+    `owner` is the device whose span is bounded, None for the makespan. Times are in ticks of `tick` units of the
+    problem's time.
     """
 
     form: ClassVar[str] = "tasks of a stream"
@@ -88,9 +91,9 @@ class StreamTasks:
 
 @dataclass(frozen=True)
 class StreamMemory:
-    """Until `head` memory lets only so many forwards begin; what runs later on a stream leaves no less than `tail`.
+    """Evidence that until `head` memory allows only some forwards, so that the stream's other tasks run later.
 
-    All as in `StreamTasks`.
+    What runs later leaves no less than `tail` after it. `owner` and `tick` are as in `StreamTasks`.
     """
 
     form: ClassVar[str] = "memory of a stream"
@@ -104,9 +107,9 @@ class StreamMemory:
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """Tasks of a stream, less the weight tasks that memory can defer when `tail` is left.
+    """Evidence for tasks of a stream, less the weight tasks that memory can defer when `tail` is left.
 
-    All as in `StreamTasks`.
+    All fields are as in `StreamTasks`.
     """
 
     form: ClassVar[str] = "weights of a stream"
@@ -120,7 +123,8 @@ class StreamWeights:
 
 @dataclass(frozen=True)
 class ModeMultipliers:
-    """Multipliers of a period's rows: of each device's load and memory over time, and of blocks with each forward.
+    """Evidence of multipliers for a period's constraints: load and memory over time of devices, blocks with each
+    forward.
 
     Those of blocks, by stage, are in ticks of `tick` units of the problem's time.
     """
@@ -134,10 +138,10 @@ class ModeMultipliers:
 
 @dataclass(frozen=True)
 class ResourceWeights:
-    """Weights of what a device has where activations may be offloaded or recomputed, at least one of them positive.
+    """Evidence of weights of a device's resources where activations may be offloaded or recomputed; at least one is
+    positive.
 
-    Of its compute, then of its memory where that has a limit, then of the streams of copies in the order of their
-    names.
+    The order is its compute stream, its memory if that is limited, then the streams of copies by name.
     """
 
     form: ClassVar[str] = "weights of resources"
@@ -147,7 +151,7 @@ class ResourceWeights:
 
 @dataclass(frozen=True)
 class Refutation:
-    """CP-SAT searched the exact model of these devices to its end; all of them if None."""
+    """Evidence that CP-SAT searched the exact model of these devices (None: of all) exhaustively."""
 
     form: ClassVar[str] = "refutation"
     devices: tuple[int, ...] | None
@@ -155,9 +159,9 @@ class Refutation:
 
 @dataclass(frozen=True)
 class WithMoreMemory:
-    """Evidence of another argument (`kind`), about the problem with so much memory on each device, None: any amount.
+    """Evidence of another argument (`kind`) about the problem with other memory on each device (None: unlimited).
 
-    In the unit of the problem's memory, with all that is static.
+    Capacities include static memory, in the unit of the problem's memory.
     """
 
     capacities: tuple[Fraction | None, ...]
@@ -167,10 +171,10 @@ class WithMoreMemory:
 
 @dataclass(frozen=True)
 class TasksAsStages:
-    """Evidence of another argument (`kind`), about the problem in which tasks of passes are stages of their own.
+    """Evidence of another argument (`kind`) about the problem in which tasks of passes are stages of their own.
 
-    `stages` are those, chain after chain, in the order in which forwards walk them: of which stage each is, and the
-    numbers of the tasks of its F, its B (BW where backwards cannot be split) and its W; None where it has none.
+    `stages` has a row for each new stage, chain after chain in walking order: the original stage, and the numbers of
+    the tasks of its F, of its B (BW where backwards are not split) and of its W; None where the row has none.
     """
 
     form: ClassVar[str] = "tasks as stages"
@@ -181,9 +185,9 @@ class TasksAsStages:
 
 @dataclass(frozen=True)
 class UnknownForm:
-    """Evidence that this version cannot read, as it is in the file: `text` is its JSON.
+    """Evidence that this version cannot read, kept as in the file: `text` is its JSON.
 
-    `mistake` is what is wrong with evidence of a form that it knows.
+    `mistake` says what is wrong, if the form is known.
     """
 
     form: str

@@ -1,6 +1,6 @@
-"""Evidence as the object in a schedule file, and back.
+"""Evidence as the object in a schedule file, and read from it.
 
-What is not as this version writes it is kept as it is: the file is read, and its bound is not verified.
+An object that this version does not write is kept unread: the file is accepted, and its bound is not verified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORMS: dict[str, type[Any]] = {one.form: one for one in get_args(Evidence) if h
 
 
 def evidence_document(evidence: Evidence) -> dict[str, object]:
-    """The object under `evidence` of a certificate in a schedule file."""
+    """Return the object under `evidence` of a certificate in a schedule file."""
     if isinstance(evidence, WithMoreMemory):
         capacities = [None if one is None else str(one) for one in evidence.capacities]
         held = evidence_document(evidence.evidence)
@@ -48,7 +48,7 @@ def _written(value: object) -> object:
 
 
 def evidence_from(document: object) -> Evidence:
-    """Read `evidence_document` back."""
+    """Read evidence from an object of `evidence_document`; `UnknownForm` for anything else."""
     try:
         return _known(document)
     except BadInput as error:
@@ -56,7 +56,7 @@ def evidence_from(document: object) -> Evidence:
 
 
 def _known(document: object) -> Evidence:
-    """Evidence of a form known here, or of none; `BadInput` names the first key that is wrong."""
+    """Read evidence of a known form; `BadInput` names the first key that is wrong."""
     form = document.get("form") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(form, str):
         raise BadInput(f"form: found {str(form)[:40]}; allowed: the name of a form of evidence, such as device")
@@ -87,7 +87,7 @@ def _known(document: object) -> Evidence:
 
 
 def unknown_form(document: object, mistake: str | None = None) -> UnknownForm:
-    """Evidence that another version wrote, or somebody changed."""
+    """Return evidence that another version wrote, or that was changed, as `UnknownForm`."""
     form = document.get("form") if isinstance(document, dict) else None
     return UnknownForm(str(form), simplejson.dumps(document, use_decimal=True), mistake)
 
@@ -116,7 +116,7 @@ def _tasks_as_stages(document: dict[str, Any]) -> TasksAsStages:
 
 
 def _read_row(row: object) -> tuple[int, int | None, int | None, int | None] | None:
-    """A row of tasks; None where it is none."""
+    """Read a row of tasks; None for anything else."""
     if not isinstance(row, list) or len(row) != 4 or row[0] is None:
         return None
     if any(one is not None and (_read(one, (int,)) is None or one < 0) for one in row):
@@ -125,7 +125,7 @@ def _read_row(row: object) -> tuple[int, int | None, int | None, int | None] | N
 
 
 def _read(value: object, choices: tuple[Any, ...]) -> object:
-    """The value as one of these types; None where it is none of them."""
+    """Read a value as one of these types; None if it is none of them."""
     if isinstance(value, bool):
         return value if bool in choices else None
     if isinstance(value, int):
@@ -137,7 +137,7 @@ def _read(value: object, choices: tuple[Any, ...]) -> object:
 
 
 def _read_list(value: object, held: set[Any]) -> tuple[object, ...] | None:
-    """The list with entries of one of these types; None where it is none."""
+    """Read a list whose entries are of these types; None for anything else."""
     if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
         return None
     if Fraction in held:

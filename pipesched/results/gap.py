@@ -1,4 +1,4 @@
-"""The optimality gap: how far a value is above a lower bound, as a share of the value."""
+"""The optimality gap: the distance of a value from its lower bound, as a share of the value."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pipesched.problem.attainable_spans import Value
 
 
 def gap(value: Value, lower_bound: Value) -> float:
-    """(value - lower bound) / value."""
+    """Return (value - lower bound) / value; 0 for a value of 0."""
     return float((value - lower_bound) / value) if value else 0.0

@@ -1,4 +1,4 @@
-"""Layouts of a model side by side: the best plan known of each, what it rests on, and which one is recommended."""
+"""Results of `layouts`: the best known plan of each layout of a model, and the recommended layout."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ NO_FIRST_PLAN = "no first plan of it fits the memory"
 
 
 class ExpectedError(NamedTuple):
-    """Error of predicted steps: the `mean` relative error over `rows` measured steps of this `kind`.
+    """The expected error of predicted steps: `mean` relative error over `rows` measured steps of this `kind`.
 
-    `ratio` is that of the ratio of two layouts' steps, over `pairs` of measured layouts of one model on the same GPUs.
+    `ratio` is the error of the ratio of two layouts' steps, over `pairs` of measured layouts of one model on the same
+    GPUs.
     """
 
     kind: str
@@ -27,20 +28,23 @@ class ExpectedError(NamedTuple):
 
 
 def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[int, bool, int, int, int]:
-    """Less is plainer: kinds of parallelism besides data, recomputation, stages a device, tensor and context size."""
+    """Return a key by which simpler layouts sort first.
+
+    It has the kinds of parallelism besides data, recomputation, stages a device, and the tensor and context sizes.
+    """
     own = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
     return sum(size > 1 for size in own), recomputes, chunks, own[0], own[1]
 
 
 @dataclass(frozen=True)
 class LayoutRow:
-    """A layout: times in ms, memory in GiB, sizes of parallelism, and its plan; None where no plan is known.
+    """One layout: sizes of parallelism, times in ms, memory in GiB, and its plan; None where no plan is known.
 
-    `step` has `total`, and of it `pipeline`, `exchange` and `optimizer`. No pipeline of the layout is below
-    `lower_bound`, no step below `step_lower_bound`; both are None where it was not looked at. `searched`: whether its
-    plans were searched, or it has the first one that was made. `equal`: its step is longer than the best one's by no
-    more than the expected error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the rates
-    of its plan file.
+    `step` has the `total` time, and its parts `pipeline`, `exchange` and `optimizer`. No pipeline of the layout is
+    faster than `lower_bound`, no step faster than `step_lower_bound`; both are None where the layout was not examined.
+    `searched` says if its plans were searched, or it has the first plan made. `equal`: its step is longer than the best
+    one by at most the expected error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the
+    rates of its plan file.
     """
 
     tensor: int
@@ -73,22 +77,22 @@ class LayoutRow:
 
     @property
     def total(self) -> float:
-        """The step; infinite where there is no plan."""
+        """The time of a step; infinite without a plan."""
         return float("inf") if self.step is None else self.step["total"]
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Its sizes of parallelism and of a micro-batch."""
+        """The layout's sizes of parallelism and of a micro-batch."""
         names = ("tensor", "context", "pipeline", "data", "expert", "microbatch_size")
         return {name: getattr(self, name) for name in names}
 
     @property
     def plainness(self) -> tuple[int, bool, int, int, int]:
-        """Less is plainer."""
+        """A key by which simpler layouts sort first."""
         return plainness(self.sizes, bool(self.recomputed_layers), self.chunks or 0)
 
     def document(self) -> dict[str, Any]:
-        """A row of `layouts --json` and of layouts.csv."""
+        """Return a row of `layouts --json` and of layouts.csv."""
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         error = self.expected_error
         lists = {name: None if found[name] is None else [*found[name]] for name in ("peak_memory", "partition")}
@@ -100,12 +104,10 @@ class LayoutRow:
 
 @dataclass(frozen=True, repr=False)
 class Layouts(Tabular):
-    """All layouts of so many GPUs, the least step first and those without a plan last.
+    """All layouts of a model on a number of GPUs, by step time; those without a plan are last.
 
-    `refused` says why some were not looked at.
-
-    `recommended` is the plainest of those that are as good as the best. No step of any layout is below
-    `step_lower_bound`, in ms; it is None where some layouts were not looked at.
+    `refused` gives the reason for layouts that were not examined. `recommended` is the simplest of those as good as the
+    best. No step of any layout is faster than `step_lower_bound`, in ms; it is None if some layouts were not examined.
     """
 
     name: str
@@ -120,7 +122,7 @@ class Layouts(Tabular):
 
     @property
     def by_microbatch_size(self) -> dict[int, float]:
-        """By how much the best step of each size of a micro-batch is longer than the best of all, as a share."""
+        """Return, by micro-batch size, the share by which its best step is longer than the best of all."""
         best: dict[int, float] = {}
         for row in self.rows:
             if row.step is not None:
@@ -129,11 +131,11 @@ class Layouts(Tabular):
         return {size: step / least - 1 for size, step in sorted(best.items())}
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each layout."""
+        """Return a row for each layout."""
         return [row.document() for row in self.rows]
 
     def said(self) -> str:
-        """The recommended layout and its step."""
+        """Return the recommended layout and its step as a line."""
         one = self.recommended
         if one is None:
             return f"{self.name!r} on {self.gpus} GPUs: no layout fits"
@@ -141,7 +143,7 @@ class Layouts(Tabular):
         return f"{self.name!r} on {self.gpus} GPUs: {sizes or 'data 1'}: step {plain(round(one.total, 3))} ms"
 
     def document(self) -> dict[str, Any]:
-        """The object of `layouts --json`, without the plan of the recommended layout."""
+        """Return the object of `layouts --json`, without the plan of the recommended layout."""
         chosen = None if self.recommended is None else self.recommended.sizes
         return {
             "gpus": self.gpus, "sequences": self.sequences, "step_lower_bound": self.step_lower_bound,

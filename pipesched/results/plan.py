@@ -1,4 +1,5 @@
-"""Result of a plan search: the best partition, placement, recomputation and order, with one certificate over all."""
+"""The result of a plan search: the best partition, placement, recomputation and order, with a certificate over all
+plans."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Candidate:
-    """A partition on a placement with the order found for it; `timeline` is a valid one of its problem."""
+    """A plan: a partition on a placement, and the order found for it; `timeline` is valid for its problem."""
 
     choice: Choice
     partition: Partition
@@ -32,16 +33,16 @@ class Candidate:
 
     @property
     def value(self) -> Fraction:
-        """The objective in the file's time unit."""
+        """The objective's value in the file's time unit."""
         problem = self.timeline.problem
         return measure(self.timeline).value_ticks(problem.objective) * problem.tick
 
 
 @dataclass(frozen=True)
 class ChoiceResult:
-    """Result for one placement: its best plan, and a lower bound on all of its plans in the file's unit.
+    """The result for one placement: its best plan, and a lower bound on all of its plans, in the file's unit.
 
-    `lower_bound` is None if it has no plan at all: `reason` then says why. `evidence` supports the bound.
+    `lower_bound` is None if it has no plan at all; `reason` then says why. `evidence` supports the bound.
     """
 
     choice: Choice
@@ -57,7 +58,7 @@ class ChoiceResult:
         return Status.OPTIMAL if self.best.value == self.lower_bound else Status.FEASIBLE
 
     def document(self) -> dict[str, object]:
-        """An entry under `choices` of `plan --json`."""
+        """Return an entry under `choices` of `plan --json`."""
         document: dict[str, object] = {
             **self.choice.document(),
             "value": None if self.best is None else float(self.best.value),
@@ -69,9 +70,9 @@ class ChoiceResult:
 
 
 class VariantResult(NamedTuple):
-    """Result for a narrower plan problem, in the file's unit; `reason` says why its search ended.
+    """The result for a variant of a plan problem, in the file's unit; `reason` says why its search ended.
 
-    `choices` are its placements, which support the bound.
+    `choices` are the results of its placements, which support the bound.
     """
 
     name: str
@@ -81,7 +82,7 @@ class VariantResult(NamedTuple):
     choices: tuple[ChoiceResult, ...] = ()
 
     def document(self) -> dict[str, object]:
-        """An entry under `variants` of `plan --json`."""
+        """Return an entry under `variants` of `plan --json`."""
         document: dict[str, object] = {
             "name": self.name,
             "value": None if self.value is None else float(self.value),
@@ -92,10 +93,10 @@ class VariantResult(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Plan(Tabular):
-    """The answer to a plan: the best of all choices. Values are in the file's time unit.
+    """The answer to a plan problem: the best plan of all choices. Values are in the file's time unit.
 
-    `certificate` speaks of all plans that the file allows, in ticks of `problem`. Where these are several `variants`,
-    the best first, `problem` and `choices` are the best one's, and `asked` is the problem that has them all.
+    `certificate` is about all plans that the file allows, in ticks of `problem`. If the plan problem has several
+    `variants` (best first), `problem` and `choices` are the best one's, and `asked` is the problem that has them all.
     """
 
     problem: PlanProblem
@@ -111,7 +112,7 @@ class Plan(Tabular):
     asked: PlanProblem | None = None
 
     def said(self) -> str:
-        """The name, and how good the plan is."""
+        """Return the name of the plan problem, and the plan's value, as a line."""
         unit, best = self.problem.time_unit, self.best
         value = "no plan" if best is None else f"{self.problem.objective.value} {plain(float(best.value))} {unit}"
         where = "" if best is None else f" ({best.choice}, layers {' '.join(map(str, best.partition.counts))})"
@@ -119,7 +120,7 @@ class Plan(Tabular):
         return f"{self.problem.name!r}: {self.status.value}, {value.rstrip()}{where}, {bound.rstrip()}"
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each placement."""
+        """Return a row for each placement."""
         return [{"reason": "", **choice.document()} for choice in self.choices]
 
     @property
@@ -132,12 +133,12 @@ class Plan(Tabular):
 
     @property
     def gap(self) -> float | None:
-        """(value - lower bound) / value; None without a plan."""
+        """The optimality gap, (value - lower bound) / value; None without a plan."""
         return None if self.value is None else gap(self.value, self.lower_bound)
 
     @property
     def piece_lengths(self) -> list[float]:
-        """Share of the sequence of each piece of a micro-batch; empty without a plan."""
+        """The share of the sequence of each piece of a micro-batch; empty without a plan."""
         if self.best is None:
             return []
         ends = ends_of(self.problem.model, self.best.choice.pieces, self.best.choice.lengths)
@@ -145,7 +146,7 @@ class Plan(Tabular):
 
     @property
     def idle(self) -> float | None:
-        """Idle time, mean over the devices, as a share of the objective's value; None without a plan."""
+        """The idle time, mean over the devices, as a share of the objective's value; None without a plan."""
         return None if self.metrics is None else self.metrics.idle(self.problem.objective)
 
     @property
@@ -158,7 +159,7 @@ class Plan(Tabular):
         return None if self.best is None else measure(self.best.timeline)
 
     def document(self, settings: dict[str, object] | None = None) -> dict[str, object]:
-        """The object of `plan --json`; `settings` are those of runtimes, by format."""
+        """Return the object of `plan --json`; `settings` are those of runtimes, by format."""
         best, metrics = self.best, self.metrics
         problem = None if best is None else best.timeline.problem
         partition = None if best is None else best.partition

@@ -1,4 +1,4 @@
-"""Evidence of a bound over all plans of one placement. All numbers are exact, times in the plan file's unit."""
+"""Evidence of a bound over all plans of one placement. Numbers are exact, times in the plan file's unit."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipesched.results.evidence import UnknownForm
 
 @dataclass(frozen=True)
 class SolvedPartition:
-    """A partition whose orders were searched by themselves: none is below `bound`; None: no order fits at all.
+    """A partition solved by itself: no order has a value less than `bound`; None if no order fits at all.
 
-    `certificate` is of the problem that the partition makes, its value in ticks of that problem; None where the bound
-    is the value of the published schedules that are allowed.
+    `certificate` is about the partition's problem, in ticks of it; None where the bound is the value of the published
+    schedules that are allowed.
     """
 
     partition: Partition
@@ -25,26 +25,30 @@ class SolvedPartition:
 
 @dataclass(frozen=True)
 class MeanLoad:
-    """All that the model computes, spread over the devices; nothing else is needed."""
+    """Evidence of a bound by the mean work of the devices, which needs no other data."""
 
 
 @dataclass(frozen=True)
 class TooManyStages:
-    """The model cannot be cut into as many stages, or not as the file asks; nothing else is needed."""
+    """Evidence that the model cannot be cut into this many stages, or not as the file asks; needs no other data."""
 
 
 @dataclass(frozen=True)
 class AllPartitions:
-    """All partitions were searched for one that a lower bound allows; those of `solved` have bounds of their own."""
+    """Evidence that all partitions were searched for one with a plan below the bound, except those in `solved`.
+
+    The partitions in `solved` have bounds of their own.
+    """
 
     solved: tuple[SolvedPartition, ...] = ()
 
 
 @dataclass(frozen=True)
 class OrderPaths:
-    """For one published order CP-SAT searched all partitions to its end, by the longest paths of some of them.
+    """Evidence that CP-SAT searched all partitions for one published order, by longest paths of some partitions.
 
-    `tried` are those partitions; their paths bound every partition. `unfit` do not fit the memory with this order.
+    `tried` are these partitions, whose paths bound every partition. `unfit` are partitions that do not fit the memory
+    with this order.
     """
 
     order: str
@@ -54,7 +58,7 @@ class OrderPaths:
 
 @dataclass(frozen=True)
 class AllOrders:
-    """Each published order that is allowed has evidence of its own."""
+    """Evidence for each published order that is allowed."""
 
     orders: tuple[OrderPaths, ...]
 

@@ -1,4 +1,4 @@
-"""Figures of a plan: the components of its time, and the memory of each stage and device."""
+"""Figures of a plan: the parts of its time, and the memory of each stage and device."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pipesched.schedule.metrics import device_reach, measure
 
 @dataclass(frozen=True)
 class TimeParts:
-    """`ideal` + `imbalance` + `recompute` + `bubble` is the objective's value, in the file's unit.
+    """The parts of a plan's value: `ideal` + `imbalance` + `recompute` + `bubble`, in the file's unit.
 
-    `ideal` is all work without recomputation, spread over the devices by their speed; `recompute` what recomputation
-    adds to it; `imbalance` what the busiest device does beyond the mean; `bubble` what it waits.
+    `ideal` is all work without recomputation, spread over the devices by speed; `recompute` what recomputation adds to
+    it; `imbalance` the busiest device's work beyond the mean; `bubble` its idle time.
     """
 
     ideal: Fraction
@@ -36,10 +36,10 @@ class TimeParts:
 
 
 class StepTime(NamedTuple):
-    """Time of a whole step, in the file's unit: `pipeline` to the last backward, and what follows it.
+    """The time of a whole training step, in the file's unit: the `pipeline` to the last backward, and what follows it.
 
-    A device reduces its gradients after its own last pass, unless passes hide that; the `optimizer`'s step is that of
-    the device where it takes longest. Loading of data is not counted.
+    A device reduces its gradients after its own last pass, unless passes hide that. `optimizer` is the optimizer step
+    of the slowest device. Loading of data is not counted.
     """
 
     pipeline: Fraction
@@ -51,7 +51,7 @@ class StepTime(NamedTuple):
         return self.pipeline + self.reduction + self.optimizer
 
     def document(self) -> dict[str, float]:
-        """The object `step` of `--json`."""
+        """Return the object `step` of `--json`."""
         parts = (self.total, self.pipeline, self.reduction, self.optimizer)
         return {
             name: float(part) for name, part in zip(("total", "pipeline", "exchange", "optimizer"), parts, strict=True)
@@ -60,9 +60,9 @@ class StepTime(NamedTuple):
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage: its device, the number of layers of each type in order, its costs, and its recomputed layers by mode.
+    """One stage: its device, runs of equal layers with their numbers, costs, and recomputed layers by mode.
 
-    `again` are these by type.
+    `again` has the recomputed layers by type.
     """
 
     stage: int
@@ -74,7 +74,7 @@ class StageRow:
 
     @property
     def layers(self) -> str:
-        """In words."""
+        """The layers of the stage as text."""
         return ", ".join(one.name if number == 1 else f"{number} {one.name}" for one, number in self.runs)
 
     @property
@@ -84,9 +84,9 @@ class StageRow:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Memory of a device at its peak, in the file's unit, gathered parameters with the activations.
+    """The memory of a device at its peak, in the file's unit; gathered parameters count as activations.
 
-    `saved` is the increase of the peak without recomputation, counted for the micro-batches in flight at the peak, at
+    `saved` is how much higher the peak would be without recomputation, for the micro-batches in flight at the peak and
     the mean of the device's stages.
     """
 
@@ -97,7 +97,7 @@ class DeviceMemory:
 
 
 def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
-    """Components of a plan's value."""
+    """Return the parts of a plan's value."""
     problem, cluster = best.timeline.problem, plan.all_devices
     work = [ticks * problem.tick for ticks in measure(best.timeline).work_ticks]
     # A device that takes twice a layer's time does half of what another does in the same time.
@@ -113,10 +113,10 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
 
 
 def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
-    """Time of a step with a plan; without known reductions that of its pipeline.
+    """Return the time of a step with a plan; without known reductions it is that of its pipeline.
 
-    Where the objective is the span, devices begin the next step each on its own (optimizer post-validation, arXiv
-    2401.10241, section 4): the pipeline takes the longest time from a device's first pass to its last.
+    If the objective is the span, each device begins the next step by itself (optimizer post-validation, arXiv
+    2401.10241, section 4): the pipeline then takes the longest time from a device's first pass to its last.
     """
     problem, taken = best.timeline.problem, list[Fraction]()
     for device in range(problem.devices):
@@ -126,7 +126,7 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
 
 
 def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, taken: Sequence[Fraction]) -> StepTime:
-    """Time of a step in which each device takes so long for its passes, all in the file's unit."""
+    """Return the time of a step in which the devices' passes take the times `taken`, in the file's unit."""
     known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
     layers = partition.layers_of(plan.model)
     reductions, optimizers = (
@@ -142,12 +142,12 @@ def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, tak
 
 
 def searched(plan: PlanProblem) -> str:
-    """The placements that a bound over all plans speaks of, in words."""
+    """Return the placements that a bound over all plans covers, as text."""
     return f"of {'; '.join(map(str, plan.choices))}; every stage with a layer"
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
-    """Every stage, those of an encoder last; one that two devices hold appears twice."""
+    """Return every stage, those of an encoder last; a stage on two devices appears twice."""
     partition, placement = best.partition, best.choice.on(plan.cluster.devices)
     costs, held = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages
@@ -167,7 +167,7 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
 
 
 def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
-    """Memory of each device at its peak."""
+    """Return the memory of each device at its peak."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
     peaks = measure(best.timeline).peak_quanta

@@ -1,4 +1,4 @@
-"""Result of replanning an iteration: an order of all passes with their starts, a value and a bound."""
+"""The result of replanning an iteration under way: the start of all tasks, a value and a lower bound."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pipesched.schedule.schedule import Schedule, Wait
 
 @dataclass(frozen=True)
 class Replanned:
-    """The replanned iteration.
+    """A replanned iteration.
 
     `tasks` are all tasks with start and end, in ticks, those of the state unchanged; None if no order fits. For tasks
-    of length 0 at one tick the mapping has the order. `waits` are events that memory needs.
+    of length 0 at one tick the mapping has the order. `waits` are events between streams that memory needs.
 
-    No order of the remaining tasks has a value below `lower_bound`. If the span is a fraction of the ticks of the given
-    state, those of `problem` and `state` are finer. `notes` name parts of the search that were left out.
+    No order of the remaining tasks has a value less than `lower_bound`. If the span is a fraction of the ticks of the
+    given state, `problem` and `state` have finer ticks. `notes` name parts of the search that were left out.
     """
 
     problem: Problem
@@ -37,7 +37,7 @@ class Replanned:
 
     @property
     def value(self) -> int | None:
-        """The end of the iteration, or its span, in ticks."""
+        """The end of the iteration, or its span, in ticks; None if no order fits."""
         if self.tasks is None:
             return None
         ends, starts = dict[int, int](), dict[int, int]()
@@ -49,7 +49,7 @@ class Replanned:
         return max((end - (starts[device] if span else 0) for device, end in ends.items()), default=0)
 
     def orders(self) -> list[list[Task]]:
-        """The tasks of each device in turn, on whichever of its streams."""
+        """Return the tasks of each device in order of start, on all its streams."""
         tasks, devices = self.tasks or {}, range(self.problem.devices)
         return [
             sorted((one for one in tasks if self.problem.device(one.of) == device), key=tasks.__getitem__)
@@ -57,7 +57,7 @@ class Replanned:
         ]
 
     def schedule(self) -> Schedule | None:
-        """The order of all tasks, without the times that those which have begun took; None where there is none."""
+        """Return the order of all tasks, without the times of those already begun; None if there is none."""
         if self.tasks is None:
             return None
         passes = [tuple((p,) for p in dict.fromkeys(task.of for task in order)) for order in self.orders()]
@@ -70,7 +70,7 @@ class Replanned:
         return Schedule(tuple(passes), "replanned", orders, self.waits)
 
     def text(self) -> str:
-        """The verdict in a line."""
+        """Return the verdict as a line."""
         if self.value is None:
             why = "time ended before an order of what remains was found"
             why = "memory lets no order of what remains run to its end" if self.status is Status.INFEASIBLE else why
@@ -83,7 +83,7 @@ class Replanned:
         return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
-        """The result as JSON values, in the unit of the problem."""
+        """Return the result as a JSON object, in the unit of the problem."""
         units, tasks = self.problem.in_units, self.tasks or {}
         return {
             "status": self.status.value,

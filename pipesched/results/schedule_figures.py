@@ -1,4 +1,4 @@
-"""Figures of a schedule for programs besides its times: memory, streams and saved activations, in the file's unit."""
+"""Figures of a schedule for JSON other than its times: memory, streams and activation modes, in the file's unit."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from pipesched.schedule.timeline import Timeline
 
 
 def static_memory(problem: Problem) -> dict[str, list[float]]:
-    """`static_memory` of each device in the file's unit; nothing where the problem has none."""
+    """Return `static_memory` of each device in the file's unit; empty if the problem has none."""
     static = [float(held * problem.resolution) for held in problem.static]
     return {"static_memory": static} if any(static) else {}
 
 
 def memory_capacity(problem: Problem) -> list[float | None]:
-    """The whole memory of each device in the file's unit; None where it has no limit."""
+    """Return the whole memory of each device in the file's unit; None where unlimited."""
     return [
         None if c is None else float((c + problem.static[d]) * problem.resolution) for d, c in enumerate(problem.room)
     ]
 
 
 def streams_document(timeline: Timeline) -> list[dict[str, object]]:
-    """For each stream of each device how long it works, and how much of that while the device's first one does not."""
+    """Return for each stream of each device its busy time, and its exposed time (while the first stream does not
+    run)."""
     in_units = timeline.problem.in_units
     return [
         {"device": of.device, "stream": of.stream, "busy": in_units(busy), "exposed": in_units(exposed)}
@@ -32,7 +33,8 @@ def streams_document(timeline: Timeline) -> list[dict[str, object]]:
 
 
 def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pass, str]]:
-    """Forwards whose activation moves to the host, and recomputed ones with the name of the mode; in order."""
+    """Return the forwards whose activation is offloaded, and the recomputed ones with the name of the mode, in
+    order."""
     passes = sorted(schedule.passes(), key=lambda p: (p.stage, p.microbatch))
     offloaded = [p._replace(kind=F) for p in passes if p.kind is OFFLOAD]
     again = [p for p in passes if p.kind in RECOMPUTATIONS]
@@ -40,7 +42,7 @@ def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pa
 
 
 def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """The key `decisions`; empty lists for problems without such decisions."""
+    """Return the key `decisions`; its lists are empty for problems without activation modes."""
     if not problem.network.has_activation_modes:
         return {"decisions": {"offloaded": [], "recomputed": []}}
     offloaded, recomputed = decisions(problem, schedule)

@@ -1,4 +1,4 @@
-"""Result of a solve: the best schedule found, the bound proved, and the history of both."""
+"""The result of a solve: the best schedule found, the lower bound proved, and the history of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 class Status(StrEnum):
-    """Proof status of an answer."""
+    """The proof status of an answer."""
 
     OPTIMAL = "optimal"  # value = lower bound
     FEASIBLE = "feasible"
@@ -30,9 +30,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of the search: seconds since its start, best value and lower bound so far in the file's unit, the phase.
+    """A moment of a search: seconds since its start, best value and lower bound in the file's unit, and the current
+    phase.
 
-    `timeline` is the best schedule so far, in ticks of its own problem. None where there is none yet, under the
+    `timeline` is the best schedule so far, in ticks of its own problem. It is None before the first one, for the
     objective period, and in the history of a solution, which would keep every schedule of the search in memory.
     """
 
@@ -45,9 +46,9 @@ class Progress:
 
 @dataclass(frozen=True, repr=False)
 class Solution(Tabular):
-    """The answer to a solve. Values are in the file's time unit; those named so are in ticks of its problem.
+    """The answer to a solve. Values are in the file's time unit, fields ending in `_ticks` in ticks of `problem`.
 
-    That is the problem solved in finer ticks if value or bound are a fraction of its own; `in_ticks_of` converts.
+    `problem` has finer ticks than the one given if value or bound are a fraction of its tick; `in_ticks_of` converts.
     `reason` says why an infeasible problem is so. `candidates` are the published schedules, `history` the moments at
     which value or bound improved. `interrupted`: the user stopped the search; `notes` has further remarks. `parts` are
     the subsolvers that ran, with the seconds that each took; some ran in parallel.
@@ -68,11 +69,11 @@ class Solution(Tabular):
     parts: tuple[tuple[str, float], ...] = ()
 
     def said(self) -> str:
-        """The name, and how good the schedule is."""
+        """Return the name of the problem, and the schedule's verdict, as a line."""
         return f"{self.problem.name!r}: {self._verdict()}"
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each published schedule that applies, and one for the schedule found."""
+        """Return a row for each published schedule that applies, and one for the schedule found."""
         found = [one for one in ranked(self.candidates, self.problem.objective) if one.metrics is not None]
         ours = [Candidate("pipesched", self.timeline, self.metrics, True)] if self.metrics is not None else []
         return [one.record(self.problem, self.lower_bound_ticks) for one in (*found, *ours)]
@@ -87,7 +88,7 @@ class Solution(Tabular):
         return "none" if ticks is None else amount(self.problem, ticks)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the schedule found, the published ones that apply, and the certificate."""
+        """Return HTML for notebooks: the schedule found, published ones that apply, and the certificate."""
         rows = [(one.name, one.metrics, one.fits) for one in ranked(self.candidates, self.problem.objective)]
         ours = ("pipesched", self.metrics, True)
         return solution_html(
@@ -95,7 +96,7 @@ class Solution(Tabular):
         )
 
     def document(self) -> dict[str, object]:
-        """The object of `solve --json`, in the file's units."""
+        """Return the object of `solve --json`, in the file's units."""
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
         document: dict[str, object] = {
             "name": problem.name,
@@ -129,27 +130,30 @@ class Solution(Tabular):
 
     @property
     def lower_bound(self) -> float:
-        """In the file's time unit: no schedule is below it."""
+        """The lower bound in the file's time unit: no schedule has a smaller value."""
         return self.problem.in_units(self.lower_bound_ticks)
 
     @property
     def makespan(self) -> float | None:
-        """In the file's time unit; None without a schedule."""
+        """The makespan in the file's time unit; None without a schedule."""
         return None if self.metrics is None else self.metrics.makespan
 
     @property
     def span(self) -> float | None:
-        """In the file's time unit; None without a schedule."""
+        """The span in the file's time unit; None without a schedule."""
         return None if self.metrics is None else self.metrics.span
 
     @property
     def idle(self) -> float | None:
-        """Idle time, mean over the devices, as a share of the objective's value; None without a schedule."""
+        """The idle time, mean over the devices, as a share of the objective's value; None without a schedule."""
         return None if self.metrics is None else self.metrics.idle(self.problem.objective)
 
     @property
     def bubble_rate(self) -> float | None:
-        """The papers' bubble rate: idle time of the busiest device, as a share of the value; None if there is none."""
+        """The papers' bubble rate: idle time of the busiest device, as a share of the value.
+
+        None without a schedule.
+        """
         return None if self.metrics is None else self.metrics.bubble(self.problem.objective)
 
     @property
@@ -158,10 +162,10 @@ class Solution(Tabular):
 
     @property
     def gap(self) -> float | None:
-        """(value - lower bound) / value; None without a schedule."""
+        """The optimality gap, (value - lower bound) / value; None without a schedule."""
         return None if self.value_ticks is None else gap(self.value_ticks, self.lower_bound_ticks)
 
     @property
     def best_candidate(self) -> Candidate | None:
-        """The best published schedule that fits."""
+        """The best published schedule that fits the memory; None if there is none."""
         return best_fitting(self.candidates, self.problem)

@@ -1,4 +1,4 @@
-"""A solution as HTML for notebooks: its Gantt chart, a table of schedules, and why none is below the bound."""
+"""A solution as HTML for notebooks: Gantt chart, table of schedules, and the argument of the bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def solution_html(
     timeline: Timeline | None = None,
     certificate: Certificate | None = None,
 ) -> str:
-    """Value, idle time and peak memory of each (name, metrics, fits), except without metrics; other parts if given."""
+    """Return the HTML: value, idle time and peak memory of each (name, metrics, fits); chart and certificate if given.
+
+    Rows without metrics are left out.
+    """
     goal = problem.objective
 
     def row(name: str, metrics: Metrics, fits: bool) -> str:

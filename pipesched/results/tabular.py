@@ -1,4 +1,4 @@
-"""Results that are a table: in a notebook, as a data frame, and with a picture."""
+"""Results that are tables: shown in notebooks, converted to data frames, and drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MOST = 60  # rows; a longer table says how many more there are
 
 
 def table_html(title: str, records: Sequence[Mapping[str, object]]) -> str:
-    """A title and a row for each record, with the columns of the first; None is an empty cell."""
+    """Return HTML with a title and a row for each record, with the columns of the first record.
+
+    None is an empty cell.
+    """
     heads = list(records[0]) if records else []
     rows = [_row("td", [_text(record.get(head)) for head in heads]) for record in records[:_MOST]]
     more = f"<p>… and {len(records) - _MOST} rows more</p>" if len(records) > _MOST else ""
@@ -40,9 +43,9 @@ def _text(value: object) -> str:
 
 
 def frame_of(records: Iterable[Mapping[str, Any]]) -> Any:
-    """A `pandas.DataFrame` with a row for each record; `BadInput` where pandas is not installed.
+    """Return a `pandas.DataFrame` with a row for each record; `BadInput` if pandas is not installed.
 
-    Figures by name, such as idle time by objective, are a column each: `idle_span`.
+    A figure that is a mapping, such as idle time by objective, becomes a column for each key: `idle_span`.
     """
     try:
         pandas = import_module("pandas")
@@ -62,27 +65,27 @@ def _flat(record: Mapping[str, Any], nested: Set[str]) -> Iterator[tuple[str, An
 
 
 class Tabular(ABC):
-    """`records` are its rows, in the file's units; `said` is all of it in a line."""
+    """A result that is a table: `records` are its rows, in the file's units; `said` is all of it in a line."""
 
     @abstractmethod
     def records(self) -> list[dict[str, Any]]:
-        """A row each, as figures by name."""
+        """Return the rows as figures by name."""
 
     @abstractmethod
     def said(self) -> str:
-        """In a line of text."""
+        """Return the result as a line of text."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.said()}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Return the table as HTML for notebooks."""
         return table_html(self.said(), self.records())
 
     def to_frame(self) -> Any:
-        """The records as a `pandas.DataFrame`; `BadInput` where pandas is not installed."""
+        """Return the records as a `pandas.DataFrame`; `BadInput` if pandas is not installed."""
         return frame_of(self.records())
 
     def plot(self) -> Picture:
-        """The picture that a notebook shows, and that `save(PATH)` writes; `BadInput` where nothing was found."""
+        """Return the picture that a notebook shows and that `save(PATH)` writes; `BadInput` if nothing was found."""
         return picture_of(self)

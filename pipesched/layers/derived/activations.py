@@ -1,9 +1,9 @@
-"""Bytes that a forward leaves for the backward, by what each operation keeps: arXiv 2205.05198, section 4.1.
+"""Bytes that a forward keeps for its backward, operation by operation: arXiv 2205.05198, section 4.1.
 
 With multi-head attention, a feed-forward block of four times the hidden size without a gate, and dropout, the sum is
 that paper's s·b·h·(34 + 5·a·s/h), and 34·s·b·h where attention scores are not stored. Sequence parallelism divides it
-all by the tensor parallel size (its equation 4).
-Without it the inputs of normalizations and projections are whole on each tensor parallel device.
+all by the tensor parallel size (its equation 4). Without it the inputs of normalizations and projections are whole on
+each tensor parallel device.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _LOGIT = 4  # bytes: logits and router probabilities are kept in 32 bits
 
 @dataclass(frozen=True)
 class Activation:
-    """Bytes on one device: `total`, of which attention scores are `scores` and the layer's input is `layer_input`.
+    """Bytes of an activation on one device: `total`, and of it attention scores (`scores`) and the input
+    (`layer_input`).
 
-    `modules` are the bytes saved where a module of that name is recomputed (Megatron's `--recompute-modules`).
+    `modules` are the bytes saved if the module of that name is recomputed (Megatron's `--recompute-modules`).
     """
 
     total: Fraction
@@ -33,12 +34,12 @@ class Activation:
 
     @property
     def freed_by_backward(self) -> Fraction:
-        """Bytes that B gives back before W ran: scores and one hidden state (arXiv 2401.10241, table 1: 2h + 5as)."""
+        """The bytes that B frees before W: scores and one hidden state (arXiv 2401.10241, table 1: 2h + 5as)."""
         return min(self.total, self.scores + self.layer_input)
 
 
 def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Activation:
-    """A transformer layer."""
+    """Return the activation of a transformer layer."""
     size, operand = training.precision.number, min(training.precision.operand, Fraction(training.precision.number))
     own, h = tokens_of(training, parallel), shape.hidden
     whole = own if parallel.sequence else stage_tokens(training, parallel)
@@ -73,22 +74,23 @@ def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: 
 
 
 def head_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
-    """Normalization, projection and the loss's logits in 32 bits: 4·s·b·h·(1 + v/h), section 4.3 there."""
+    """Return the activation of the head: normalization, projection and 32-bit logits: 4·s·b·h·(1 + v/h), section
+    4.3."""
     hidden = hidden_bytes(shape, training, parallel)
     size = training.precision.number if training.loss is Loss.FUSED else _LOGIT
     return Activation(2 * hidden + logits(shape, training, parallel) * size, Fraction(0), hidden, {})
 
 
 def logits(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Numbers on one device, of a micro-batch."""
+    """Return the number of logits of a micro-batch on one device."""
     gathered = training.loss is Loss.GATHERED
     return (stage_tokens if gathered else tokens_of)(training, parallel) * shape.vocabulary
 
 
 def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes of the loss in its backward, on top of those it keeps: logits as the head wrote them, and gradients.
+    """Return the bytes that the loss needs in its backward, in addition to its activation: logits and their gradients.
 
-    PyTorch's own, on all logits, also has them in 32 bits, and gradients of the probabilities.
+    PyTorch's own loss, on all logits, also has them in 32 bits, and gradients of the probabilities.
     """
     number = training.precision.number
     each = {Loss.FUSED: 0, Loss.PARALLEL: number + _LOGIT, Loss.GATHERED: number + 3 * _LOGIT}
@@ -96,7 +98,8 @@ def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction
 
 
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
-    """A layer, the two normalized states and their projection's input, and a head."""
+    """Return the activation of a multi-token prediction layer: a layer, two normalized states and their projection, a
+    head."""
     layer = layer_activation(shape, training, parallel, shape.experts is not None)
     head = head_activation(shape, training, parallel)
     total = layer.total + head.total + 4 * hidden_bytes(shape, training, parallel)
@@ -104,7 +107,7 @@ def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Acti
 
 
 def working_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """The most that an operation of a layer holds for itself: gradients of a block's inner states."""
+    """Return the most bytes that one operation of a layer needs while it runs: gradients of a block's inner states."""
     own, size = tokens_of(training, parallel), training.precision.number
     width = max(shape.ffn if shape.dense_layers else 0, _expert_width(shape))
     return own * size * ((3 if shape.gated else 2) * width + 2 * shape.hidden)
@@ -115,7 +118,7 @@ def _expert_width(shape: Shape) -> int:
 
 
 def _attention_numbers(shape: Shape, training: Training) -> Fraction:
-    """Numbers a token: queries, keys, values, input of the output projection; latents before and after a norm."""
+    """Return the numbers that attention keeps for each token: queries, keys, values, output's input, and latents."""
     attention, narrow = shape.attention, Fraction(training.precision.operand, training.precision.number)
     last = min(narrow, Fraction(1))  # the output projection's input
     if isinstance(attention, Attention):
@@ -125,12 +128,13 @@ def _attention_numbers(shape: Shape, training: Training) -> Fraction:
 
 
 def _assembled(attention: LatentAttention) -> int:
-    """Queries, keys and values of all heads, from their latents."""
+    """Return the number of query, key and value entries of all heads that are computed from the latents."""
     return attention.heads * (2 * (attention.key_size + attention.rope_size) + attention.value_size)
 
 
 def _feed_forward(shape: Shape, ffn: int, training: Training) -> Fraction:
-    """Bytes a token: output of each projection up, the input of the one down, and between two kernels what is there."""
+    """Return the bytes that a feed-forward block keeps for each token: outputs of projections up, and input of the one
+    down."""
     size, operand = training.precision.number, training.precision.operand
     up = (2 if training.fused_activation else 3) if shape.gated else 1
     return ffn * (up * size + min(operand, Fraction(size)))

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA, arXiv 2106.09685): a product x W becomes x W + x A B, of which A and B alone train."""
+"""Low-rank adapters (LoRA, arXiv 2106.09685): a product x W becomes x W + x A B, where only A and B train."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_PARAMETERS = Parameters(0, 0, 0)
 
 
 def adapter_products(lora: Lora, products: Sequence[Product]) -> list[Product]:
-    """The products of the adapters of these: of each x A and then (x A) B."""
+    """Return the matrix products of the adapters added to these products: x A, then (x A) B."""
     rank = Fraction(lora.rank)
     return [
         part
@@ -24,7 +24,7 @@ def adapter_products(lora: Lora, products: Sequence[Product]) -> list[Product]:
 
 
 def adapter_parameters(lora: Lora, products: Sequence[Product]) -> Parameters:
-    """Parameters of the adapters of these products, which are those of a layer on one device alone."""
+    """Return the number of parameters of the adapters for the products of one layer on one device."""
     own = adapter_products(lora, products)
     shared = sum((one.columns * one.inner for one in own if one.groups == 1), Fraction(0))
     experts = sum((one.columns * one.inner * one.groups for one in own if one.groups > 1), Fraction(0))
@@ -32,6 +32,6 @@ def adapter_parameters(lora: Lora, products: Sequence[Product]) -> Parameters:
 
 
 def adapter_numbers(lora: Lora, products: Sequence[Product]) -> Fraction:
-    """Numbers that a forward of the adapters leaves for the backward: x A of each product."""
+    """Return the numbers that the adapters' forward keeps for the backward: x A of each product."""
     own = (one for one in products if one.module in lora.modules)
     return sum((one.rows * one.groups * lora.rank for one in own), Fraction(0))

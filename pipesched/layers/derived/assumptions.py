@@ -1,4 +1,4 @@
-"""Assumptions of a derivation, a sentence each, with the numbers that went into it."""
+"""The assumptions of a derivation of layers, one sentence each, with the numbers used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipesched.problem.formatting import plain
 
 
 def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[str, ...]:
-    """All of them, in the order: model, computation, communication, memory."""
+    """Return all assumptions, in the order model, computation, communication, memory."""
     computation, communication = _computation(training, hardware), _communication(parallel, hardware)
     frozen = ", ".join(sorted(training.frozen))
     weights = f"frozen: {frozen}: weights alone, without gradients and the optimizer's state; with a backward, all of"

@@ -1,4 +1,4 @@
-"""Layer types, capacity and transfer time of a plan, from shape, training, parallelism and hardware, by formula."""
+"""Derivation of layer types, capacity and transfer time of a plan from shape, training, parallelism and hardware."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class Derived:
-    """Layers in ms and GiB, the room of a device, the time of a transfer between stages, and what was assumed.
+    """Derived layers (ms and GiB), a device's memory, the transfer time between stages, and the assumptions.
 
-    By name of a layer, once a step: `reduction` is the time of the exchanges of gradients and weights that no pass
-    hides, `optimizer` that of the optimizer's step. `operations` are those of a micro-batch in the whole model, forward
-    and backward.
+    `reduction` and `optimizer` are times once a step by name of layer: exchanges of gradients and weights that no pass
+    hides, and the optimizer step. `operations` are the floating-point operations of a micro-batch in the whole model,
+    forward and backward.
     """
 
     layers: tuple[LayerType, ...]
@@ -77,7 +77,7 @@ class Derived:
 
 
 class _Kind(NamedTuple):
-    """Parts of a type of layer; `inputs` are the hidden states that it reads, `traffic` bytes in each direction."""
+    """The parts of a type of layer: `inputs` hidden states that it reads, `traffic` bytes moved in each direction."""
 
     name: str
     number: int
@@ -92,7 +92,8 @@ class _Kind(NamedTuple):
 
 
 def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
-    """Embedding, dense layers, layers with experts, multi-token prediction and head: those there are, in this order."""
+    """Return the layers of a model in order (embedding, dense, experts, multi-token prediction, head), and its other
+    figures."""
     rates = _Rates(shape, training, parallel, hardware)
     kinds = _kinds(shape, training, parallel)
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
@@ -154,7 +155,7 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
 
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
-    """With the parameters of its adapters, counted in the whole layer, and what they keep of a forward."""
+    """Return the type of layer with the parameters and activations of its LoRA adapters added."""
     if training.lora is None or kind.name in training.frozen or not kind.attends:
         return kind
     lora, activation = training.lora, kind.activation
@@ -167,7 +168,7 @@ def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
 
 @dataclass(frozen=True)
 class _Rates:
-    """The one place that turns operations and bytes into numbers of the file."""
+    """Conversion of operations and bytes to times and memory of a plan file, with the hardware's rates."""
 
     shape: Shape
     training: Training
@@ -175,7 +176,7 @@ class _Rates:
     hardware: Hardware
 
     def layer(self, kind: _Kind) -> LayerType:
-        """A layer type: the time of its kernels and exchanges in each direction, and its memory."""
+        """Return the layer type: time of its kernels and exchanges in each direction, and its memory."""
         forward, to_input, to_weight = products_seconds(kind.products, self.training, self.parallel, self.hardware)
         frozen = self.training.is_frozen(kind.name)
         to_weight = 0.0 if frozen else to_weight
@@ -221,7 +222,8 @@ class _Rates:
         )
 
     def _exchanged(self, kind: _Kind) -> float:
-        """Tensor and expert parallel exchange in each direction, without the part hidden by computation."""
+        """Return the seconds of tensor and expert parallel exchange in each direction, without the part hidden by
+        computation."""
         if not kind.attends:
             return 0.0
         taken = 0.0
@@ -232,7 +234,8 @@ class _Rates:
         return taken * (1 - self.hardware.hidden)
 
     def _ways(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
-        """The whole layer from its input; attention scores where they are stored; modules that are asked for."""
+        """Return the recomputation modes of a layer: the whole layer, stored attention scores, and modules that are
+        asked for."""
         activation, found = kind.activation, []
         for name in ("full", "selective") if self.training.ways is None else self.training.ways:
             modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))
@@ -250,18 +253,22 @@ class _Rates:
         return found
 
     def _again(self, module: str) -> float:
-        """Seconds of a module's recomputation, exchange included."""
+        """Return the seconds of recomputing a module, including its exchange."""
         where = self.shape, self.training, self.parallel, self.hardware
         return module_seconds(*where, module) + (expert_seconds(*where) if module == "moe" else 0.0)
 
     def _sent(self, name: str, parameters: Parameters, adapters: Parameters) -> Exchanged:
-        """Bytes sent for a layer's own parameters and for its adapters'."""
+        """Return the bytes exchanged for a layer's own parameters and for its adapters'."""
         where = self.parallel, self.training.precision
         own = exchanged_bytes(parameters, *where, self.training.is_frozen(name))
         return Exchanged(*(a + b for a, b in zip(own, exchanged_bytes(adapters, *where), strict=True)))
 
     def exposed(self, layer: LayerType, parameters: Parameters, adapters: Parameters) -> Fraction:
-        """Once a step and layer: the exchange not hidden by its last backward (gradients) or a forward (weights)."""
+        """Return the time, once a step and layer, of exchanges that its last backward and its first forward do not
+        hide.
+
+        The last backward can hide gradients, a forward of the next step weights.
+        """
         if self.hardware.data is None:
             return Fraction(0)
         hidden = self.hardware.data_hidden
@@ -273,7 +280,7 @@ class _Rates:
         )
 
     def step(self, parameters: Parameters) -> Fraction:
-        """The optimizer's, of a layer, by what the memory moves; not counted where its rate is not known."""
+        """Return the time of a layer's optimizer step, from its memory traffic; 0 if the memory's rate is unknown."""
         rate = self.hardware.memory_rate
         return (
             _ms(float(stepped_bytes(parameters, self.parallel, self.training.precision)) / rate)
@@ -287,5 +294,5 @@ def _ms(seconds: float) -> Fraction:
 
 
 def _exact(number: float) -> Fraction:
-    """Rounded where floating point has no meaning left, so that it has a short denominator."""
+    """Return a float as an exact number with a short denominator, rounded where it has no precision left."""
     return Fraction(round(number * 2**40), 2**40)

@@ -1,4 +1,4 @@
-"""Bytes that a device exchanges inside its stage, and how long what is not hidden takes."""
+"""Bytes that a device exchanges inside its stage, and the time of exchanges that is not hidden."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ SLOWER = 0.189
 
 
 def at_once(computed: float, exchanged: float) -> float:
-    """Seconds of computation and exchange that run at the same time, which share multiprocessors, memory and power."""
+    """Return the seconds of computation and exchange running at the same time, slowed by shared multiprocessors and
+    memory."""
     return max(exchanged, computed + exchanged * SLOWER / (1 + SLOWER))
 
 
 def hidden_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes of the hidden state of a micro-batch on one device: what goes from stage to stage."""
+    """Return the bytes of a micro-batch's hidden state on one device, which are sent from stage to stage."""
     return stage_tokens(training, parallel) / parallel.tensor * shape.hidden * training.precision.number
 
 
 def tensor_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes that a device sends in the forward of a layer for tensor parallelism, and as many in its backward.
+    """Return the bytes that a device sends for tensor parallelism in a layer's forward, and again in its backward.
 
-    Two all-gathers and two reduce-scatters of the hidden state (arXiv 2205.05198, section 4.2.2), each of which sends
-    all but a device's own part; without sequence parallelism two all-reduces, which send as much.
+    They are two all-gathers and two reduce-scatters of the hidden state (arXiv 2205.05198, section 4.2.2), each of
+    which sends all but a device's own part; without sequence parallelism two all-reduces, which send as much.
     """
     return 4 * (parallel.tensor - 1) * hidden_bytes(shape, training, parallel)
 
 
 def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes that a device sends in the forward of a layer for context parallelism, and twice as many in its backward.
+    """Return the bytes that a device sends for context parallelism in a layer's forward; the backward sends twice as
+    many.
 
     Keys and values of its part of the sequence go round the ring of the others (Ring Attention, arXiv 2310.01889;
     Megatron's `cp_comm_type: p2p`); the backward sends them once more, with their gradients. Latent attention sends
@@ -45,9 +47,9 @@ def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fract
 
 
 def expert_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Bytes that a device sends in the forward of a layer with experts, and as many in its backward.
+    """Return the bytes that a device sends to and from experts in a layer's forward, and again in its backward.
 
-    Every token goes to its experts and back; of the experts, those that are elsewhere count.
+    Every token goes to its experts and its result back; only experts on other devices count.
     """
     if shape.experts is None:
         return Fraction(0)
@@ -56,11 +58,11 @@ def expert_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fracti
 
 
 def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> float:
-    """Dispatch and combine of a layer with experts, in each direction.
+    """Return the seconds of dispatch and combine of a layer with experts, in each direction.
 
-    With N nodes a token reaches (N - 1)(1 - (1 - 1/N)^k) others for its k experts, if these are spread evenly; it goes
-    to each once (DeepEP, HybridEP) or once an expert there, and inside a node to every expert. Traffic between nodes
-    and inside them runs at the same time.
+    With N nodes a token reaches (N - 1)(1 - (1 - 1/N)^k) other nodes for its k experts, if these are spread evenly. It
+    is sent to each node once (DeepEP, HybridEP) or once for each expert there, and inside a node to every expert.
+    Traffic between nodes and inside them runs at the same time.
     """
     sent, node = float(expert_bytes(shape, training, parallel)), hardware.node
     if not sent or hardware.expert is None or shape.experts is None:

@@ -1,4 +1,4 @@
-"""Seconds of what one device computes: products by tiles and waves, attention, what the rate of its memory bounds."""
+"""Seconds of computation on one device: products in tiles and waves, attention, and kernels bound by memory traffic."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ TILES = (TileParams(128, 256, 1.0), TileParams(128, 128, 0.9), TileParams(64, 12
 
 
 def product_seconds(product: Product, training: Training, hardware: Hardware, written: float) -> float:
-    """One product, or group of products: its operations at the rate of full waves, then the writing of its results.
+    """Return the seconds of one product, or group of products: operations at the rate of full waves, then writing
+    results.
 
-    A wave is one tile on each multiprocessor; the last one, and the last tile of a row or column, take as long as full
-    ones (NVIDIA, *Matrix Multiplication Background*). A tile's results, `written` bytes a number, leave when its sums
-    are complete, not hidden by its operations; where operands take longer to read than to multiply, that time counts.
+    A wave is one tile on each multiprocessor; the last wave, and the last tile of a row or column, take as long as full
+    ones (NVIDIA, *Matrix Multiplication Background*). A tile's results, `written` bytes a number, are written when its
+    sums are complete, not hidden by its operations; where reading the operands takes longer than multiplying, that time
+    counts.
     """
     narrow = training.precision.narrow and hardware.narrow_flops
     rate = hardware.narrow_flops if narrow and hardware.narrow_flops else hardware.flops
@@ -56,7 +58,7 @@ def product_seconds(product: Product, training: Training, hardware: Hardware, wr
 
 
 def _full(rows: float, columns: float, groups: int, tile: TileParams, multiprocessors: int) -> float:
-    """The share of what is computed that is asked for."""
+    """Return the share of useful work in full tiles and waves for a product of this size."""
     tiles = groups * ceil(rows / tile.rows) * ceil(columns / tile.columns)
     waves = ceil(tiles / multiprocessors)
     return tile.reached * groups * rows * columns / (tile.rows * tile.columns * multiprocessors * waves)
@@ -65,7 +67,8 @@ def _full(rows: float, columns: float, groups: int, tile: TileParams, multiproce
 def products_seconds(
     products: Sequence[Product], training: Training, parallel: Parallel, hardware: Hardware
 ) -> tuple[float, float, float]:
-    """Of a forward; of B, which is by the transposed weights; of W, whose inner size are the tokens.
+    """Return the seconds of a layer's products in the forward, in B (transposed weights), and in W (tokens as inner
+    size).
 
     W adds to the gradients of earlier micro-batches: it reads and writes them, unless each micro-batch reduces its own.
     """
@@ -104,7 +107,7 @@ class TrafficParams(NamedTuple):
     logits: float = 14  # bytes a logit, each way: written in 16 bits, cast, reduced and exponentiated in 32
 
     def activation(self, shape: Shape, training: Training) -> float:
-        """Widths of a feed-forward block that its activation function reads and writes."""
+        """Return how often the activation function reads or writes the width of a feed-forward block."""
         return 2 if not shape.gated else 3 if training.fused_activation else 5
 
 
@@ -112,7 +115,7 @@ TRAFFIC = TrafficParams()
 
 
 def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
-    """Bytes that the memory of a device moves in the forward of a transformer layer, but for those of products."""
+    """Return the bytes of memory traffic in the forward of a transformer layer, except that of products."""
     size, own = training.precision.number, float(tokens_of(training, parallel))
     tokens = float(stage_tokens(training, parallel))
     between = float(training.sequence * training.microbatch_size) / parallel.token_split
@@ -147,7 +150,7 @@ ATTENTION_BACKWARD, FLASH_BACKWARD = 2.0, 2.5
 
 
 def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
-    """Seconds of one layer's attention products (scores and their use), forward and backward of a micro-batch.
+    """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
     Operations over `attention_flops`, else `flops`. Projections and memory traffic are counted elsewhere.
     """
@@ -162,11 +165,12 @@ def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hard
 def ring_seconds(
     shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, attention: float, back: bool
 ) -> float:
-    """Seconds that context parallelism adds to the `attention` of a layer's forward, or backward.
+    """Return the seconds that context parallelism adds to a layer's `attention` in the forward, or with `back` the
+    backward.
 
     A device attends in as many steps as the ring has devices, and meanwhile exchanges the next keys and values
-    (Megatron's `cp_comm_type: p2p`): in a step its early or late half of queries meets all keys, or all queries half
-    of them. Tiles of queries run in waves. Each step's result in 16 bits is added to a sum in 32 bits, and so are
+    (Megatron's `cp_comm_type: p2p`): in a step its early or late half of queries meets all keys, or all queries half of
+    them. Tiles of queries run in waves. Each step's result in 16 bits is added to a sum in 32 bits, and so are
     gradients of queries, keys and values in the backward (Transformer Engine's `context_parallel.py`).
     """
     steps, added = parallel.context, 0.0
@@ -193,13 +197,13 @@ def ring_seconds(
 
 
 def _attended(rows: float, heads: float, multiprocessors: int) -> float:
-    """The share of full waves of tiles of queries, of so many heads."""
+    """Return the share of useful tiles in the waves of attention, for this many query rows and heads."""
     tiles = ceil(rows / TILES[0].rows) * heads
     return tiles / (multiprocessors * ceil(tiles / multiprocessors))
 
 
 def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, module: str) -> float:
-    """The forward of a module of a layer, as its recomputation runs it; Megatron's names."""
+    """Return the seconds of a module's forward, as its recomputation runs it; `module` is Megatron's name."""
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
     moe = module not in ("mlp",) and shape.experts is not None
     products = layer_products(shape, training, parallel, moe)

@@ -1,4 +1,4 @@
-"""Matrix products of one micro-batch on one device: their sizes, and the operations that they come to."""
+"""Matrix products of one micro-batch on one device: sizes and numbers of operations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pipesched.layers.derived.shape import Attention, Parallel, Shape, Training
 
 
 class Product(NamedTuple):
-    """`groups` products of `rows` x `inner` by `inner` x `columns` numbers, run together: rows are tokens.
+    """`groups` matrix products of `rows` x `inner` by `inner` x `columns`, run together; rows are tokens.
 
-    `module` is what Megatron-Core calls it, where it may have adapters.
+    `module` is Megatron-Core's name of the product, where it may have adapters.
     """
 
     rows: Fraction
@@ -23,14 +23,14 @@ class Product(NamedTuple):
 
     @property
     def operations(self) -> Fraction:
-        """A multiplication and an addition for each number."""
+        """The floating-point operations: a multiplication and an addition for each pair of numbers."""
         return 2 * self.rows * self.columns * self.inner * self.groups
 
 
 class Operations(NamedTuple):
     """Operations of a forward: `products` with parameters, which B and W each do once more, and those of `attention`.
 
-    The two products of attention have no parameters: their backward lies in B alone.
+    The two products of attention have no parameters, so their backward is in B alone.
     """
 
     products: Fraction
@@ -38,7 +38,10 @@ class Operations(NamedTuple):
 
 
 def layer_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
-    """Of a transformer layer. Tensor parallelism cuts columns, or the inner size; experts are whole."""
+    """Return the products of a transformer layer on one device.
+
+    Tensor parallelism divides columns or the inner size; experts are whole.
+    """
     tokens, own = stage_tokens(training, parallel), tokens_of(training, parallel)
     found = _attention_products(shape, parallel, tokens, own)
     if not moe or shape.experts is None:
@@ -78,10 +81,10 @@ def _feed_forward(shape: Shape, rows: Fraction, ffn: Fraction, groups: int) -> l
 
 
 def layer_operations(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Operations:
-    """A transformer layer; causal attention over half of the sequence.
+    """Return the operations of a transformer layer; causal attention covers half of the sequence on average.
 
-    Attention: scores and weighted values are 2 * sequence * (key size + value size) operations a token and head
-    without a mask, and half of that with a causal one.
+    Attention: scores and weighted values are 2 * sequence * (key size + value size) operations a token and head without
+    a mask, and half of that with a causal one.
     """
     heads, key, value = head_sizes(shape)
     attention = tokens_of(training, parallel) * training.sequence * heads * (key + value)
@@ -89,18 +92,19 @@ def layer_operations(shape: Shape, training: Training, parallel: Parallel, moe: 
 
 
 def head_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
-    """The projection to the vocabulary."""
+    """Return the product of the head, the projection to the vocabulary."""
     columns = Fraction(shape.vocabulary, parallel.tensor)
     return [Product(stage_tokens(training, parallel), columns, Fraction(shape.hidden))]
 
 
 def head_operations(shape: Shape, training: Training, parallel: Parallel) -> Operations:
-    """Of the projection to the vocabulary."""
+    """Return the operations of the head, the projection to the vocabulary."""
     return Operations(_sum(head_products(shape, training, parallel)), Fraction(0))
 
 
 def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
-    """A multi-token prediction layer: a layer, the projection of two hidden states to one, and a head of its own."""
+    """Return the products of a multi-token prediction layer: a layer, the projection of two hidden states to one, a
+    head."""
     h = Fraction(shape.hidden)
     return [
         *layer_products(shape, training, parallel, shape.experts is not None),
@@ -110,7 +114,8 @@ def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[P
 
 
 def model_operations(shape: Shape, training: Training) -> Fraction:
-    """Of a micro-batch in the whole model, forward and twice as many backward, with nothing computed again."""
+    """Return the operations of a micro-batch in the whole model, forward and twice as many backward, without
+    recomputation."""
     whole = Parallel()
     counted = [(1, head_operations(shape, training, whole))]
     counted += [(number, layer_operations(shape, training, whole, moe)) for moe, number in shape.layers_of.items()]
@@ -125,17 +130,20 @@ def _sum(products: Sequence[Product]) -> Fraction:
 
 
 def stage_tokens(training: Training, parallel: Parallel) -> Fraction:
-    """Tokens of a micro-batch that a tensor parallel group works on, each of its devices on all of them."""
+    """Return the tokens of a micro-batch on each tensor parallel group, which works on all of them together."""
     return Fraction(training.sequence * training.microbatch_size, parallel.context)
 
 
 def tokens_of(training: Training, parallel: Parallel) -> Fraction:
-    """A device's share of a micro-batch's tokens; tensor parallelism shares the work on each, with the same result."""
+    """Return a device's share of a micro-batch's tokens, where tensor parallel devices divide them.
+
+    Products, which tensor parallelism divides otherwise, come to the same work.
+    """
     return stage_tokens(training, parallel) / parallel.tensor
 
 
 def head_sizes(shape: Shape) -> tuple[int, int, int]:
-    """Heads, and the numbers in a query or key and in a value of one head."""
+    """Return the number of heads, the size of a head's query or key, and the size of its value."""
     attention = shape.attention
     if isinstance(attention, Attention):
         return attention.heads, attention.head_size, attention.head_size

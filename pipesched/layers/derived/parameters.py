@@ -1,4 +1,4 @@
-"""Numbers of parameters, in all and on one device of a stage."""
+"""Numbers of parameters of layers, and the bytes and traffic that they cause on a device of a stage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.layers.derived.shape import Attention, Parallel, Precision, Shape
 class Parameters(NamedTuple):
     """Parameters of a layer: `shared` by all tokens, and those of `experts`, of which a token uses a few.
 
-    `norms` are the gains of normalizations and biases of routers, which no matrix product has.
+    `norms` are gains of normalizations and biases of routers, which belong to no matrix product.
     """
 
     shared: int
@@ -24,7 +24,7 @@ class Parameters(NamedTuple):
 
 
 def attention_matrices(shape: Shape) -> int:
-    """Parameters of the projections: queries, keys, values and output."""
+    """Return the parameters of attention's projections: queries, keys, values and output."""
     h, attention = shape.hidden, shape.attention
     if isinstance(attention, Attention):
         return h * attention.head_size * (2 * attention.heads + 2 * attention.kv_heads)
@@ -36,12 +36,12 @@ def attention_matrices(shape: Shape) -> int:
 
 
 def feed_forward(shape: Shape, ffn: int) -> int:
-    """Parameters of a feed-forward block of this width, or of one expert."""
+    """Return the parameters of a feed-forward block of width `ffn`, or of one expert."""
     return (3 if shape.gated else 2) * shape.hidden * ffn
 
 
 def layer_parameters(shape: Shape, moe: bool) -> Parameters:
-    """Parameters of a transformer layer, with a feed-forward block or with experts."""
+    """Return the parameters of a transformer layer, with a feed-forward block or, if `moe`, with experts."""
     latent = 0
     if not isinstance(shape.attention, Attention):
         latent = shape.attention.kv_rank + (shape.attention.query_rank or 0)
@@ -55,25 +55,26 @@ def layer_parameters(shape: Shape, moe: bool) -> Parameters:
 
 
 def vocabulary_parameters(shape: Shape) -> int:
-    """Parameters of an embedding, or of a head without its normalization."""
+    """Return the parameters of an embedding, or of a head without its normalization."""
     return shape.vocabulary * shape.hidden
 
 
 def mtp_parameters(shape: Shape) -> Parameters:
-    """Parameters of a multi-token prediction layer: a layer, a projection of two hidden states to one, three norms."""
+    """Return the parameters of a multi-token prediction layer: a layer, a projection of two states to one, three
+    norms."""
     layer = layer_parameters(shape, shape.experts is not None)
     return layer._replace(shared=layer.shared + 2 * shape.hidden**2, norms=layer.norms + 3 * shape.hidden)
 
 
 def total_parameters(shape: Shape) -> int:
-    """All parameters of the model but those of multi-token prediction, as published."""
+    """Return all parameters of the model except multi-token prediction, as models' sizes are published."""
     vocabulary = vocabulary_parameters(shape) * (1 if shape.tied else 2)
     layers = sum(number * layer_parameters(shape, moe).total for moe, number in shape.layers_of.items())
     return vocabulary + shape.hidden + layers
 
 
 def active_parameters(shape: Shape) -> int:
-    """The number of `total_parameters` that one token uses."""
+    """Return the number of `total_parameters` that one token uses."""
     if shape.experts is None:
         return total_parameters(shape)
     idle = (shape.experts.number - shape.experts.per_token) * feed_forward(shape, shape.experts.ffn)
@@ -81,12 +82,10 @@ def active_parameters(shape: Shape) -> int:
 
 
 def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False) -> Fraction:
-    """Bytes that a device holds at all times for a layer: weights, gradients and the optimizer's state.
+    """Return the bytes that a device always holds for a layer: weights, gradients and optimizer state.
 
-    Of a frozen layer weights alone.
-
-    Each is divided among the devices that hold the same parameters where these share it. Every device of a tensor
-    parallel group has the norms.
+    Of a frozen layer it is weights only. Tensors that are sharded are divided among the devices that have the same
+    parameters. Every device of a tensor parallel group has all norms.
     """
     sharing = parallel.sharding
     parts = (
@@ -102,18 +101,21 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
 
 
 def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
-    """Where parameters are shared: weights of the layer that runs and of the next one, and the gradients of one."""
+    """Return the bytes of gathered parameters if these are sharded: weights of two layers, and gradients of one.
+
+    Else 0.
+    """
     if parallel.sharding is not Sharding.PARAMETERS:
         return Fraction(0)
     return sum((own for own, _ in _on_a_device(parameters, parallel)), Fraction(0)) * 3 * precision.number
 
 
 class Exchanged(NamedTuple):
-    """Bytes that a device sends for a layer to those that hold the same parameters.
+    """Bytes that a device sends for a layer to devices that have the same parameters.
 
-    `reduced` are gradients after the last backward, `gathered` weights before the next forward. `forward` and
-    `backward` are bytes of every micro-batch: weights where parameters are sharded (FSDP), and the gradients of a
-    backward where these are (ZeRO-2, FSDP).
+    Once a step, `reduced` are gradients after the last backward, `gathered` weights before the next forward. `forward`
+    and `backward` are bytes of every micro-batch: weights where parameters are sharded (FSDP), and a backward's
+    gradients where these are sharded (ZeRO-2, FSDP).
     """
 
     reduced: Fraction
@@ -125,11 +127,11 @@ class Exchanged(NamedTuple):
 def exchanged_bytes(
     parameters: Parameters, parallel: Parallel, precision: Precision, frozen: bool = False
 ) -> Exchanged:
-    """A reduce-scatter of the gradients, and an all-gather of the weights, or without a sharded optimizer of gradients.
+    """Return the bytes exchanged for a layer: reduce-scatter of gradients and all-gather of weights.
 
-    Each sends all but a device's own part (arXiv 1910.02054, section 7). With sharded gradients every micro-batch
-    reduces its own, with sharded parameters it also gathers weights twice, in 16 bits. Frozen ones have no gradients,
-    and are gathered alone.
+    Without a sharded optimizer the all-gather is of gradients. Each sends all but a device's own part (arXiv
+    1910.02054, section 7). With sharded gradients every micro-batch reduces its own; with sharded parameters it also
+    gathers weights twice, in 16 bits. Frozen parameters have no gradients, and are only gathered.
     """
     number, gradient, _ = precision[:3]
     once = sum(
@@ -147,7 +149,8 @@ def exchanged_bytes(
 
 
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
-    """Bytes that the optimizer's step moves on a device: gradient read, its state read and written, weight written."""
+    """Return the bytes moved by the optimizer step on a device: gradient read, state read and written, weight
+    written."""
     number, gradient, optimizer = precision[:3]
     return sum(
         (own * Fraction(gradient + 2 * optimizer + number, same if parallel.sharded_optimizer else 1)
@@ -158,7 +161,7 @@ def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precisi
 
 
 def _on_a_device(parameters: Parameters, parallel: Parallel) -> tuple[tuple[Fraction, int], tuple[Fraction, int]]:
-    """The parameters that all tokens use, and those of experts: how many, and how many devices hold the same."""
+    """Return (number, devices with the same ones) of the parameters for all tokens, and of those of experts."""
     dense = Fraction(parameters.shared, parallel.tensor) + parameters.norms
     experts = Fraction(parameters.experts, parallel.expert)
     return (dense, parallel.data * parallel.context), (experts, parallel.devices // parallel.expert)

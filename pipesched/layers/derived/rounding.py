@@ -1,4 +1,5 @@
-"""Derived numbers rounded to four digits: formulas are good for no more, and a search counts in steps of them."""
+"""Rounding of derived numbers: the formulas are no more precise than four digits, and a search counts in these
+steps."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 
 
 class Steps:
-    """A power of ten for times, a power of two for memory: a thousandth or more of the largest layer's."""
+    """Steps for rounding times (a power of ten) and memory (a power of two): at most a thousandth of the largest
+    layer's."""
 
     def __init__(self, layers: Sequence[LayerType]) -> None:
         longest = max((float(layer.forward) for layer in layers), default=0.0) or 1.0
@@ -20,7 +22,8 @@ class Steps:
         self.memory = Fraction(2) ** (floor(log2(most)) - 9)
 
     def layer(self, layer: LayerType) -> LayerType:
-        """Times to the nearest step; memory up, what is given back down: what fits by the numbers must fit."""
+        """Return the layer with times rounded to the nearest step, memory up and memory freed down, so that what fits
+        fits."""
         activation = self.up(layer.activation)
         return replace(
             layer,
@@ -39,13 +42,13 @@ class Steps:
         return way._replace(time=self.nearest(way.time), keeps=keeps)
 
     def nearest(self, time: Fraction) -> Fraction:
-        """A time, rounded."""
+        """Return a time rounded to the nearest step."""
         return round(time / self.time) * self.time
 
     def up(self, memory: Fraction) -> Fraction:
-        """Memory in use, rounded up."""
+        """Return memory in use, rounded up to a step."""
         return ceil(memory / self.memory) * self.memory
 
     def down(self, memory: Fraction) -> Fraction:
-        """Memory that is there, rounded down."""
+        """Return available memory, rounded down to a step."""
         return floor(memory / self.memory) * self.memory

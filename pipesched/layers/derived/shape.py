@@ -1,4 +1,4 @@
-"""A transformer's shape, how its training is spread over devices, and what those devices do a second."""
+"""A transformer's shape, its training settings, its parallelism inside a stage, and the rates of the hardware."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Attention:
-    """Multi-head or grouped-query attention; sizes of a head. Queries, keys and values are projections of the input."""
+    """Multi-head or grouped-query attention: numbers of heads and size of a head.
+
+    Queries, keys and values are projections of the layer's input.
+    """
 
     heads: int
     kv_heads: int
@@ -21,8 +24,8 @@ class Attention:
 class LatentAttention:
     """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): queries, keys and values from low-rank latents.
 
-    A head's query and key are `key_size` numbers from the latent and `rope_size` with the position, its value has
-    `value_size`. `query_rank` is None where queries come from the input itself.
+    A head's query and key have `key_size` numbers from the latent and `rope_size` with the position, its value has
+    `value_size`. `query_rank` is None where queries are projected from the input itself.
     """
 
     heads: int
@@ -35,7 +38,8 @@ class LatentAttention:
 
 @dataclass(frozen=True)
 class Experts:
-    """A mixture of experts in place of a feed-forward block; `ffn` is the width of one, shared ones included."""
+    """A mixture of experts in place of a feed-forward block; `ffn` is the width of one expert, including shared
+    ones."""
 
     number: int
     per_token: int
@@ -45,13 +49,12 @@ class Experts:
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder: `dense_layers` layers with a feed-forward block of width `ffn` first, then those with experts.
+    """A decoder: first `dense_layers` layers with a feed-forward block of width `ffn`, then layers with experts.
 
-    Of what follows the first layers only every `experts_every`-th has experts, from the first on; those between are
-    dense too (Llama 4, Megatron's --moe-layer-freq).
-
-    `gated`: two projections up and one down (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers
-    (arXiv 2412.19437, section 2.2); `tied`: the head has the embedding's parameters.
+    Of the layers after the dense ones only every `experts_every`-th has experts, beginning with the first; those
+    between are dense too (Llama 4, Megatron's --moe-layer-freq). `gated`: a block has two projections up and one down
+    (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers (arXiv 2412.19437, section 2.2); `tied`:
+    the head shares the embedding's parameters.
     """
 
     layers: int
@@ -68,13 +71,13 @@ class Shape:
 
     @property
     def layers_of(self) -> dict[bool, int]:
-        """The number of layers with experts (True) and without; a kind of which there is none is left out."""
+        """The number of layers with experts (True) and without (False); a kind without layers is left out."""
         moe = 0 if self.experts is None else -(-(self.layers - self.dense_layers) // self.experts_every)
         return {has: number for has, number in ((False, self.layers - moe), (True, moe)) if number}
 
     @property
     def runs(self) -> list[tuple[bool, int]]:
-        """The layers in their order: whether they have experts, and how many follow each other."""
+        """The layers in order as runs of equal ones: True if they have experts, and their number."""
         if self.experts is None or self.experts_every == 1:
             return [*self.layers_of.items()]
         found = [(False, self.dense_layers)]
@@ -84,9 +87,10 @@ class Shape:
 
 
 class Precision(NamedTuple):
-    """Bytes of a weight or activation; of a gradient; of the optimizer's state; of what products read and exchange.
+    """Bytes of a weight or activation, of a gradient, of the optimizer's state, and of a product's operand when
+    exchanged.
 
-    `narrow`: products run at the device's second rate.
+    `narrow`: products run at the device's rate for formats below 16 bits.
     """
 
     number: int
@@ -109,10 +113,10 @@ PRECISIONS = {
 
 
 class Loss(StrEnum):
-    """Logits that the loss keeps.
+    """The logits that the loss keeps for its backward.
 
-    In 16 bits, with gradients in their place (one kernel: Transformer Engine's, FlashAttention's, Liger's); in 32 bits,
-    on each tensor parallel device those of its part of the vocabulary; or all of these, gathered.
+    They are in 16 bits, replaced by their gradients (one kernel: Transformer Engine's, FlashAttention's, Liger's); or
+    in 32 bits, each tensor parallel device having its part of the vocabulary; or in 32 bits, gathered on every device.
     """
 
     FUSED = "fused"
@@ -125,7 +129,7 @@ LORA_MODULES = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 
 
 class Lora(NamedTuple):
-    """Adapters of a rank, for the products of these modules (LoRA)."""
+    """LoRA adapters of a rank, on the products named in `modules`."""
 
     rank: int
     modules: tuple[str, ...] = LORA_MODULES
@@ -133,15 +137,16 @@ class Lora(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """Micro-batches and the memory of their passes. `microbatch_size` counts sequences of `sequence` tokens.
+    """Settings of training that decide times and memory. `microbatch_size` counts sequences of `sequence` tokens.
 
     `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `ways` are
-    the recomputations that a plan may choose; None for the usual ones.
-    `fused_norms`: a normalization is one kernel; else several in 32 bits, like in eager PyTorch. `fused_activation`: so
-    are a gated activation function and its product with the other half. `fused_accumulation`: products of W add to the
-    gradients of earlier micro-batches; else kernels after them do.
-    Of `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and no optimizer has a state.
-    With `lora` that holds of all layers, but for the adapters of those that are not `frozen`.
+    the recomputation modes that a plan may choose; None for the usual ones. `fused_norms`: a normalization is one
+    kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: a gated activation function and its
+    product are one kernel. `fused_accumulation`: products of W add to the gradients of earlier micro-batches; else
+    separate kernels do.
+
+    For `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and there is no optimizer
+    state. With `lora` this holds for all layers, except for the adapters of layers that are not `frozen`.
     """
 
     sequence: int
@@ -159,12 +164,13 @@ class Training:
     lora: Lora | None = None
 
     def is_frozen(self, name: str) -> bool:
-        """True if the weights of a layer of this name do not train: its adapters may."""
+        """Return True if the weights of a layer of this name do not train; its adapters may."""
         return self.lora is not None or name in self.frozen
 
 
 class Sharding(StrEnum):
-    """Tensors that data parallel devices share, each with those before it (ZeRO 0 to 3, arXiv 1910.02054)."""
+    """Tensors that data parallel devices shard, each value including the ones before it (ZeRO 0 to 3, arXiv
+    1910.02054)."""
 
     NONE = "none"
     OPTIMIZER = "optimizer"
@@ -176,8 +182,8 @@ class Sharding(StrEnum):
 class Parallel:
     """Parallelism inside a stage: sizes of tensor, context, expert and data parallelism.
 
-    Expert parallelism takes its devices from the other three (`tensor * context * data` of them), whole experts each.
-    `sequence`: what tensor parallelism does not cut is cut by tokens (sequence parallelism, arXiv 2205.05198).
+    Expert parallelism divides the same `tensor * context * data` devices, with whole experts on each. `sequence`:
+    tensors that tensor parallelism does not divide are divided by tokens (sequence parallelism, arXiv 2205.05198).
     """
 
     tensor: int = 1
@@ -189,7 +195,7 @@ class Parallel:
 
     @property
     def devices(self) -> int:
-        """Devices that hold one stage together."""
+        """The number of devices that run one stage together."""
         return self.tensor * self.context * self.data
 
     @property
@@ -198,23 +204,23 @@ class Parallel:
 
     @property
     def token_split(self) -> int:
-        """Devices among which the tokens between tensor parallel products are divided."""
+        """The number of devices among which tokens are divided between tensor parallel products."""
         return self.context * (self.tensor if self.sequence else 1)
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """Rates of one device, in operations, bytes and seconds. A rate that is None or 0 is not counted.
+    """Rates of one device, in operations, bytes and seconds. Work whose rate is None or 0 is not counted.
 
     `flops` is the rate of large products, `narrow_flops` that in formats below 16 bits, `attention_flops` that of
-    attention; `multiprocessors` run tiles of products in waves; `memory` are bytes, `memory_rate` bytes a second.
-    `dense_launch` and `moe_launch` are the least seconds of a layer's pass, which its kernels take to launch.
+    attention. `multiprocessors` run tiles of products in waves. `memory` is in bytes, `memory_rate` in bytes a second.
+    `dense_launch` and `moe_launch` are the least seconds of a layer's pass, the time to launch its kernels.
 
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
-    `expert` to experts, of other nodes where a node has `node` devices, and `expert_in_node` inside its own.
-    `once_a_node`: a token goes to a node once for all its experts there. `hidden` is the share of the exchanges of
-    tensors and experts that computation hides, `data_hidden` the share of a backward, and of the forward of the next
-    step, that can hide the exchange of gradients and weights.
+    `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and
+    `expert_in_node` inside its own. `once_a_node`: a token is sent to a node once for all its experts there. `hidden`
+    is the share of tensor and expert exchanges that computation hides; `data_hidden` the share of a backward, and of
+    the next step's forward, that can hide the exchange of gradients and weights.
     """
 
     flops: float

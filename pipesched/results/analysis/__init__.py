@@ -1,1 +1,1 @@
-"""Results of analyses of a problem: its explanation, the frontier of time and memory, least memory, robustness."""
+"""Results of analyses of a problem: explanation, frontier of time and memory, least memory, robustness to noise."""

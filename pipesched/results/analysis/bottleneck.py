@@ -1,4 +1,4 @@
-"""The bottleneck of a problem: the strongest analytic bound, the devices close to it, its components."""
+"""The bottleneck of a problem: its strongest analytic bound, devices with similar bounds, and the bound's causes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOSE = Fraction(1, 100)
 
 
 class Cause(StrEnum):
-    """Cause of a part of the bound beyond the busiest device's work; or that work itself."""
+    """A cause of a part of the bound: the busiest device's work, or something beyond it."""
 
     LOAD = "load"  # the work is almost all of the bound
     MEMORY = "memory"
@@ -29,12 +29,12 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The strongest analytic certificate, and what remains of it in relaxed problems; values in ticks.
+    """The strongest analytic certificate of a problem, and how the bound changes in relaxed problems; values in ticks.
 
-    `proved` is what the whole solve proved, which may exceed the analytic bounds.
-    `close` are the strongest certificates of other devices, within one per cent. `without_memory`,
-    `without_transfers` and `without_both` are the strongest analytic bounds with unlimited memory, with transfers that
-    take no time, and with both. `work` is the most that a device computes, `busiest` that device.
+    `proved` is the certificate of the whole solve, which may exceed the analytic bounds. `close` are the strongest
+    certificates of other devices within one per cent. `without_memory`, `without_transfers` and `without_both` are the
+    strongest analytic bounds with unlimited memory, with transfers that take no time, and with both. `work` is the most
+    that a device computes, `busiest` that device.
     """
 
     problem: Problem
@@ -49,13 +49,16 @@ class Bottleneck:
 
     @property
     def device(self) -> int:
-        """The device of the strongest certificate, else of the analytic one; else the busiest one."""
+        """The device of the proved certificate, else of the strongest analytic one, else the busiest device."""
         named = (self.proved.device, self.strongest.device, self.busiest)
         return next(device for device in named if device is not None)
 
     @property
     def stream(self) -> str | None:
-        """The stream whose tasks alone are the strongest analytic bound, if it is not the one that computes."""
+        """The stream whose tasks alone give the strongest analytic bound.
+
+        None if it is the compute stream, or another argument.
+        """
         on = self.strongest.evidence
         if not isinstance(on, OnStream | StreamTasks) or on.stream == self.problem.streams[0]:
             return None
@@ -65,8 +68,8 @@ class Bottleneck:
     def binds(self) -> tuple[Cause, ...]:
         """The causes of most of the bound beyond the busiest device's work.
 
-        The load, if the work is almost all of it; the interplay, if most of the remainder is not analytic. Causes of at
-        least half as much as the first follow it.
+        It is the load if the work is almost all of the bound, and the interplay of devices if most of the remainder is
+        not analytic. Causes of at least half as much as the first one follow it.
         """
         bound = self.strongest.value_ticks
         if self.proved.value_ticks - self.work <= CLOSE * self.proved.value_ticks:
@@ -82,7 +85,7 @@ class Bottleneck:
 
 
 def story(it: Bottleneck) -> list[str]:
-    """The bottleneck in sentences: the bound, its components, and the next strongest device."""
+    """Return the bottleneck in sentences: the bound, its causes, and the next strongest device."""
     problem, bound = it.problem, it.strongest.value_ticks
     device = f"device {it.device}"
 

@@ -1,4 +1,4 @@
-"""The answer to "why not better": the bottleneck, and the effect of every change of the problem that was tried."""
+"""The explanation of a solution ("why not better"): its bottleneck, and the effect of each change tried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.results.analysis.bottleneck import Bottleneck
 
 
 class PerturbationKind(StrEnum):
-    """Kind of quantity that a perturbation of a problem changes."""
+    """The kind of quantity that a change of a problem changes."""
 
     MEMORY = "memory"
     TRANSFER = "transfer"
@@ -23,7 +23,10 @@ class PerturbationKind(StrEnum):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A problem with one thing changed. `relaxes`: every schedule of the original is one of this, and no slower."""
+    """A problem with one quantity changed.
+
+    `relaxes`: every schedule of the original is also one of it, and no slower.
+    """
 
     kind: PerturbationKind
     text: str
@@ -34,7 +37,7 @@ class Perturbation:
 
 @dataclass(frozen=True)
 class BoundAndValue:
-    """Proved bound and best value found (None: none) of a problem, in the file's time unit."""
+    """The lower bound and the best value found (None: none) of a problem, in the file's time unit."""
 
     lower_bound: Fraction
     value: Fraction | None
@@ -42,7 +45,7 @@ class BoundAndValue:
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of a change. `reason` says why the changed problem has no schedule at all, if it has none."""
+    """The effect of a change. `reason` says why the changed problem has no schedule at all, if it has none."""
 
     change: Perturbation
     outcome: BoundAndValue
@@ -51,11 +54,11 @@ class Effect:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The answer to "why not better".
+    """The explanation of a solution: its bottleneck, and the effects of changes.
 
-    `known` is what the solve brought; `again` what a search as short as each change's finds out about the problem as
-    it is, None where time ran out before: it says how much of a difference is the search's own. `untried` are
-    changes not tried before the time limit.
+    `known` is the result of the solve. `again` is the result, for the unchanged problem, of a search as short as each
+    change's (None if there was no time): it shows how much of a difference is due to the short search. `untried` are
+    changes not tried within the time limit.
     """
 
     bottleneck: Bottleneck
@@ -67,16 +70,16 @@ class Explanation:
 
     @property
     def as_it_is(self) -> BoundAndValue:
-        """All that is known of the problem as it is: what bounds a relaxed problem bounds this one too."""
+        """All that is known of the unchanged problem; bounds of relaxed problems are also bounds of it."""
         searched = [self.known, *([self.again] if self.again else [])]
         relaxed = [e.outcome.lower_bound for e in self.effects if e.change.relaxes]
         values = [outcome.value for outcome in searched if outcome.value is not None]
         return BoundAndValue(max([*(one.lower_bound for one in searched), *relaxed]), min(values, default=None))
 
     def gain(self, effect: Effect) -> tuple[Fraction, Fraction] | None:
-        """Between what two numbers the best possible value falls by the change: proved; None if nothing is.
+        """Return the proved range by which a change lowers the best possible value; None if nothing is proved.
 
-        The best possible value lies between bound and best found, before the change as after it.
+        The best possible value lies between bound and best value found, before and after the change.
         """
         before, after = self.as_it_is, effect.outcome
         if before.value is None or after.value is None:
@@ -86,7 +89,8 @@ class Explanation:
         return (max(Fraction(0), least) if effect.change.relaxes else least), most
 
     def ranked(self) -> tuple[Effect, ...]:
-        """The effects by gain: by the proved decrease, by the decrease of the best found, by the most possible.
+        """The effects by gain: by proved decrease, then decrease of the best value found, then largest possible
+        decrease.
 
         Inconclusive effects, and those that leave no schedule, are last. Equal ones keep their order.
         """
@@ -100,7 +104,7 @@ class Explanation:
         return True, max(gain[0], min(gain[1], Fraction(0))), before - after, gain[1]
 
     def tells(self, effect: Effect) -> bool:
-        """True if an equally short search without the change would leave more open."""
+        """Return True if the effect shows more than an equally short search of the unchanged problem."""
         gain, before, after = self.gain(effect), self.as_it_is, effect.outcome
         if gain is None or before.value is None or after.value is None:
             return False

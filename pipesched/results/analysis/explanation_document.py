@@ -1,4 +1,4 @@
-"""An explanation as an object of JSON."""
+"""An explanation as a JSON object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipesched.results.analysis.explanation_text import advice
 
 
 def explanation_document(it: Explanation) -> dict[str, object]:
-    """The object under `explanation` of `solve --json`; values in the file's unit."""
+    """Return the object under `explanation` of `solve --json`; values in the file's unit."""
     bottleneck = it.bottleneck
     problem = bottleneck.problem
     further = [bottleneck.proved] if bottleneck.proved is not bottleneck.strongest else []

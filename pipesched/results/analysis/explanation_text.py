@@ -1,4 +1,4 @@
-"""An explanation in words: what helps most, which changes share a row, the proved gain of each."""
+"""An explanation as text: recommended changes, rows of the table, and the proved gain of each change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INCONCLUSIVE = "inconclusive"
 
 
 def advice(it: Explanation) -> list[str]:
-    """Recommended changes: the first rows of the table that may gain."""
+    """Return the recommended changes: the first rows of the table that may gain."""
     gains: list[tuple[str, bool]] = []
     for what, effect in grouped(it):
         least, most = it.gain(effect) or (0, 0)
@@ -26,7 +26,7 @@ def advice(it: Explanation) -> list[str]:
 
 
 def footnotes(it: Explanation) -> list[str]:
-    """Caveats of the table."""
+    """Return the caveats of the table."""
     now = it.as_it_is
     notes = []
     if now.value and now.value > now.lower_bound:
@@ -41,7 +41,10 @@ def footnotes(it: Explanation) -> list[str]:
 
 
 def grouped(it: Explanation) -> list[tuple[str, Effect]]:
-    """Effects by gain, each with its text; one for devices on which one more activation has the same effect."""
+    """Return effects by gain, each with its text.
+
+    Devices on which one more activation has equal effects are one row.
+    """
     together: dict[tuple[object, ...], list[Effect]] = {}
     for effect in it.ranked():
         alone = effect.change.kind is not PerturbationKind.MEMORY or effect.change.device is None
@@ -64,7 +67,7 @@ def _listed(devices: Sequence[int]) -> str:
 
 
 def gain_text(it: Explanation, effect: Effect) -> str:
-    """Proved gain of a change; `INCONCLUSIVE` if an equally short search without it shows as little."""
+    """Return the proved gain of a change, or `INCONCLUSIVE` if an equally short search without it shows as little."""
     gain, value = it.gain(effect), it.as_it_is.value
     if gain is None or not value:
         return ""

@@ -1,4 +1,4 @@
-"""The frontier of time against memory: best value and bound from the least memory that fits to ample memory."""
+"""The frontier of time against memory: best value and bound for capacities from the least that fits to ample memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Point:
-    """One capacity: `level` in the file's unit, or as a share of capacities (`MemoryScale`); times in the file's unit.
+    """One capacity of a frontier: `level` in the file's unit or as a share of capacities (`MemoryScale`), and its
+    results.
 
-    `timeline` has the value and fits the level; `certificate` proves the bound at this level or at a higher one, for
-    less memory can only be worse. Either may come from a solve at another level, or be a published schedule.
+    Times are in the file's unit. `timeline` has the value and fits the level; `certificate` proves the bound at this
+    level or a higher one, since less memory can only be worse. Either may stem from a solve at another level, or from a
+    published schedule.
     """
 
     level: Fraction
@@ -32,12 +34,12 @@ class Point:
 
     @property
     def gap(self) -> float | None:
-        """(value - lower bound) / value; None without a schedule."""
+        """The optimality gap, (value - lower bound) / value; None without a schedule."""
         return None if self.value is None else gap(self.value, self.lower_bound)
 
 
 class Published(NamedTuple):
-    """A published schedule: the level of memory that it takes, and its value in the file's unit."""
+    """A published schedule: its memory level, and its value in the file's unit."""
 
     name: str
     level: Fraction
@@ -46,13 +48,14 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Tabular):
-    """The points of a sweep by rising level, the published schedules with no memory limit, and the file's own level.
+    """The points of a frontier by rising memory level, published schedules without memory limit, and the file's own
+    level.
 
-    `bounds` are (level, time) at more levels, in the file's units as all else here: no schedule that fits the level is
-    faster. `steps` are the same bounds, each to the level up to which nothing changes: the first begins at the least
-    level, the last holds with any memory.
-    `least` is the level that every schedule needs. `untried` is how many of the points asked for the time did not
-    last, `not_needed` how many would have shown nothing new. `within` is the range of levels that was asked about.
+    All numbers are in the file's units. `bounds` are (level, time) at further levels: no schedule that fits the level
+    is faster. `steps` are the same bounds as a step function: each with the level up to which it holds, the first
+    beginning at the least level, the last valid for any memory. `least` is the level that every schedule needs.
+    `untried` is the number of requested points for which there was no time, `not_needed` the number that would have
+    shown nothing new. `within` is the range of levels asked for.
     """
 
     scale: MemoryScale
@@ -74,7 +77,7 @@ class Frontier(Tabular):
 
     @property
     def published(self) -> tuple[Published, ...]:
-        """The published schedules that apply, wherever they lie."""
+        """The published schedules that apply, at whatever level."""
         return tuple(
             Published(one.name, self.scale.of(one.metrics), _value(one.timeline))
             for one in self.candidates
@@ -82,13 +85,13 @@ class Frontier(Tabular):
         )
 
     def said(self) -> str:
-        """The name, and from how much to how much memory it reaches."""
+        """Return the name, and the range of memory, as a line."""
         levels = [self.scale.text(point.level) for point in self.points]
         reach = f"from {levels[0]} to {levels[-1]}" if levels else "no point"
         return f"{self.problem.name!r}: {self.problem.objective.value} against memory, {reach}"
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each point."""
+        """Return a row for each point."""
         return [self._point(point) for point in self.points]
 
     def _point(self, point: Point) -> dict[str, Any]:
@@ -101,7 +104,10 @@ class Frontier(Tabular):
         }
 
     def document(self) -> dict[str, object]:
-        """The object of `frontier --json`; values and memory in the file's units, or memory as shares of capacities."""
+        """Return the object of `frontier --json`.
+
+        Values and memory in the file's units, or memory as shares of capacities.
+        """
         problem, scale = self.problem, self.scale
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}
         return notes | {
@@ -126,6 +132,6 @@ def _value(timeline: Timeline) -> Fraction:
 
 
 def _idle(point: Point) -> dict[str, object]:
-    """Idle time, mean over the devices, and the papers' bubble rate of a point's schedule, by objective."""
+    """Return the idle time (mean over devices) and the bubble rate of a point's schedule, by objective."""
     metrics = None if point.timeline is None else measure(point.timeline)
     return {"idle": metrics.idles, "bubble": metrics.bubbles} if metrics else {"idle": None, "bubble": None}

@@ -1,4 +1,5 @@
-"""The least memory that still gives the best time, or one within a share of it, with the bound on it."""
+"""The least memory that still allows the best time, or a time within a share of it, with a lower bound on that
+memory."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from pipesched.results.analysis.memory_scale import MemoryScale
 
 @dataclass(frozen=True)
 class LeastMemory:
-    """The least memory at a value of at most `allowed` ticks; levels and ticks are those of the scale's problem.
+    """The least memory found for a value of at most `allowed` ticks; levels and ticks are those of the scale's problem.
 
-    `level` is the least found, `lower_bound` proved: no schedule within `allowed` has less. `why` is the argument.
-    `best` is the best value found, `before` the level of the schedule that the search began with.
+    `level` is the least found, `lower_bound` proved: no schedule within `allowed` needs less; `why` is the argument.
+    `best` is the best value found, `before` the level of the schedule with which the search began.
     """
 
     scale: MemoryScale
@@ -32,7 +33,10 @@ class LeastMemory:
         return self.level == self.lower_bound
 
     def document(self) -> dict[str, object]:
-        """The object under `least_memory` of `solve --json`; memory in the file's unit, or as shares of capacities."""
+        """Return the object under `least_memory` of `solve --json`.
+
+        Memory in the file's unit, or as shares of capacities.
+        """
         scale, problem = self.scale, self.scale.problem
         return {
             "within": float(self.within),

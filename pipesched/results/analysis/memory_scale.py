@@ -1,4 +1,4 @@
-"""Memory of a schedule as one number: the peak of the device that takes most."""
+"""The memory level of a schedule as one number: the peak of the device that needs most."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pipesched.schedule.metrics import Metrics
 
 @dataclass(frozen=True)
 class MemoryScale:
-    """Scale of memory levels.
+    """The scale of memory levels.
 
     Levels are in the file's unit if all devices have the same capacity or some have none; if capacities differ, they
-    are shares of the device's own (`by_share`), since it is the fullest device that fails. `weights` are the divisors
-    of each device's memory, in whole units of the resolution.
+    are shares of the device's own (`by_share`), since the fullest device is the one that fails. `weights` are the
+    divisors of each device's memory, in whole units of the resolution.
     """
 
     problem: Problem
@@ -24,11 +24,11 @@ class MemoryScale:
     by_share: bool
 
     def of(self, metrics: Metrics) -> Fraction:
-        """The level of a schedule."""
+        """Return the memory level of a schedule."""
         return max(peak / weight for peak, weight in zip(metrics.peak_quanta, self.weights, strict=True))
 
     def text(self, level: Fraction) -> str:
-        """A level as text; static memory is not part of it, and this is said where there is some."""
+        """Return a level as text, which says so if static memory is not part of it."""
         what = " for activations" if any(self.problem.static) else ""
         if self.by_share:
             return f"{plain(round(100 * float(level), 4))} % of its capacity{what}"

@@ -1,4 +1,4 @@
-"""A schedule under random durations: its mean value, compared with those of the published schedules."""
+"""A schedule under random durations: its mean value, compared with those of published schedules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.simulation.noise import Noise
 
 
 class Rival(NamedTuple):
-    """A published schedule under the same noise: its mean, and the standard error of the difference to ours.
+    """A published schedule under the same noise: its mean, and the standard error of the difference to our mean.
 
     Both see the same durations, so that the difference is far better known than either mean.
     """
@@ -21,9 +21,10 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """The mean value of a schedule over random durations, in the file's unit, and that of published ones as good.
+    """The mean value of a schedule over random durations, and those of published ones that are as good without noise.
 
-    `fresh_mean` is over as many other samples: a search that has seen the samples may have learnt them by heart.
+    Values are in the file's unit. `fresh_mean` is the mean over as many other samples, since a search may overfit to
+    the samples it has seen.
     """
 
     noise: Noise
@@ -33,20 +34,20 @@ class Robustness:
 
     @property
     def best_published(self) -> Rival | None:
-        """The published schedule of least mean."""
+        """The published schedule with the least mean; None if there is none."""
         return min(self.published, key=lambda one: one.mean, default=None)
 
     @property
     def reverses(self) -> bool:
-        """True if a published schedule, none of which is better without noise, is significantly better under it.
+        """True if a published schedule, none of which is better without noise, is significantly better under noise.
 
-        That is by more than twice the standard error of the difference.
+        Significant means by more than twice the standard error of the difference.
         """
         best = self.best_published
         return best is not None and best.mean + 2 * best.error < self.mean
 
     def document(self) -> dict[str, object]:
-        """The object under `under_noise` of `solve --json`; values in the file's unit."""
+        """Return the object under `under_noise` of `solve --json`; values in the file's unit."""
         best = self.best_published
         return {
             "relative_standard_deviation": self.noise.deviation,
