@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from threading import Event
 
 from commands.options.search import add_effort, interrupt_sets, limits_of
@@ -26,7 +27,9 @@ from solver.backends.recheck_refutation import recheck_refutation
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments. The checked files carry their problem, bound and evidence, so there is no problem file."""
     parser.add_argument(
-        "schedule", metavar="SCHEDULE", help="schedule file, a plan's plan.json, or sweep.sqlite (or its folder)"
+        "schedule",
+        metavar="SCHEDULE",
+        help="schedule file, a plan's plan.json, or sweep.sqlite; or the folder with what solve, plan or sweep wrote",
     )
     parser.add_argument(
         "--again",
@@ -43,6 +46,7 @@ def run(args: Namespace) -> Exit:
     store = store_at(args.schedule)
     if store is not None:
         return check_sweep(store, args)
+    args.schedule = _file_of(args.schedule)
     document = read_document(args.schedule)
     if is_plan_answer(document):
         return check_plan(plan_answer_from(document, args.schedule), args)
@@ -63,6 +67,12 @@ def run(args: Namespace) -> Exit:
         if holds and reaches_bound(file, finding):
             print("so it is optimal")
     return Exit.DONE if holds else Exit.NO
+
+
+def _file_of(path: str) -> str:
+    """The answer in a folder that `solve -o` or `plan -o` wrote; any other path as it is."""
+    known = [found for name in ("plan.json", "schedule.json") if (found := Path(path) / name).is_file()]
+    return str(known[0]) if known else path
 
 
 def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:

@@ -43,7 +43,7 @@ _SECONDS = 50  # to search; with reading, pictures and files the command takes a
 def configure(parser: ArgumentParser) -> None:
     """Add the arguments: model, devices, limits of the search, and output folder."""
     parser.add_argument("source", metavar="CONFIG", help=KINDS)
-    parser.add_argument("--gpus", type=whole(1, 10**5), metavar="N", help="devices in all")
+    parser.add_argument("--gpus", type=whole(1, 10**5), metavar="N", help="devices in all; required")
     add_training(parser, "micro-batches of one step, shared among the data parallel replicas", several=True)
     parser.add_argument(
         "--batch", type=whole(1, 10**9), metavar="SEQUENCES", help="sequences of one step, instead of --microbatches"

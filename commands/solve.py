@@ -84,7 +84,9 @@ def configure(parser: ArgumentParser) -> None:
         "--start", metavar="SCHEDULE", help="go on from this schedule file: the result is never worse than it"
     )
     parser.add_argument(
-        "--from-state", metavar="STATE", help="keep the passes that have begun by this state file, order the rest anew"
+        "--from-state",
+        metavar="STATE",
+        help="keep the passes that have begun by this state file, order all others again",
     )
     parser.add_argument(
         "-o",

@@ -51,7 +51,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
         write_peak(axes, problem, device, peaks[device], 0.8 * size)
     axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)
     held = Patch(facecolor=AREA, edgecolor=OUTLINE)
-    entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_text(problem, scale)} high)")]
+    entries: list[tuple[Handle, str]] = [(held, f"In use (a row is {memory_text(problem, scale)} high)")]
     if any(static):
         entries.append((Patch(facecolor=STATIC), "Static: weights, gradients, optimizer"))
     if capacities:

@@ -176,8 +176,8 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
     """Sentences on the restriction of the plan, and its cost."""
     said = []
     if narrowed.name is not None:
-        words = "; ".join(narrowed.words) or "which of this file is all"
-        said.append(f"only plans that {narrowed.name} can express and run: {words}")
+        words = f"only plans that {narrowed.name} can express and run: {'; '.join(narrowed.words)}"
+        said.append(words if narrowed.words else f"{narrowed.name} can express and run all plans of this file")
     if narrowed.partition:
         said.append("only plans with the partition given")
     free = narrowed.free

@@ -104,5 +104,7 @@ def _export(one: Restriction, timeline: Timeline) -> None:
 
 
 def _note(target: str, words: tuple[str, ...]) -> str:
-    what = f": {'; '.join(words)}" if words else ", which of this placement is all"
-    return f"restricted to what {target} can express{what}; value and bound are those of the problem so restricted"
+    if not words:
+        return f"{target} can express all schedules on this placement"
+    what = "; ".join(words)
+    return f"restricted to what {target} can express: {what}; value and bound are those of the problem so restricted"

@@ -26,7 +26,7 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
     group.add_argument(
         "--hardware",
         metavar="NAME|FILE",
-        help=f"one of {', '.join(DEVICES)}, or a hardware file (docs/layers.md)",
+        help=f"required: one of {', '.join(DEVICES)}, or a hardware file (docs/layers.md)",
     )
     group.add_argument(
         "--sequence", type=whole(1, 10**7), metavar="TOKENS", help="tokens of a sequence (default: CONFIG's)"

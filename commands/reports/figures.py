@@ -34,6 +34,8 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
         (f"gap to bound (of {problem.objective.value})", percent(share_open(value, lower_bound)) if fits else "–"),
     ]
     table(title, [Column("figure"), Column("value", True)], [row for row in rows if row[1]])
+    if len(problem.streams) > 1:
+        print("exposed: time in which a stream works and the device computes nothing; least to most over the devices")
     if idle:
         print(f"{WHY_IDLE}:")
     for line in idle_lines(idle):

@@ -29,7 +29,13 @@ def add_problem(parser: ArgumentParser) -> None:
 def add_objective(parser: ArgumentParser) -> None:
     """Add `--objective`, which overrides the file's objective."""
     names = [objective.value for objective in Objective]
-    parser.add_argument("--objective", choices=names, help="what to minimise (default: as the problem file says)")
+    parser.add_argument(
+        "--objective",
+        choices=names,
+        help="what to minimise (default: as the problem file says): makespan, to the end of the last pass; span, the "
+        "longest time from a device's first pass to the end of its last; period, the time between two micro-batches in "
+        "the steady state; iteration, the makespan with reductions of gradients and optimizer steps",
+    )
 
 
 def add_json(parser: ArgumentParser) -> None:

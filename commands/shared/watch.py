@@ -25,7 +25,7 @@ _Stamp = tuple[int, int, int] | None
 
 def add_watch(parser: ArgumentParser) -> None:
     """Add `--watch`, which `main` implements."""
-    parser.add_argument("--watch", action="store_true", help="answer anew whenever a file changes, until Ctrl-C")
+    parser.add_argument("--watch", action="store_true", help="answer again whenever a file changes, until Ctrl-C")
 
 
 def stop_event(args: Namespace) -> Event:

@@ -68,6 +68,13 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
     ]
 
 
+def _in_folder(path: Path) -> str:
+    """The files of a folder that may be meant."""
+    names = ("schedule.json", "plan.json", "problem.yaml", "model.yaml", "config.json")
+    known = [str(path / name) for name in names if (path / name).is_file()]
+    return f", such as {' or '.join(known)}" if known else ""
+
+
 def read_document(path: str | Path) -> object:
     """Read the content of a YAML or JSON file, with exact decimals."""
     if not isinstance(path, str | PathLike):
@@ -80,6 +87,8 @@ def read_document(path: str | Path) -> object:
         text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path}: found a folder; allowed: a file{_in_folder(Path(path))}") from None
     except DAMAGED:
         raise BadInput(f"{path}: cannot be read: it is not a whole file of gzip") from None
     except OSError as error:

@@ -58,6 +58,11 @@ class Model:
         return self.layers[0].weight is not None
 
     @property
+    def trains(self) -> bool:
+        """True if some layer has a backward: without one there are no gradients to exchange, and no optimizer."""
+        return any(layer.trains for layer in self.layers)
+
+    @property
     def recomputes(self) -> bool:
         """True if some layer may be recomputed."""
         return any(layer.recompute for layer in self.layers)

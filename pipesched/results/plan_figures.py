@@ -75,7 +75,7 @@ class StageRow:
     @property
     def layers(self) -> str:
         """The layers of the stage as text."""
-        return ", ".join(one.name if number == 1 else f"{number} {one.name}" for one, number in self.runs)
+        return ", ".join(one.name if number == 1 else f"{number} × {one.name}" for one, number in self.runs)
 
     @property
     def count(self) -> int:
@@ -143,7 +143,8 @@ def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, tak
 
 def searched(plan: PlanProblem) -> str:
     """Return the placements that a bound over all plans covers, as text."""
-    return f"of {'; '.join(map(str, plan.choices))}; every stage with a layer"
+    names = "; ".join(map(str, plan.choices))
+    return f"of the placement{'s' if plan.choices[1:] else ''} {names}, with a layer on every stage"
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:

@@ -76,7 +76,8 @@ class Replanned:
             why = "memory lets no order of what remains run to its end" if self.status is Status.INFEASIBLE else why
             return f"{self.status.value}: {why}"
         what = "tasks" if any(len(own) > 1 for own in self.problem.network.tasks.values()) else "passes"
-        begun = f"{len(self.state.ran)} {what} as they were, {len(self.tasks or ()) - len(self.state.ran)} ordered anew"
+        ran, whole = len(self.state.ran), len(self.tasks or ())
+        begun = f"{ran} {what} as they have begun, {whole - ran} ordered by the search"
         value, bound = amount(self.problem, self.value), amount(self.problem, self.lower_bound)
         share = f"{100 * gap(self.value, self.lower_bound):.2f} %"
         name = "span" if self.problem.objective.by_device else "makespan"

@@ -35,7 +35,7 @@ def write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float
     """The peak, and the capacity if there is one, at the right end of the strip."""
     capacity = whole_memory(problem, device)
     unit = problem.resolution
-    text = memory_amount(problem, peak) if capacity is None else peak_of(peak * unit, capacity * unit)
+    text = memory_amount(problem, peak) if capacity is None else peak_of(peak * unit, capacity * unit, 3)
     axes.annotate(
         text if device else f"peak {text}",
         (1, device + 0.5),

@@ -56,7 +56,7 @@ def leave_out_lines(model: StagedModel, flags: Mapping[str, object], keys: bool 
     names = [name.replace("-", "_") if keys else f"--{name}" for name in to_leave_out(model, flags)]
     flag = "keys" if keys else "flags"
     lines = [
-        f"Behind the job's own {flag}, of which these contradict the plan and are to be left out: {' '.join(names)}"
+        f"To append to the job's own {flag}, without these of its own, which contradict the plan: {' '.join(names)}"
     ]
     if model.step is not None and model.step.longest is None:
         name = "max_position_embeddings" if keys else "--max-position-embeddings"

@@ -117,6 +117,8 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
         else f"a step takes {whole} with the exchange of gradients; the optimizer's own step comes on top"
         if step.reduction
         else f"{objective}: without the exchange of gradients among replicas and the optimizer's step"
+        if plan.problem.model.trains
+        else f"{objective}: of forwards alone"
     )
     if plan.status is Status.OPTIMAL:
         lines.append(f"optimal: no plan that {form.name} can express and run is better ({searched(plan.problem)})")

@@ -34,7 +34,7 @@ def _write(name: str, model: StagedModel) -> PartitionSettings:
     layers = ",".join(str(one.layers) for one in model.counts)
     lines = [
         header(model, engine),
-        f"# Of every process, beside {ranks} {model.devices}; embedding on the first rank, head on the last.",
+        f"# For every process, together with {ranks} {model.devices}; embedding on the first rank, head on the last.",
         f"export {variable}={layers}",
     ]
     notes = [] if all(one.layers for one in model.counts) else [f"{engine} was not tried with a rank without a layer."]

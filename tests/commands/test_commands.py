@@ -50,13 +50,25 @@ def solved(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Pa
     return tmp_path / "out" / "schedule.json"
 
 
+def test_a_folder_is_checked_by_the_answer_in_it_and_named_by_other_commands(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(solved.parent)]) == 0
+    assert capsys.readouterr().out.startswith(f"{solved}: the schedule is valid")
+    assert main(["validate", str(solved.parent)]) == 2
+    assert capsys.readouterr().err == (
+        f"pipesched: {solved.parent}: found a folder; allowed: a file, such as {solved}\n"
+    )
+
+
 def test_solve_prints_the_table_and_writes_everything(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert main(["solve", small, "-o", str(out), *SURE, "--why-not"]) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("optimal: span") and said.out.splitlines()[1].startswith("recommended: pipesched, ")
+    assert said.out.startswith("optimal: span")
+    assert said.out.splitlines()[1].startswith("recommended: pipesched (the schedule found), ")
     for word in ("1f1b", "gpipe", "zb-h1", "pipesched", "optimal: span", "lower bound", "peak memory", "why none"):
         assert word in said.out
     assert "bound" in said.err

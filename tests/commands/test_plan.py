@@ -1,6 +1,7 @@
 """The command `plan`: its files, its JSON, its exit codes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,15 @@ def file(tmp_path):
     path = tmp_path / "small.yaml"
     path.write_text(FILE)
     return path
+
+
+def test_a_plan_of_forwards_alone_says_nothing_of_gradients(capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(Path(__file__).resolve().parents[2] / "examples" / "plans" / "serving.yaml")
+    assert main(["plan", source, "--for", "vllm", "--time-limit", "10", "--workers", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "makespan: of forwards alone\n" in said
+    assert "gradient" not in said and "optimizer" not in said
+    assert "vllm can express and run all plans of this file\n" in said
 
 
 def test_files_and_json_agree(file, tmp_path, capsys):

@@ -76,7 +76,7 @@ def _table(solution: Solution) -> Table:
     headers += [
         (f"peak memory ({problem.memory_unit})", True),
         ("fits", False),
-        (f"{problem.objective.value} gap", True),
+        (f"gap to bound (of {problem.objective.value})", True),
     ]
     rows: list[list[str]] = []
     strong = []
@@ -154,7 +154,7 @@ def _moments(solution: Solution) -> Table:
         if one.value is not None:
             best, apart = with_unit(one.value, problem.time_unit), percent(gap(one.value, one.lower_bound))
         rows.append([f"{one.seconds:.2f}", best, with_unit(one.lower_bound, problem.time_unit), apart, one.phase])
-    headers = [("seconds", True), ("best", True), ("bound", True), ("gap", True), ("by", False)]
+    headers = [("seconds", True), ("best", True), ("bound", True), ("gap to bound", True), ("by", False)]
     return Table(headers, rows)
 
 

@@ -43,7 +43,10 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
         for sentence in more:
             print(sentence)
         return
-    table(f"best plan: {best.choice}{_lengths(plan)}", stage_columns(plan), stage_cells(plan, best))
+    units = (("times", plan.problem.time_unit), ("memory", plan.problem.cluster.memory_unit))
+    said = ", ".join(f"{what} in {unit}" for what, unit in units if unit)
+    title = f"best plan: {best.choice}{_lengths(plan)}" + (f" ({said})" if said else "")
+    table(title, stage_columns(plan), stage_cells(plan, best))
     if plan.problem.cluster.capacity is not None:
         title = f"memory at the peak ({plan.problem.cluster.memory_unit})"
         table(title, memory_columns(plan), memory_cells(plan, best))
@@ -84,7 +87,8 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
     idle = idle_said(best.timeline.problem, measure(best.timeline))
-    found = [said, step_said(plan, best), f"{value} = {made_of}; {idle}"]
+    ideal = "ideal: all work spread evenly over the devices; imbalance: of the busiest device more than that"
+    found = [said, step_said(plan, best), f"{value} = {made_of} ({ideal}); {idle}"]
     if plan.certificate:
         found.append(f"why none is below the bound ({plan.certificate.name}): {plan.certificate.text}")
     found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]
@@ -108,6 +112,8 @@ def step_said(plan: Plan, best: Candidate) -> str:
 def what_is_in_it(plan: PlanProblem) -> str:
     """Return a sentence on the parts of a step that a plan's time includes, and those that it does not."""
     own, more = plan.model.parameters, list[str]()
+    if not plan.model.trains:
+        return "of forwards alone"
     more += ["exchange of gradients among replicas"] if own.reduce is None else []
     more += ["the optimizer's step"] if own.step is None else []
     if not more:

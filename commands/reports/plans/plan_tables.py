@@ -39,10 +39,10 @@ _STAGES = [
 CHANGES = [
     Column("change"),
     Column("value", True),
-    Column("value changes by", True),
+    Column("value found changes by", True),
     Column("bound", True),
     Column("gap to bound", True),
-    Column("the change brings", True),
+    Column("proved: best possible value changes by", True),
 ]
 
 

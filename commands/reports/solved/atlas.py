@@ -60,8 +60,10 @@ class Cell(NamedTuple):
     lower_bound: int
 
     def __str__(self) -> str:
-        where = f"p = {self.devices}, m/p = {self.length}, memory {self.memory:g} of 1F1B's, times {self.times}"
-        return f"in the atlas's cell {where}, transfer {self.transfer:g} F, {self._best()}"
+        where = f"{self.devices} devices, {self.length} micro-batches for each, {self.memory:g} times 1F1B's memory"
+        kinds = "F:B:W" if self.times.count(":") > 1 else "F:BW"
+        times = f"{kinds} = {self.times}, a transfer of {self.transfer:g} F"
+        return f"in the nearest case of the atlas (docs/atlas.md: {where}, {times}) {self._best()}"
 
     def _best(self) -> str:
         on = self.placements.replace("/", " and ")

@@ -22,7 +22,8 @@ class Recommendation(NamedTuple):
     atlas: str | None = None
 
     def __str__(self) -> str:
-        return f"recommended: {self.name}, {self.reason}" + (f"; {self.atlas}" if self.atlas else "")
+        own = " (the schedule found)" if self.name == OURS else ""
+        return f"recommended: {self.name}{own}, {self.reason}" + (f"; {self.atlas}" if self.atlas else "")
 
 
 def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:

@@ -3,13 +3,14 @@
 const plain = (number) => String(Number(number.toPrecision(9)));
 const rough = (number) => Number(number.toPrecision(6)); // of a time that is pointed at: pixels tell no more
 
-// A peak with the capacity that it has, if any: to six digits, down where it fits and up where it does not.
+// A peak with the capacity that it has, if any: all of its whole units, and at least six digits, rounded down where it
+// fits and up where it does not.
 function peakOf(peak, capacity) {
-  if (capacity === null) return String(rough(peak));
+  if (capacity === null) return peak < 1e6 ? String(rough(peak)) : String(Math.round(peak));
   if (peak === capacity) return `${plain(peak)} of ${plain(peak)}`;
-  const [digits, power] = peak.toExponential(11).split("e"), kept = `${digits.slice(0, 7)}e${power}`;
-  const up = peak > capacity && Number(digits.slice(7)) > 0 ? Number(`1e${Number(power) - 5}`) : 0;
-  return `${rough(Number(kept) + up)} of ${plain(capacity)}`;
+  const [digits, power] = peak.toExponential(11).split("e"), shown = Math.max(5, Number(power));
+  const up = peak > capacity && Number(digits.slice(2 + shown)) > 0 ? Number(`1e${Number(power) - shown}`) : 0;
+  return `${plain(Number(`${digits.slice(0, 2 + shown)}e${power}`) + up)} of ${plain(capacity)}`;
 }
 
 const withUnit = (number, unit) => plain(number) + (unit ? " " + unit : "");

@@ -291,7 +291,7 @@ def given(text: str) -> str:
 def to_be_left_out(text: str) -> set[str]:
     """The names that the head of a written file lists."""
     lines = text.splitlines()
-    first = next(at for at, line in enumerate(lines) if "to be left out:" in line)
+    first = next(at for at, line in enumerate(lines) if "which contradict the plan:" in line)
     more = takewhile(lambda line: line.startswith("#   "), lines[first + 1 :])
     return set(" ".join([lines[first].partition("left out:")[2], *(line[4:] for line in more)]).split())
 
