@@ -28,9 +28,7 @@ class Direction(NamedTuple):
 
 
 def dualpipe(problem: Problem) -> Schedule:
-    """Return DualPipe's order; direction 0 of a device enters at its own end of the pipeline, from which ranks
-    count.
-    """
+    """Return DualPipe's order; direction 0 of a device enters at its own end, from which ranks count."""
     split_backward(problem)
     half, of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
     orders: list[tuple[Slot, ...]] = []

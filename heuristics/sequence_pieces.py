@@ -15,9 +15,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def seq1f1b(problem: Problem) -> Schedule:
-    """Return 1F1B of pieces: the i-th of p devices runs p-i forwards and c-1 more, then backward and forward in
-    turn.
-    """
+    """Return 1F1B of pieces: the i-th of p devices runs p-i + c-1 forwards, then backward and forward in turn."""
     return _in_turn(problem, _one_stage(problem), 1, "seq1f1b")
 
 

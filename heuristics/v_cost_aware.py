@@ -118,9 +118,7 @@ class _Search:
         return max(last - first for first, last in zip(began, end, strict=True))
 
     def turned(self, starts: Sequence[float], random: Random) -> list[float]:
-        """Return starts with one kind's passes, of consecutive micro-batches and some legs, shifted by a random
-        amount.
-        """
+        """Return starts with one kind's passes, on some micro-batches and legs, shifted by a random amount."""
         m, p = self.problem.microbatches, self.problem.devices
         first = random.randrange(m)
         last = random.randrange(first, m)

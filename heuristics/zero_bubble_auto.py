@@ -29,9 +29,7 @@ class Choices(NamedTuple):
 
 
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
-    """Return the best of eight variants with room for `per_stage` x p activations per device (None: file's
-    capacity).
-    """
+    """Return the best of eight variants with room for `per_stage` x p activations (None: file's capacity)."""
     split_backward(problem)
     chain = one_stage_a_device(problem)
     caps = _caps(problem, chain, per_stage)
@@ -87,9 +85,7 @@ class _Search:
             self._put(i, B)
 
     def _extra_forwards(self) -> list[int]:
-        """Return the number of additional forwards for which each stage has time and memory before its first
-        backward.
-        """
+        """Return the additional forwards for which each stage has time and memory before its first backward."""
         extra = [0] * self.p
         gradient_at = self.free_at[-1] + self._ticks(self.p - 1, B)
         for i in reversed(range(self.p - 1)):

@@ -1,3 +1,1 @@
-"""The search for schedules and plans: lower bounds with certificates, construction heuristics, subsolvers and
-`solve`.
-"""
+"""The search for schedules and plans: lower bounds with certificates, construction heuristics, subsolvers, `solve`."""

@@ -182,7 +182,7 @@ def _in_turn(
 
 
 def _stays(model: Model, taker: OperationMemory) -> int:
-    """Return the memory that no pass frees."""
+    """Return the memory taken by `taker` that no pass frees."""
     task = model.jobs.jobs[taker.where].task
     return model.jobs.problem.network.until_end.get(task.of[:2], 0) if taker.pool < model.jobs.problem.devices else 0
 

@@ -27,9 +27,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Require the earlier of two operations to end before the other starts, by order literals where the model has
-    them.
-    """
+    """Require the earlier of two operations to end before the other starts, by order literals if the model has them."""
     if model.order is None:
         by_intervals(model)
         return
@@ -61,9 +59,7 @@ def _together(model: Model, order: ResourceOrder) -> None:
 
 
 def by_intervals(model: Model) -> None:
-    """Post CP-SAT's no-overlap on each resource: one interval for each operation outside of blocks and for each
-    block.
-    """
+    """Post CP-SAT's no-overlap on each resource: one interval per block and per operation outside of blocks."""
     intervals: dict[Resource, list[cp_model.IntervalVar]] = {where: [] for where in model.operations.on}
     blocks: dict[Operation, list[cp_model.IntVar]] = {}
     for (forward, backward), block in model.together.items():

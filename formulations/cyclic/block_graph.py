@@ -45,9 +45,7 @@ class Precedence(NamedTuple):
 
 
 class Fusion(NamedTuple):
-    """Blocks `backward` and `weight` may run as one, in `ticks`, with memory freed at its end and `taken` at its
-    start.
-    """
+    """Blocks `backward` and `weight` may run as one, in `ticks`; memory is freed at the end, `taken` at the start."""
 
     backward: int
     weight: int

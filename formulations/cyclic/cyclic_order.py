@@ -1,6 +1,4 @@
-"""Order of one device's blocks within a period: no overlap, fused weight blocks, and overlapped forwards and
-backwards.
-"""
+"""Order of one device's blocks within a period: no overlap, fused weight blocks, overlapped passes."""
 
 from __future__ import annotations
 

@@ -92,9 +92,7 @@ class PeriodicModel:
         return own + longer
 
     def _variables(self) -> None:
-        """Create the offset of each device, and the position and repetition count of each block on each of its
-        devices.
-        """
+        """Create each device's offset, and each block's position and repetition count on each of its devices."""
         component = self.graph.component
         far = (self._most_repetitions + 1) * self.length
         offset: list[Linear] = [self.cp.new_int_var(-far, far, f"O{d}") for d in range(len(self.graph.capacity))]

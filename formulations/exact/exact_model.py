@@ -29,9 +29,7 @@ from pipesched.schedule.timeline import Timeline
 def improving(
     problem: Problem, incumbent: Timeline, value: Value, lower_bound: Value, most_literals: int = MOST_LITERALS
 ) -> ExactModel:
-    """Return the model of a problem with its objective between `lower_bound` and `value` in ticks, `incumbent` as
-    hint.
-    """
+    """Return the model of a problem with objective from `lower_bound` to `value` (ticks), hinted at `incumbent`."""
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
 

@@ -62,9 +62,7 @@ def _last(model: Model, operations: list[Operation]) -> list[Operation]:
 
 
 def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | int:
-    """Return the start of a device's first task: a constant, the start of a known first operation, or a new
-    variable.
-    """
+    """Return the start of a device's first task: a constant, a known first operation's start, or a variable."""
     opened = model.jobs.opened[device] if model.jobs.opened else None
     if opened is not None:
         return opened

@@ -56,9 +56,7 @@ def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar
 
 
 def _order_logic(model: Model, order: ResourceOrder) -> None:
-    """If x runs before y, require all known predecessors of x to run before y, and x before all known successors of
-    y.
-    """
+    """If x runs before y, require known predecessors of x before y, and x before known successors of y."""
     just_after: dict[Operation, list[Operation]] = {x: [] for x in order.operations}
     for x, near in asking(order.just_before.items()):
         for one in near:

@@ -49,9 +49,7 @@ class _Modes:
         self.alone = self._alone()
 
     def _alone(self) -> dict[Operation, Truth]:
-        """Return literals for passes in no block: equally many forwards and backwards, each pass in at most one
-        block.
-        """
+        """Return literals for passes in no block: equal numbers by kind, each pass in at most one block."""
         cp, alone = self.model.cp, dict[Operation, Truth]()
         for x in (x for x in self.device.operations if x.role is not W):
             blocks = [block for pair, block in self.device.together.items() if x in pair]

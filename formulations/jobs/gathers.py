@@ -115,9 +115,7 @@ def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
 
 
 def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
-    """Return the least number of gathers of each stage: those begun, plus one if it was released and is still
-    needed.
-    """
+    """Return each stage's least number of gathers: those begun, plus one if released and still needed."""
     begun = {task.of for task in state.ran}
     holder = problem.parameters.holder
     left = state.passes(problem) - begun

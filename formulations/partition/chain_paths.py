@@ -53,9 +53,7 @@ class ChainPaths:
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
     def static(self, device: int) -> Linear:
-        """Return the memory in use whenever a pass takes some: the device's layers and one stage's gathered
-        parameters.
-        """
+        """Return the memory in use whenever a pass takes some: its layers and one stage's gathered parameters."""
         return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
 
     def layers(self, device: int) -> Linear:
@@ -65,9 +63,7 @@ class ChainPaths:
     def least(
         self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[int, int] | None = None
     ) -> Linear:
-        """Return the minimum of a term over the device's stages and its `extra` value, as a number or a named
-        variable.
-        """
+        """Return the minimum of a term over the device's stages and its `extra` value, a number or a variable."""
         own = [of(self.model.terms[k]) for k in self.held(device)]
         own += [extra[device]] if extra and device in extra else []
         if len(own) <= 1 or all(isinstance(each, int) for each in own):

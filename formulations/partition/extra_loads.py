@@ -87,9 +87,7 @@ class ExtraLoads:
         self.tail += self._after(last[0].costs)
 
     def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
-        """Add a vocabulary embedding: its forward precedes the first stage, its backward follows that stage's
-        backward.
-        """
+        """Add a vocabulary embedding: forward ahead of the first stage, backward after that stage's."""
         for device, costs in enumerate(parts):
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)

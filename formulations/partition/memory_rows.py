@@ -69,9 +69,7 @@ class MemoryRows:
         cp.add_exactly_one(literals)
 
     def _admitting(self, stage: int, number: int, times: _Times, paths: PathLengths) -> list[Linear]:
-        """Return bounds valid if a stage admits at most `number` micro-batches at once, fewer than the iteration
-        has.
-        """
+        """Return bounds valid if a stage admits at most `number` micro-batches, fewer than there are."""
         m, around = self._chain.plan.microbatches, paths.around[stage]
         rounds = -(-m // number)
         there_and_back = times.forward + around + times.gradient

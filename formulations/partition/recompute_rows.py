@@ -47,9 +47,7 @@ class RecomputeRows:
             self._same()
 
     def _by_run(self, k: int) -> dict[int, Linear]:
-        """Return the fully recomputed layers on a stage for each run of transformer or multi-token-prediction
-        layers.
-        """
+        """Return the fully recomputed layers on a stage per run of transformer or multi-token-prediction layers."""
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
             own = [r for r in self._own if self._runs[r].name == name]
@@ -112,9 +110,10 @@ class RecomputeRows:
         return some
 
     def _same(self) -> None:
-        """Require one number of first layers for all stages, all layers, or one list of modules of all layers.
+        """Require all stages to recompute alike: as many first layers each, all layers, or one list of modules.
 
-        With one number for all stages no multi-token-prediction layer is recomputed.
+        With one number for all stages no multi-token-prediction layer is recomputed; a list of modules applies to all
+        layers.
         """
         some = self._selected()
         everything = self._cp.new_bool_var("everything")

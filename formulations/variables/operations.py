@@ -151,18 +151,14 @@ class Operations:
 
     @cached_property
     def alike(self) -> list[tuple[Operation, Operation]]:
-        """For micro-batches with different modes: pairs of first tasks of consecutive micro-batches, in order of
-        start.
-        """
+        """For micro-batches with different modes: pairs of first tasks of consecutive ones, in order of start."""
         if len(self.merged) == self._choices:
             return []
         return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
 
     @cached_property
     def held(self) -> list[OperationMemory]:
-        """Takers and givers of memory; a B and W that may be fused also represent BW, but not the memory that BW
-        takes.
-        """
+        """Takers and givers of memory; a fusible B and W also represent BW, but not the memory that BW takes."""
         found = []
         for one in self.jobs.holdings:
             other = self._is_other_mode(one.where)

@@ -20,18 +20,14 @@ Chosen = Callable[[Pass], bool]
 
 
 def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with every activation recomputed in its first mode directly before its backward
-    (Megatron-LM).
-    """
+    """Return the order with every activation recomputed in its first mode just before its backward (Megatron)."""
     if not all(stage.recompute for stage in problem.stages):
         raise DoesNotApply("needs a way to recompute on every stage: give memory.recompute")
     return _saved(problem, schedule, RECOMPUTATIONS[0], lambda _: True, ahead=0)
 
 
 def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with every activation copied out right after its forward, and back one pass before its
-    backward.
-    """
+    """Return the order with activations copied out right after forward, and back a pass before backward."""
     return _offload(problem, schedule, lambda _: True)
 
 
@@ -70,9 +66,7 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
 
 
 def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, ahead: int) -> Schedule:
-    """Return the order with the passes of mode `way` for the chosen activations, `ahead` passes before their
-    backward.
-    """
+    """Return the order with the passes of mode `way` for the chosen activations, `ahead` passes before backward."""
     orders: list[list[Pass]] = []
     waits: list[Wait] = []
     for device in asking(range(problem.devices)):

@@ -130,9 +130,7 @@ def _with_weights(row: Row) -> Row:
 
 
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the steady state as two (slot, device) pairs: first full backward, and last micro-batch's first
-    forward.
-    """
+    """Return the steady state as two (slot, device) pairs: first full backward, last micro-batch's first forward."""
     p, m = problem.devices, problem.microbatches
     return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
 

@@ -32,9 +32,7 @@ class MemoryLevels:
         self._devices = [_Device(self._chains, device) for device in range(problem.devices)]
 
     def least(self) -> Fraction:
-        """Return a level below which no schedule exists: a device must have all activations of one micro-batch at
-        once.
-        """
+        """Return a level below which no schedule exists: a device must fit all activations of one micro-batch."""
         return max(_one_microbatch(self._chains, d) / w for d, w in enumerate(self.scale.weights))
 
     def most(self) -> Fraction:
@@ -70,9 +68,7 @@ class MemoryLevels:
 
 
 class _Device:
-    """Memory levels of one device: each micro-batch on a stage occupies its whole activation, or the part kept for
-    W.
-    """
+    """Memory levels of one device: each micro-batch on a stage takes its whole activation, or the part kept for W."""
 
     def __init__(self, problem: Problem, device: int) -> None:
         network = problem.network

@@ -32,9 +32,7 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
 
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
-    """Yield one more activation (of the device's largest stage) on all devices that have a limit, and on each of
-    them.
-    """
+    """Yield one more activation (of the device's largest stage) on all devices with a limit, and on each of them."""
     held, on = problem.network.held_in_flight, problem.placement.stages_of
     more = [max((held[s] for s in stages), default=0) for stages in on]
     limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]

@@ -175,9 +175,7 @@ class _Search:
                 self.keep([timeline for timeline in found if timeline is not None])
 
     def starts(self) -> Sequence[Timeline]:
-        """Return orders that fit; for the span also with no device delayed, since delays may make a schedule
-        fragile.
-        """
+        """Return orders that fit; for the span also with no device delayed, since delays can be fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = islice(listed(self.problem), _PARAMS.list_schedules)
         timings = (best_times, simulate) if self.problem.objective.by_device else (simulate,)

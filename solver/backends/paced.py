@@ -47,9 +47,7 @@ class Paced(Event):
         return True
 
     def close(self) -> None:
-        """End the work at its next query and wait for that, so that no compiled code runs on after a search or at
-        exit.
-        """
+        """End the work at its next query and wait for it, so that no compiled code outlives the search."""
         self.set()
         self._turn.set()
         if self._thread.ident is not None and self._thread is not current_thread():

@@ -18,9 +18,7 @@ STEP, MATE, DELAY, START, END = range(5)
 
 
 class Children(NamedTuple):
-    """Arrays with a row for each child: its node, a hash of the steps it has run, its rank, its parent, and its
-    move.
-    """
+    """Arrays with a row for each child: its node, a hash of the steps it has run, its rank, parent, and move."""
 
     nodes: Numbers
     keys: Numbers

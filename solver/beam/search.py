@@ -75,9 +75,7 @@ class _BlockOrders:
             yield Children(ahead, len(children.keys))
 
     def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
-        """Return the best nodes, at most `alike` of those that ran the same passes, and one of equal rank among
-        these.
-        """
+        """Return the best nodes, at most `alike` per set of passes run, and one of equal rank among these."""
         if not parts:
             return Kept(self._none)
         best = _best(parts, self._width, self._alike)

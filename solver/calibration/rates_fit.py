@@ -92,9 +92,7 @@ class RatesFit:
 
 
 class _Linear(NamedTuple):
-    """Logarithms of predicted over measured times, their slopes by logarithms of the rates, and the weights of
-    times.
-    """
+    """Logarithms of predicted over measured times, their slopes by log rates, and the weights of times."""
 
     off: Numbers
     slopes: Numbers

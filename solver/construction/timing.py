@@ -111,9 +111,7 @@ def _longest(walks: list[int | None], paths: _PathLengths, e: int) -> int | None
 
 
 def _times(problem: Problem, schedule: Schedule, paths: _PathLengths, span: Value) -> Timeline:
-    """Return times of this span: every device begins as early as it can while all end within the span of their
-    begin.
-    """
+    """Return times of this span: every device begins as early as possible, all spans at most `span`."""
     parts, begins = span.denominator, [0] * problem.devices
     devices = range(problem.devices)
     for _ in asking(devices):

@@ -183,9 +183,10 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certific
 
 
 def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern | None:
-    """Return the repeating pattern of a long run of a published schedule, by its order.
+    """Return the repeating pattern of a long run of a published schedule; None if none is found.
 
-    If passes of length 0 may run in another order, by the growth of its makespan with micro-batches alone.
+    The pattern has the order of the run. If no pattern has, since passes of length 0 may run in another order, its
+    period equals the growth of the makespan with further micro-batches.
     """
 
     def in_order(pattern: Pattern, middle: int) -> bool:

@@ -102,9 +102,7 @@ def longest_of_all(problem: Problem) -> int:
 
 
 def _way(stages: Sequence[int]) -> list[Step]:
-    """Return the steps of a micro-batch on the modelled stages of a chain: forwards, then gradients in reverse
-    order.
-    """
+    """Return a micro-batch's steps on the modelled stages of a chain: forwards, then gradients in reverse."""
     return [*(Step(stage, True) for stage in stages), *(Step(stage, False) for stage in reversed(stages))]
 
 
@@ -159,9 +157,7 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
-    """Return for each step its chain's last forward on the step's device, and the memory of the chain's forwards
-    there.
-    """
+    """Return per step its chain's last forward on its device, and the memory of the chain's forwards there."""
     forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
     whole = np.zeros(len(every), np.int64)
     for n in range(len(every)):
@@ -176,9 +172,7 @@ def _behind(paths: Paths, step: Step, device: int | None) -> int:
 
 
 def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
-    """Return the least time from the end of the step before each step to the next step of each device, itself
-    included.
-    """
+    """Return the least time from the end of the previous step to the next step (or this) of each device."""
     found = np.full((len(device), devices), NEVER // 2, np.int64)
     for n, end in enumerate(last):
         for one in range(devices):

@@ -87,9 +87,7 @@ class Subsolver(Protocol):
         """Return the compiled code that it calls (None: none); it gets no slice before that is compiled."""
 
     def work(self, search: Search, /) -> Work:
-        """Return a generator that gets one slice after the other and offers schedules, or claims bounds, within
-        each.
-        """
+        """Return a generator that gets slice after slice and offers schedules, or claims bounds, within each."""
 
 
 class DedicatedSubsolver(Subsolver, Protocol):

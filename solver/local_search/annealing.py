@@ -189,9 +189,7 @@ class Annealer:
         return self.units.schedule(orders_of(best))
 
     def rows(self, orders: Orders) -> Rows:
-        """Return orders as an array padded with -1, their lengths, the place of every unit (-1: none), and ranks of
-        0.
-        """
+        """Return orders as an array padded with -1, their lengths, every unit's place (-1: none), and ranks of 0."""
         count = int64_array([len(order) for order in orders])
         most = np.bincount(self.shop.device, minlength=1).max()
         packed = np.full((len(orders), max(1, most)), -1, np.int64)

@@ -89,9 +89,7 @@ def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-unt
 
 @inner
 def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
-    """Return the mean over samples of the latest end or, with `span`, of the longest time from a device's first
-    start.
-    """
+    """Return the mean over samples of the latest end or, with `span`, of the longest span of a device."""
     ticks, rank, end, new_end = goal.ticks, rows.rank, work.end, work.new_end
     total = 0.0
     for s in range(ticks.shape[1]):

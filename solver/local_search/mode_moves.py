@@ -1,6 +1,4 @@
-"""Moves that change modes, compiled: fuse or split a backward, form or dissolve a block, or exchange a block's
-partner.
-"""
+"""Moves that change modes, compiled: fuse or split a backward, form, dissolve or change a block."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Explanation why no plan exists: the device that lacks memory, the amount, and the changes that would make a plan
-fit.
-"""
+"""Explanation why no plan exists: the device that lacks memory, the amount, and changes that help."""
 
 from __future__ import annotations
 

@@ -161,9 +161,7 @@ class _Race(Generic[K]):
 
 
 def entered(key: K, problem: PlanProblem) -> Raced[K]:
-    """Return the state of a problem before any plan: bounds, and `dropped` if its parameters alone exceed the
-    memory.
-    """
+    """Return a problem's state before any plan: bounds, and `dropped` if parameters alone exceed memory."""
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
     known = () if problem.step is None else (problem.step.reduction, problem.step.optimizer)

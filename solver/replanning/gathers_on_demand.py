@@ -30,7 +30,7 @@ class _Stage:
 
 
 class GathersOnDemand:
-    """Jobs that may be placed next, with their earliest starts, for any graph with jobs that gather."""
+    """Rules by which list scheduling places gathers, releases, and the passes that need the parameters."""
 
     def __init__(self, graph: JobGraph) -> None:
         self._jobs, self._stages = graph.jobs, dict[int, _Stage]()

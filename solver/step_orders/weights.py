@@ -107,6 +107,9 @@ def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # ty
 
 @compiled
 def settle(label: Numbers, ran: Numbers, steps: Steps) -> None:
-    """Raise the times of a label, given the number of micro-batches that have done each step."""
+    """Raise the times of a label to those before which nothing that is left can start anyway.
+
+    `ran` has the number of micro-batches that have done each step.
+    """
     waiting = np.empty((len(ran), 3), np.int64)
     raise_times(label, waiting, fill_waiting(ran, steps, waiting), steps)

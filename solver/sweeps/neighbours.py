@@ -106,7 +106,10 @@ def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
 
 
 def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return a timeline in another problem, whose tick is a multiple of its own; else None, as for a period."""
+    """Return the starts of a timeline in another problem, whose tick is a multiple of the timeline's.
+
+    None for other ticks, and for the objective period.
+    """
     parts = problem.tick / timeline.problem.tick
     if parts.denominator != 1 or problem.objective.repeats:
         return None

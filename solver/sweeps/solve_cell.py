@@ -88,7 +88,7 @@ def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
 
 
 class MetBound:
-    """Event `stop` that ends a search, also when a value reaches the known bound.
+    """Event `stop` that ends a search, also when a value reaches the known bound `floor`.
 
     `interrupted` is True if the event was set for another reason.
     """
@@ -103,7 +103,9 @@ class MetBound:
         return self.stop.is_set() and not self._met
 
     def see(self, value: Fraction | None) -> None:
-        """Examine the best value so far, in the file's unit; None if there is none."""
+        """Set `stop` if the best value so far (in the file's unit, None if there is none) is near enough to the
+        bound.
+        """
         if self._floor is None or value is None or self.stop.is_set():
             return
         if gap(value, self._floor) <= self._allowed:

@@ -99,9 +99,7 @@ def with_modes(jobs: Jobs, fused: bool) -> list[int]:
 
 
 def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
-    """Return the same starts, assigned to the jobs of each type in micro-batch order, where these are
-    interchangeable.
-    """
+    """Return the same starts, given to interchangeable jobs of each type in micro-batch order."""
     following, found = dict(jobs.consecutive), dict(starts)
     for first in starts.keys() - following.values():
         line = [first]

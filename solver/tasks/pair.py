@@ -197,9 +197,7 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
 
 
 def _in_turn(problem: Problem) -> int:
-    """Return the ticks of the forward, then the backward and its weight tasks, or the full backward if that is
-    shorter.
-    """
+    """Return the ticks of the forward plus those of backward and weight tasks, or of a shorter full backward."""
     backwards = [problem.duration(p) for p in _backwards(problem)]
     split, fused = sum(backwards[:2]), sum(backwards[-1:])
     return problem.duration(_FORWARD) + (min(split, fused) if len(backwards) == 3 else sum(backwards))

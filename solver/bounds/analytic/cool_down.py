@@ -157,9 +157,7 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
 
 
 def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """Return for each combination the least time after the last forward: all gradients, then the last one's path
-    back.
-    """
+    """Return per combination the least time after the last forward: all gradients, then a path back."""
     first, last, gradient = stages[0], stages[-1], paths.gradient
     of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])
     of_all = left.first * gradient[first] + left.last * sum(gradient[s] for s in stages[1:])

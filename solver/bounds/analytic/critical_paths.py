@@ -44,15 +44,11 @@ class Paths:
                 self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
     def tail(self, stage: int) -> int:
-        """Return the least time from the end of a stage's gradient pass to the end of that micro-batch's last
-        backward.
-        """
+        """Return the least time from a stage's gradient's end to the end of that micro-batch's last backward."""
         return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
     def tail_until(self, stage: int, until: int) -> int:
-        """Return the least time from the end of a gradient pass of `stage` to the end of the backward on stage
-        `until`.
-        """
+        """Return the least time from the end of a gradient of `stage` to that of the backward on `until`."""
         return 0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.rest[until]
 
     def away(self, held: list[int]) -> tuple[int, int]:

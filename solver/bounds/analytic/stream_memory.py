@@ -151,9 +151,7 @@ class _Tasks:
         return int(self._ticks[self.tails >= tail].sum())
 
     def work_from(self, at: _Times, tail: int) -> _Times:
-        """Return for each time of `at` the ticks of the tasks that cannot begin before it and have at least this
-        tail.
-        """
+        """Return for each time of `at` the ticks of tasks that begin no earlier and have at least this tail."""
         inside = np.where(self.tails >= tail, self._ticks, 0)
         left = np.concatenate([np.cumsum(inside[::-1])[::-1], np.zeros(1, np.int64)])
         return left[np.searchsorted(self.heads, at, side="left")]

@@ -35,9 +35,7 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
-    """Return the device's certificate: head before its first forward, memory over time, and tail after the last
-    free.
-    """
+    """Return the device's certificate: head before its first forward, memory over time, tail."""
     problem = chains.problem
     whose = device if objective.by_device else None
     heads, tails = chains.heads(whose), chains.tails(whose)

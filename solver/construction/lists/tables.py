@@ -128,7 +128,7 @@ def _needs(
 
 
 def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[Array, Array]:
-    """Return lists as compressed rows: where each begins, and all of them."""
+    """Return lists as compressed rows: the index at which each list begins, and the concatenated entries."""
     at = int64_array([0, *accumulate(map(len, lists))])
     flat: Array = np.array([one for each in lists for one in each], kind)
     return at, flat.reshape(-1, columns) if columns > 1 else flat

@@ -19,9 +19,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class FirstSchedule:
-    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory or limits on
-    gathers.
-    """
+    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory or few gathers."""
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "CP-SAT, a first schedule"

@@ -1,6 +1,4 @@
-"""Construction heuristic: one micro-batch after the other, a schedule that fits the memory of every feasible
-problem.
-"""
+"""Construction heuristic: one micro-batch after the other, which fits in every feasible problem."""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ class ExactModel:
         take(search, outcome.timeline, outcome.bound)
 
     def _in_order(self, search: Search) -> Model:
-        """Return the model with micro-batches in order, without a hint, since a known schedule need not keep the
-        order.
-        """
+        """Return the model with micro-batches in order, unhinted, since a known schedule may be out of order."""
         state, jobs = search.incumbent.state, restricted_to_microbatch_order(jobs_of(search.problem))
         assert state.value is not None
         literals = most_literals(search.problem, self.literals)

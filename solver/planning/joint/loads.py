@@ -17,9 +17,7 @@ from solver.planning.joint.draft import Costs
 @dataclass(frozen=True)
 @tunable
 class LoadsParams:
-    """Weight of uneven loads in the annealing energy, so that the search has a direction between plans of equal
-    value.
-    """
+    """Weight of uneven loads in the annealing energy, which directs the search between plans of equal value."""
 
     unevenness: float = tuned(0.1, "of the root mean square of the devices' loads", 0, 1)
 

@@ -1,6 +1,4 @@
-"""Random changes of a draft and its order: move layers between stages, recompute more or less, change those in
-flight.
-"""
+"""Random changes of a draft and its order: move layers, recompute more or less, change those in flight."""
 
 from __future__ import annotations
 

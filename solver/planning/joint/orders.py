@@ -1,6 +1,4 @@
-"""Orders of a joint search as integer arrays: their objective and memory under any stage costs, and a short
-annealing.
-"""
+"""Orders of a joint search as integer arrays: objective and memory under any stage costs, annealing."""
 
 from __future__ import annotations
 

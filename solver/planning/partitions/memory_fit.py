@@ -1,6 +1,4 @@
-"""Heuristic choice of the layers to recompute so that an order's micro-batches in flight fit the memory of each
-device.
-"""
+"""Heuristic choice of the layers to recompute so that an order's micro-batches in flight fit the memory."""
 
 from __future__ import annotations
 

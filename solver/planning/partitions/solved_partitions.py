@@ -50,9 +50,7 @@ class SolvedPartitions:
         return lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
-        """Record the values, in the file's unit, of all allowed published schedules that fit the memory on
-        `partition`.
-        """
+        """Record the values, in the file's unit, of all allowed published schedules that fit on `partition`."""
         least = min(values, default=None)
         self._known[partition] = SolvedPartition(partition, least)
         self.values += [] if least is None else [least / self._plan.tick]

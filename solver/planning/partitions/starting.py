@@ -66,9 +66,7 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
 
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
-    """Return balanced partitions, with and without the paths to devices, and with the recomputation that `order`
-    needs.
-    """
+    """Return balanced partitions, with and without paths to devices, recomputing as `order` needs."""
     found = [balanced_loads(plan, choice, ends) for ends in (True, False)]
     if order is None or plan.cluster.capacity is None:
         return found
@@ -78,9 +76,7 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """Return the partition that recomputes `share` of each stage's layers of each type, in the mode that keeps
-    least.
-    """
+    """Return the partition that recomputes `share` of each stage's layers by type, in the mode that keeps least."""
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))
     rows = []

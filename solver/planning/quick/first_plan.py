@@ -148,9 +148,7 @@ class _Orders:
                     yield found
 
     def _all_ways(self) -> dict[str, str]:
-        """Return modes by layer type: every transformer layer recomputed whole, or what `recompute: always` asks
-        for.
-        """
+        """Return modes by layer type: transformer layers recomputed whole, or as `recompute: always` asks."""
         kinds = self._plan.model.kinds
         if self._plan.recompute is Decide.ALWAYS:
             return {kind.name: kind.recompute[0].name for kind in kinds if kind.recompute}
@@ -158,9 +156,7 @@ class _Orders:
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
     def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
-        """Yield the plans of one cut that fit: without recomputation, else of each kind the one that recomputes
-        least.
-        """
+        """Yield one cut's plans that fit: without recomputation, else of each kind that with the least."""
         plan = self._plan
         if plan.recompute is Decide.ALWAYS:
             yield from self._rows(counts, [_Again(ways=self._all_ways())])

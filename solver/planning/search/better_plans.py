@@ -78,9 +78,7 @@ class BetterPlans:
         return best if best is not None and self._of.offer(best) else None
 
     def _move_cuts(self, most: float) -> None:
-        """Simulate the best plan's order on adjacent partitions, repeatedly from each better one, for at most
-        `most`.
-        """
+        """Simulate the best plan's order on adjacent partitions, again from each better one, for `most`."""
         assert self._of.best is not None
         before, tries = None, self._of.budget.tries(most)
         while self._of.best is not before:

@@ -84,9 +84,7 @@ class FirstPlans:
         return self.best
 
     def _try_even(self, first: Partition) -> None:
-        """Try the even partition, the default of training frameworks, unless its load is no better than the best
-        plan.
-        """
+        """Try the even partition, the default of frameworks, unless its load is no better than the best plan."""
         plan, choice = self._of.plan, self._of.choice
         counts = even_counts(plan.model, self._of.stages) if plan.counts is None else None
         if counts is not None:
@@ -95,9 +93,7 @@ class FirstPlans:
                 self._try(even)
 
     def _starting(self, known: Schedule | None, fit: MemoryFit | None, late: Callable[[], bool]) -> Iterator[Partition]:
-        """Yield starting partitions made before `late()`, those that lack least memory first, then those of least
-        load.
-        """
+        """Yield starting partitions made before `late()`, by least lack of memory, then by least load."""
         plan, choice, found = self._of.plan, self._of.choice, list[tuple[Partition, Problem]]()
         for one in starting_partitions(plan, choice, known):
             if late():

@@ -54,9 +54,7 @@ class FreeOrders:
         self._search()
 
     def _start(self) -> None:
-        """Make first plans and bounds for each placement without a plan, then search partitions for a published
-        order.
-        """
+        """Make first plans and bounds for each placement without a plan, then search with published orders."""
         without = []
         for choice in self._all.without_plan():
             without.append(choice)
@@ -113,9 +111,7 @@ class FreeOrders:
             self._all.relax(choice, each)
 
     def _anneal(self) -> None:
-        """Search partitions and orders together, one round per placement, then again for the better half, down to
-        one.
-        """
+        """Search partitions and orders together, one round per placement, then for the better half, down to one."""
         left = self._all.open()
         rounds = max(_PARAMS.least_rounds, 1 + (len(left) - 1).bit_length())
         for _ in range(rounds):

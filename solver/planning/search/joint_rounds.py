@@ -15,9 +15,7 @@ Job = tuple[ChoiceSearch, int]
 
 
 def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Job]]:
-    """Yield groups of at most `workers` searches: one per placement, or `workers` searches if there is one
-    placement.
-    """
+    """Yield groups of at most `workers` searches: one per placement, or `workers` for a single placement."""
     jobs = [(choice, 0) for choice in choices]
     if len(jobs) == 1:
         jobs = [(choices[0], number) for number in range(workers)]

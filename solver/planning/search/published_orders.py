@@ -132,9 +132,7 @@ class PublishedOrders:
         return bound < value and gap(value, Fraction(bound)) > self._all.limits.gap
 
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
-        """Search a placement on which some order depends on the costs: local search, and partitions of the least
-        bound.
-        """
+        """Search a placement with orders that depend on the costs: local search, and partitions of least bound."""
         step = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole)
         while not self._all.done() and choice in self._all.open():
             self._all.relax(choice, step)

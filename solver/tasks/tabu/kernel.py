@@ -21,9 +21,7 @@ _WAYS = 4
 
 
 class Effort(NamedTuple):
-    """Limits of a run: moves in all, moves without a better end, the tenure of tabu moves, and the distance of a
-    move.
-    """
+    """Limits of a run: moves in all and without gain, tenure of tabu moves, distance of a move."""
 
     moves: int
     patience: int

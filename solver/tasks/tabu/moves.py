@@ -29,9 +29,7 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
 
 @inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move a job past `other` on the given side, in the stream and in the sequence, with its successors on that
-    side.
-    """
+    """Move a job past `other` on the given side, in stream and sequence, with its successors on that side."""
     back, step = 1 - side, 1 if side == BEHIND else -1
     start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
     link(orders, side, start, inner)

@@ -36,9 +36,7 @@ class Orders(NamedTuple):
 
 @inner
 def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
-    """Update the longest paths of one side from a place of the sequence on: forwards for starts, backwards for
-    tails.
-    """
+    """Update the longest paths of one side from a place of the sequence on: forwards for starts, else for tails."""
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
     for at in range(place, stop, step):
         n, path = orders.sequence[at], 0
@@ -77,9 +75,7 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
 
 @inner
 def length_through(orders, row, count, before, behind, paths):  # type: ignore[no-untyped-def]
-    """Return the longest path through a row of jobs between two jobs of a stream, with the current paths of all
-    others.
-    """
+    """Return the longest path through a row of jobs between two jobs of a stream, given all others' paths."""
     for at in range(count):
         paths[at] = orders.steps[row[at]]
     add_paths(orders, BEFORE, row, 0, count, 1, before, paths)

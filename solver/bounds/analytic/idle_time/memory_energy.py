@@ -1,6 +1,4 @@
-"""Memory times time (energetic reasoning): an activation occupies memory from forward to backward, within the
-capacity.
-"""
+"""Memory times time (energetic reasoning): activations occupy memory from forward to backward."""
 
 from __future__ import annotations
 

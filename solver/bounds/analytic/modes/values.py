@@ -126,9 +126,7 @@ class ModeValues:
         return max(here + back, here - paths.gradient[first] + paths.rest[first] if own else 0)
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
-        """Return by row the longest time of forwards before the first backward, outside of blocks within `room`
-        memory.
-        """
+        """Return by row the longest time of unblocked forwards before the first backward, within `room`."""
         counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
         most = most_value([(ticks[s], view.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
