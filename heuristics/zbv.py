@@ -22,7 +22,7 @@ from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
-# By device and leg: the device and leg of each pass that one waits for, and the lag between them.
+# By device and leg: the device and leg of each predecessor, and the lag from it.
 Needs = list[list[list[tuple[int, int, int]]]]
 
 
@@ -70,8 +70,8 @@ class _Search:
     def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int], needs: Needs) -> None:
         self.problem, self.places, self.choices, self.allowed, self.needs = problem, room, choices, allowed, needs
         self.p, self.m = problem.devices, problem.microbatches
-        # The share of an activation that B gives back on every stage; equal on all, so that no device runs out alone.
-        # Stages that hold nothing have none.
+        # The share of an activation that B frees, taken as equal on all stages, so that no device runs out of memory
+        # alone. Stages without activations are left out.
         held = zip(problem.network.freed_by_backward, problem.network.held_in_flight, strict=True)
         shares = [Fraction(freed, activation) for freed, activation in held if activation]
         freed = max(Fraction(0), min(shares, default=Fraction(0)))

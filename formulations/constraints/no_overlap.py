@@ -35,7 +35,7 @@ def post(model: Model) -> None:
     for order in model.orders:
         for x, near in asking(order.just_before.items()):
             for earlier in near:
-                if in_turn.get(earlier) != x:  # that is the rule of micro-batch order
+                if in_turn.get(earlier) != x:  # the constraint of micro-batch order has the other pairs
                     model.cp.add(model.start[x] >= model.end(earlier)).only_enforce_if(model.where(x, earlier))
         for x, y, ahead in order.undecided():
             model.cp.add(model.start[y] >= model.end(x)).only_enforce_if([ahead, *model.where(x, y)])

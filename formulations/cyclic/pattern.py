@@ -101,7 +101,7 @@ class Pattern:
         level = -sum(change.total * self.repetitions[x][device] for x, change in held.items())
         peak = level
         for x in self.cyclic_orders[device]:
-            # Of a backward in one go its weight block takes nothing, and is the next one.
+            # Inside a fused backward the weight block, which is next in the order, takes no memory.
             taken = self._fusion[x.block].taken if x in self.fused else held[x].at_start
             if taken > 0 and self.runs(x):
                 peak = max(peak, level + taken)

@@ -117,7 +117,7 @@ class PeriodicModel:
                 else:
                     self.start[x] = at
         for chain, root in roots.items():
-            # Chains are tied by the rings alone: moving one by whole repetitions changes nothing.
+            # Chains are connected only by the orders of devices: shifting one by whole periods changes nothing.
             device = self.graph.blocks[root].devices[0]
             if chain == main:
                 self.cp.add(offset[device] == 0)
@@ -154,7 +154,7 @@ class PeriodicModel:
         for b in range(len(self.graph.blocks)):
             if b in removable:
                 continue
-            # Micro-batches are alike, so those of a block run in turn.
+            # Micro-batches are identical, so the copies of a block run in order.
             for i in range(1, self.copies):
                 one, other = Copy(b, i - 1), Copy(b, i)
                 self.cp.add(self.start[other] >= self.start[one] + self.duration(one))

@@ -25,7 +25,7 @@ def post_objective(
 
     `idle` is the result of `post_redundant`, `work` that of `post_work`.
     """
-    # Tasks of zero duration take so many steps in all at most.
+    # All tasks of zero duration together take at most `zeros` steps.
     highest = at_most * model.scale + model.jobs.zeros
     value = model.cp.new_int_var(min(ceil(at_least * model.scale), highest), highest, "value")
     here: dict[int, list[Operation]] = {}
@@ -38,8 +38,9 @@ def post_objective(
             model.cp.add(value >= model.end(x) - begin[device]).only_enforce_if(model.where(x))
     for where, order in (model.order or {}).items():
         if span and len(model.jobs.devices_on(where)) > 1:
-            continue  # its devices open at different times
-        # All work and all idle time of the resource: nothing new, and what several last operations cannot say.
+            continue  # the devices of this stream open at different times
+        # The sum of all work and idle time of the resource: redundant, but CP-SAT cannot derive it if several
+        # operations may be last.
         waited = model.cp.new_int_var(0, model.horizon, "")
         for x in order.operations:
             model.cp.add(waited >= idle[x]).only_enforce_if(model.where(x))

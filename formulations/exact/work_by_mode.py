@@ -96,7 +96,7 @@ class _Modes:
                 return steps * ahead
             return steps * ahead + (self._block(x) - steps) * self._both(ahead, negation(self.alone[x]))
         b, w, whole = self._backward(x._replace(role=B))
-        # Of a W whose B has run already nothing is left to decide.
+        # If the B of a W has run, the mode is decided.
         fused = self._both(ahead, self.model.fused.get((x.stage, x.microbatch), False))
         if x.role is W:
             return w * ahead - w * fused

@@ -104,14 +104,14 @@ class Jobs:
     room: tuple[int | None, ...]
     parts: int
     zeros: int
-    restricted: bool = False  # to some of the schedules, so that no bound holds for all
+    restricted: bool = False  # True if some schedules are excluded, so that bounds are not valid for all
     gaps: tuple[Gap, ...] = ()
     most_further_gathers: int | None = None
     renumbered: bool = True
-    # Before these steps no job starts, where an iteration is under way: 0 for all if empty. Micro-batches of a chain
-    # are then not alike.
+    # For an iteration in progress: the earliest step of each job (empty: 0 for all). Micro-batches of a chain then
+    # differ.
     release: tuple[int, ...] = ()
-    # When each device began, where an iteration is under way and that counts; None for one that has not.
+    # For an iteration in progress and an objective that needs it: when each device began; None for one that has not.
     opened: tuple[int | None, ...] = ()
 
     def released(self, n: int) -> int:

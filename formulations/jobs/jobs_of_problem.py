@@ -14,7 +14,7 @@ from pipesched.problem.network.task_network import Mode
 from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
 
-# Of an activation the sets of passes of one of which all run, by stage and micro-batch.
+# For activations by stage and micro-batch: the alternative sets of passes; all passes of one set run.
 OpenModes = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
 
 
@@ -157,7 +157,7 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
         if device in hosts and p[:2] in network.host_change:
             pools.append((hosts[device], network.host_change[p.kind, p.stage]))
         for pool, change in pools:
-            # What is taken at the end counts from the start on, what is given back at the start only from the end on.
+            # Memory taken at the end counts from the start, and memory freed at the start only from the end on.
             takes = max(0, change.at_start) + max(0, change.at_end)
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:

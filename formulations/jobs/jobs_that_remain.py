@@ -58,7 +58,7 @@ class _Remaining:
             begun = [user for user in gap.users if any(n in self._ran for n in user[0])]
             others = [user for user in gap.users if user not in begun]
             if gap.release in self._ran:
-                # That of the gathering runs, since it has begun or others need it.
+                # The gather runs, since it has begun or other passes need it.
                 ties += [Precedence(n, (gap.gather,), 0) for first, _ in others for n in first]
                 continue
             ties += [Precedence(gap.release, (n,), 0) for _, last in begun for n in last]
@@ -93,6 +93,6 @@ class _Remaining:
                 self._room[one.pool] = room - one.takes + one.gives - gives
             takes = 0 if begun else one.takes
             if takes or gives:
-                # Where that pass has begun, too, it is known to run.
+                # If that pass has begun, it is known to run.
                 where = self._number.get(one.where, (last if begun else first)[0])
                 yield Holding(one.pool, takes, gives, last if begun else first, last, where)

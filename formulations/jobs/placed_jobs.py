@@ -47,7 +47,7 @@ class PlacedJobs:
         waiting: dict[int, list[tuple[int, int]]] = {}
         for before, after in self.waits:
             waiting.setdefault(before, []).append((after, 0))
-        # Every job takes a step, so what follows starts later.
+        # Every job takes at least one step, so successors start later.
         for n in sorted(self.start, key=lambda n: -self.start[n]):
             lengths = [-self.opening[self.jobs.device(n)]]
             following = [*self.after[n], *waiting.get(n, ())]

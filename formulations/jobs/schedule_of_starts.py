@@ -27,7 +27,7 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
         orders[jobs.problem.device(p)].append((start, p))
     blocks = [tuple(_slots(order)) for order in orders] if _one_task_on_one_stream(jobs) else []
     if any(len(slot) > 1 for slots in blocks for slot in slots):
-        return Schedule(tuple(blocks), name)  # on one stream, where blocks end is not known to jobs
+        return Schedule(tuple(blocks), name)  # on one stream, as jobs do not know where blocks end
     running_on = {where: [n for n in here if n in starts] for where, here in jobs.on.items()}
     streams = {where: sorted(here, key=starts.__getitem__) for where, here in running_on.items()}
     task_orders = {where: tuple(jobs.jobs[n].task for n in order) for where, order in streams.items() if order}
@@ -38,7 +38,7 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
             return None
         waits += found
     if _one_task_on_one_stream(jobs):
-        return Schedule(tuple(blocks), name)  # the order of passes says all
+        return Schedule(tuple(blocks), name)  # the order of passes determines everything
     return Schedule(tuple(tuple((p,) for _, p in sorted(order)) for order in orders), name, task_orders, waits)
 
 
@@ -98,7 +98,7 @@ class _Memory:
         self._takers = sorted((one for one in here if one.takes), key=self._begin)
         self._givers = sorted((one for one in here if one.gives), key=self._end)
         self._place = {n: place for order in streams.values() for place, n in enumerate(order)}
-        # Of each stream on which passes begin, up to which place of every stream all is known to have ended.
+        # For each stream on which passes begin: the place on every stream up to which jobs are known to have ended.
         self._seen: dict[Resource, dict[Resource, int]] = {}
 
     def _begin(self, one: Holding) -> int:

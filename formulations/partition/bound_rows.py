@@ -34,7 +34,7 @@ class BoundRows:
         """Add all rows."""
         self._memory()
         paths = self.add_of_devices()
-        # Of pieces memory admits parts of micro-batches, which these rows do not count.
+        # With pieces, memory admits parts of micro-batches, which these rows do not count.
         if paths is not None and self._capacity is not None and len(self.model.pieces) == 1:
             MemoryRows(self._chain, self.value, self._capacity).add(paths)
 
@@ -120,12 +120,13 @@ class BoundRows:
         """
         held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
         before, between, after = (own[device] for own in self.model.extra.in_turn)
-        # A head or tail of modules has theirs; what the first stage gathers and reduces runs in addition.
+        # A head or tail of shared modules includes its own gathers and reductions; those of the first stage come in
+        # addition.
         first, start = held[0], 0 if self.model.extra.head else terms[0].gather
         gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
         busy = between + (gradients if self.plan.model.splittable else self._work(device))
-        # The way back ends with the first stage's last backward.
-        # Reductions and the step that surely follow.
+        # The path back ends with the first stage's last backward; the reductions and the step that surely follow are
+        # added.
         end = 0 if self.model.extra.tail else self._once(terms[0]) if first else self._after(device)
         self.model.cp.add(self.value >= start + paths.head[first] + busy + paths.tail[first] + end)
         if not self.span:

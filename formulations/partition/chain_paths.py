@@ -38,12 +38,12 @@ class ChainPaths:
         time = own.added + sum((one.gather + one.reduce + one.step for one in every), Fraction(0))
         held = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
         slowest = max(plan.slowness_of_places(self.placement))
-        # What a stage runs for its parameters, and holds, is no more.
+        # No stage's time and memory for its parameters exceed these.
         self._most = max(int(time * slowest / plan.tick), int(held / model.step), model.extra.most)
         layers = plan.model.sequence
         way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
-        # No way through the stages and back takes longer.
+        # No path through the stages and back is longer.
         lags = sum(map(sum, self._lags())) + model.extra.head + model.extra.tail + model.extra.around
         self.longest = int((way + overhead) * slowest) + lags if self.one_chain else 0
 

@@ -42,7 +42,7 @@ def held_at_most(model: PartitionModel, schedule: Schedule, device: int) -> list
     return [sum(number * _amount(model, state) for state, number in held.items()) for held in fullest(schedule, device)]
 
 
-# What a micro-batch holds on a stage: F where its backward is to come, W where only its W is.
+# State of a micro-batch on a stage: F if it waits for its backward, W if it waits only for its W.
 State = tuple[PassKind, int]
 
 

@@ -11,11 +11,11 @@ from ortools.sat.python import cp_model
 from formulations.partition.chain_paths import ChainPaths, PathLengths
 from formulations.partition.stage_terms import Linear
 
-# A limit of more micro-batches than this many times the stages from there on is stated as none.
+# Limits above this multiple of the number of stages from the stage on count as no limit.
 _MOST_ROUNDS = 3
-# Up to this number of micro-batches admitted, each has rows of its own.
+# Up to this limit of micro-batches, each number has its own rows.
 _FINE = 12
-# How finely an activation's share of a device's memory is told.
+# Number of levels to which an activation's share of a device's memory is rounded.
 _LEVELS = 24
 
 
@@ -62,7 +62,7 @@ class MemoryRows:
         for least, most in _numbers_admitted(m, len(self._chain.chains[0]) - stage):
             admits = cp.new_bool_var(f"admits{stage}.{least}")
             literals.append(admits)
-            # So many fit at least; the rows are those of the most that this literal stands for, and weaker for more.
+            # At least `least` micro-batches fit; the rows are those of `most`, the weakest of the range.
             cp.add(least * activation <= room).only_enforce_if(admits)
             for bound in self._admitting(stage, most, times, paths) if most is not None else []:
                 cp.add(self._value >= bound).only_enforce_if(admits)
@@ -84,7 +84,8 @@ class MemoryRows:
         elif not self._span:
             found.append(paths.head[stage] + work + idle)
         if self._keeps_whole:
-            # And when the last forward ends, backwards of no more than so many are left; the last is a way around off.
+            # When the last forward ends, the backwards of at most `number` micro-batches are left, the last one a round
+            # trip away.
             after = around + times.gradient + paths.tail[stage]
             end = paths.head[stage] + work - number * times.least_backward + after
             found += [end, end + idle]
@@ -97,7 +98,7 @@ class MemoryRows:
         """
         held, cp, m = self._chain.held(device), self._chain.model.cp, self._chain.plan.microbatches
         if len(held) == 1:
-            return  # counted in whole micro-batches above
+            return  # a device with one stage is covered by whole micro-batches above
         room = self._chain.named(
             f"left{device}", self._capacity[device] - self._chain.static(device), self._capacity[device]
         )
@@ -116,7 +117,7 @@ class MemoryRows:
                 if level:
                     cp.add(parts >= level * m * held_for).only_enforce_if(literal)
             taken.append(parts)
-        # Together they are whole ticks of a makespan; a span is rounded down.
+        # For the makespan they fit a whole number of ticks; a span is rounded down.
         time = self._value - paths.head[held[0]] - paths.tail[held[0]]
         cp.add(_LEVELS * time + (_LEVELS - 1) * self._span >= sum(taken))
 

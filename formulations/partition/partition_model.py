@@ -85,7 +85,7 @@ class PartitionModel:
         for r, run in enumerate(self.runs):
             number = self.cp.new_int_var(0, run.count, f"begin{k}.{r}")
             if run.count == 1 and not run.with_previous:
-                # The number itself says whether the run is whole.
+                # For a run of one layer the number itself says if the whole run is before the stage.
                 if whole is not None:
                     self.cp.add(number <= whole)
                 found.append(number)

@@ -12,7 +12,7 @@ from pipesched.layers.recompute_rule import FULL, ROLES, RecomputeRule, modules_
 from pipesched.layers.roles import Role, role_of
 
 Linear: TypeAlias = Any
-# Of one stage, the layers recomputed by name and way.
+# For one stage: the recomputed layers by layer type and mode.
 Numbers = Mapping[tuple[str, str], Linear]
 
 

@@ -12,7 +12,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.plan_problem import PlanProblem
 
-# A number or an expression of OR-Tools, whose own types do not add up.
+# A number or a linear expression of OR-Tools, whose own types do not cover their sums.
 Linear: TypeAlias = Any
 
 
@@ -71,7 +71,7 @@ class StageLayers(NamedTuple):
 
         Memory in units of `step`.
         """
-        # A tick of the device, in the unit of a layer's own time.
+        # One tick of the device in the time unit of the layers.
         splits, tick = model.splittable, plan.tick / self.slowness
 
         def times(of: Callable[[LayerType], Fraction]) -> Linear:
@@ -87,10 +87,10 @@ class StageLayers(NamedTuple):
         more_backward = _whole(model.backward_overhead, tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
         full = times(lambda layer: layer.full_backward) + more_backward
-        whole = plan.whole_last and self.last  # its B takes all of the backward
+        whole = plan.whole_last and self.last  # B is the whole backward
         shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
         least_backward = times(lambda layer: layer.least_backward) + more_backward
-        # Saved is at least what rounding an activation down leaves, so that the kept part is rounded down too.
+        # The saving is rounded so that the memory that is kept is rounded down, too.
         saved = sum(
             number * (floor(kinds[name].activation / step) - floor(_kept(kinds[name], way) / step))
             for (name, way), number in self.recomputed.items()
@@ -118,7 +118,8 @@ class StageLayers(NamedTuple):
             found["gather"] = self._total(model, lambda one: one.gather, tick) + _whole(gather.of.time, tick)
             held = self._total(model, lambda one: one.gathered, memory)
             found["gathered"] = held + _whole(gather.memory, memory)
-            # Stages of frozen layers that no gradient reaches may drop theirs after their last forward.
+            # Stages with frozen layers only, which no gradient reaches, may release their parameters after their last
+            # forward.
             found["gathered_to_backward"] = found["gathered"]
             if any(one.forward_only for one in model.sequence):
                 trained = self._total(model, lambda one: Fraction(0) if one.forward_only else one.gathered, memory)

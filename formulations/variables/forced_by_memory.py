@@ -80,7 +80,7 @@ def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> It
     by_taker, by_giver = _bits(before, takers), _bits(before, givers)
     takes = np.array([one.takes for one in held], np.int64)
     holds = np.array([one.holds for one in held], np.int64)
-    earlier = by_taker[:, takers]  # whether the second is known to take before the first
+    earlier = by_taker[:, takers]  # True if the second operation is known to take memory before the first
     may_have_ended = earlier[:, of] & ~by_giver[:, takers].T
     level = takes + earlier @ holds - may_have_ended @ gives
     behind = by_giver[:, givers] | np.eye(len(givers), dtype=np.bool_)

@@ -23,7 +23,8 @@ class KnownOrder:
         self._names, self._number = list(operations.jobs_of), operations.number
         self._backward = {operations.choice(x): n for n, x in enumerate(self._names) if len(operations.jobs_of[x]) > 1}
         self._same_mode = self._operations_by_mode()
-        # Of each operation by its jobs, the groups of which one operation has to end; and what has to if it runs.
+        # For each operation and each of its jobs: the groups of which one operation must end before it; and the
+        # operations that must run if it does.
         self._into: list[list[list[Sequence[int]]]] = [[[] for _ in jobs] for jobs in operations.jobs_of.values()]
         self._if_it_runs: list[list[int]] = [[] for _ in self._names]
         self._read_precedences()
@@ -101,7 +102,7 @@ class KnownOrder:
                 backward = self._backward[ops.choice(x)]
                 found[n] = found[backward] | 1 << backward
             else:
-                common = -1  # whichever of its jobs it is
+                common = -1  # true for each of its jobs
                 for groups in self._into[n]:
                     here = 0
                     for group in groups:

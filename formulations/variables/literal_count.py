@@ -13,7 +13,7 @@ from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW
 from pipesched.problem.problem import Problem
 
-# Of more jobs every pair counts: what is known of their order takes long to find, and literals are too many anyway.
+# With more jobs than this every pair counts: known orders take long to find, and there are too many literals anyway.
 _MOST_JOBS = 6_000
 
 

@@ -46,7 +46,7 @@ class WindowJobs:
         running = placed.start.keys() | set(self._idle)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
-        # Where an iteration is under way, micro-batches are not alike, whatever is left of it in a window.
+        # In an iteration in progress micro-batches differ, whatever part of it the window has.
         alike = placed.jobs.renumbered and not placed.jobs.release
         return replace(
             placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own), release=(), renumbered=alike
@@ -129,7 +129,7 @@ class WindowJobs:
                 found[n] = max(found[n], placed.end(before))
         for one in self.jobs.holdings:
             if one.takes:
-                # What it counts as given back before the window has ended: see `held`.
+                # Memory that `held` counts as freed before the window must have been freed.
                 n = self.inside[one.first[0]]
                 freed = [max(map(placed.end, other.last)) for other in self._outside[one.pool] if other.gives]
                 freed += [placed.end(m) for m in self._ended_before[one.pool]]

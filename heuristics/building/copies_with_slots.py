@@ -18,7 +18,7 @@ from heuristics.building.requirements import all_may_offload
 from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, Slot
 from pipesched.problem.problem import Problem
 
-# A backward so many slots behind its forward still finds its activation among the four; copies would change nothing.
+# A backward at most this many slots after its forward finds its activation among the four, without copies.
 NEAR = 3
 
 

@@ -127,7 +127,7 @@ class _Events:
 
     def __init__(self, problem: Problem, limited: bool) -> None:
         self._problem, self._limited = problem, limited
-        # By stream, the last task of a pass that gives memory back; and the streams that have waited for it.
+        # By stream, the last task of a pass that frees memory; and the streams that have waited for it.
         self._giving: dict[str, Task] = {}
         self._known: set[tuple[str, str]] = set()
         self._pair_ends: list[Task] = []

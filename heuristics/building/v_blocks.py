@@ -25,7 +25,8 @@ PERIOD = 6  # slots: F, B and W of two chunks
 
 Offsets = tuple[int, int]  # slots from one device to the next, on the legs down and on the legs up
 
-# From zero bubble to the least memory: 1, 2/3, 1/2 and 1/3 of 1F1B's. Their sum decides; from p = 4 on none is 5.
+# Memory as a share of 1F1B's: 1 (zero bubble), 2/3, 1/2 and 1/3 (the least). It depends on the sum of the offsets; from
+# p = 4 on no sum is 5.
 V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
 
 
@@ -50,7 +51,7 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
     begin, end = _steady(problem, rows)  # warm-up and cool-down first, every weight pass where the block has it ...
     draw_together(problem, rows, lambda at: at < begin or at > end, displace_weights=False)
     rows = _squeezed(problem, rows)
-    begin, end = _steady(problem, rows)  # ... then the cool-down, weight passes giving way
+    begin, end = _steady(problem, rows)  # ... then the cool-down, where weight passes give up their slots
     draw_together(problem, rows, lambda at: at > max(begin, end), displace_weights=True)
     return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in asking(rows))
 

@@ -12,7 +12,8 @@ from pipesched.problem.problem import Problem
 from pipesched.results.analysis.memory_scale import MemoryScale
 from solver.memory_weights import weights_of
 
-# A device whose levels are more than this counts in steps instead: the greatest common divisor of its amounts.
+# A device with more levels than this has equally spaced levels instead: multiples of the greatest common divisor of its
+# amounts.
 _MOST_LEVELS = 50_000
 
 
@@ -80,8 +81,8 @@ class _Device:
         self.most += sum(gathered.values())
         held = zip((problem.stages[s] for s in stages), counts, strict=True)
         self.most += sum((max(own.workspace) + sum(own.until_end)) * count for own, count in held)
-        # What is moved, computed again, lent to other pieces, gathered, or held while a pass runs is at more levels
-        # than can be listed.
+        # Memory that is moved, recomputed, lent to other pieces, gathered, or in use only while a pass runs gives more
+        # levels than can be listed.
         parts = [part for s in stages for part in _parts(problem, s)]
         self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
         self._levels = None if any(parts) else self._enumerated(counts)
@@ -122,7 +123,7 @@ def _one_microbatch(problem: Problem, device: int) -> int:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
         beside = [_gathered(problem, s) + problem.stages[s].workspace.forward for s in here]
         alone = [network.held_in_flight[s] + more for s, more in zip(here, beside, strict=True)]
-        # The activations of the stages before may have moved, or are computed again later.
+        # With activation modes the activations of the stages before may have been moved, or are recomputed later.
         together = [] if network.has_activation_modes else [sum(network.held_in_flight[s] for s in here[:-1])]
         found = max(found, *alone, alone[-1] + sum(together)) if here else found
     return found

@@ -42,10 +42,10 @@ class CurveParams:
 
 
 _PARAMS = CurveParams()
-# No interval is halved that is narrower than this part of an even share of the range (of its logarithm), unless the
-# curve is flat everywhere else: points would crowd at one step of it, and the next step would get none.
+# An interval is not halved if its log width is less than this part of an even share of the log range, unless the curve
+# is flat everywhere else: otherwise points would crowd at one step of the curve, and the next step would get none.
 _NARROW = Fraction(1, 2)
-# And none over which the curve falls by less than this part of its whole fall: nothing changes there.
+# Nor is an interval over which the curve falls by less than this part of its whole fall: nothing changes there.
 FLAT = 0.02
 _JUST_BELOW = 1 - Fraction(1, 10**12)
 

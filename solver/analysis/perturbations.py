@@ -14,7 +14,7 @@ from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
 from solver.analysis.shared_ends import sharing_ends
 
-# Whether a task of passes of a kind takes a tenth less.
+# True if a task of a pass of this kind is to take a tenth less time.
 _Wanted = Callable[[PassKind, TaskSpec], bool]
 
 

@@ -52,7 +52,7 @@ class RobustnessParams:
 _PARAMS = RobustnessParams()
 
 
-# The noise that a solve tells of.
+# The noise for which a solve reports the mean.
 USUAL = Noise(0.05, BATCH, 0)
 
 

@@ -45,7 +45,7 @@ _PARAMS = TimeBudgetParams()
 _POLL = 0.05  # seconds between looks at the clock
 
 
-# A question is about a value and its bound, not about which of the schedules of that value is best otherwise.
+# Only a value and its bound are asked for, so the search for a better schedule of the same value is left out.
 _VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 
 
@@ -89,7 +89,7 @@ class Budget:
         left = self._left()
         part = replace(self.limits, seconds=left / max(1, self._questions - self._asked), target=target)
         self._asked += 1
-        # Published schedules take no notice of the time limit, and are worth a little more than their part.
+        # Published schedules ignore the time limit, and are worth a little more time than the share.
         with _stopping_after(min(_PARAMS.longest * part.seconds, left), self.stop) as stop:
             found = solve(problem, part, None, stop, engine=_VALUE_ALONE)
             cut_short = stop.is_set() and not self.stop.is_set()
@@ -135,7 +135,7 @@ def _better(solution: Solution, first: Timeline) -> Solution:
     if solution.value_ticks is not None and solution.value_ticks <= value:
         return solution
     if validate(first) or value < solution.lower_bound_ticks:
-        # A defect of this tool: the solve's own schedule stays, and so does what it said.
+        # This is a defect of this program: the solve's own schedule and its claims stay.
         note = defect_note("a list schedule was dropped, which breaks a rule or is below the bound")
         return replace(solution, notes=(*solution.notes, note))
     status = Status.OPTIMAL if value == solution.lower_bound_ticks else Status.FEASIBLE

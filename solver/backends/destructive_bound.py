@@ -94,8 +94,8 @@ class _Refuting:
         self._whole = seconds if limits.deterministic is None else limits.deterministic
         self._intervals = is_job_shop(problem)
         self._groups = [[*range(problem.devices)]] if self._intervals or every else _groups(problem)
-        # What is near the bound takes almost as long to refute as what is halfway up; of a job shop it takes a moment,
-        # and what is halfway up is not refuted at all.
+        # A threshold near the bound takes almost as long to refute as one halfway up. Not so for a job shop: there it
+        # takes a moment, and one halfway up is not refuted at all.
         self._share = _PARAMS.job_shop_step if self._intervals else _PARAMS.first_step
         self._proved: Value = 0
         self._found: Value | None = None
@@ -116,7 +116,7 @@ class _Refuting:
                 self._proved, self._share = least_above(value, self._parts), min(1.0, 2 * self._share)
                 yield RefutedValue(self._proved, self._groups[0])
             elif answer.has_solution and len(self._groups) > 1:
-                # It takes more devices to refute this.
+                # More devices are needed to refute this threshold.
                 self._groups = self._groups[1:]
             elif answer.has_solution and len(self._groups[0]) == self._problem.devices:
                 self._found = value

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pipesched.compiled import inner
 from solver.beam.nodes import is_next, offsets
 
-# Later than anything.
+# Later than any time.
 NEVER = 2**60
-# By device: time of what is left, forwards and gradients among it, weight passes that wait, when something comes to it
-# again, and memory times time that are still to be held.
+# By device: remaining time, remaining forwards and gradients, pending weight passes, the next arrival of a micro-batch,
+# and the memory times time that remaining activations need.
 _WORK, _FORWARDS, _GRADIENTS, _BACKLOG, _SOON, _AREA = range(6)
 SUMS = 6
 
@@ -57,7 +57,7 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
         coming = left if before < 0 else here
         for other in range(devices if coming > 0 else 0):
             sums[_AREA, other] += coming * walks.area[step, other]
-        # Those that have come to this step, the first of them the soonest.
+        # The micro-batches that have arrived at this step; the first one is the earliest.
         if is_next(row, step, walks):
             since = row[free + device] if before < 0 else row[ends + walks.first[step] + row[step]] + walks.lag[step]
             for other in range(devices):

@@ -167,7 +167,7 @@ def _holding(
             after += passes[gradient]
             for at, other in enumerate(steps):
                 if other.chain == step.chain and at <= gradient:
-                    taken = max(at, forward)  # what it holds before that, or will take
+                    taken = max(at, forward)  # the memory is in use from this step on
                     held[at, device[forward]] += amounts[gradient] * (at > forward)
                     area[at, device[forward]] += amounts[gradient] * (rest[taken] - rest[gradient] + after)
     return held, area

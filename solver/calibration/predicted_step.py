@@ -22,7 +22,7 @@ from pipesched.results.plan_figures import step_time
 from pipesched.simulation.simulator import simulate
 
 _MS = 1000
-# Their authors run them with optimizer post-validation: devices begin the next step each on its own.
+# Their authors run these with optimizer post-validation: each device begins the next step by itself.
 _POST_VALIDATED = ("zb-1p", "zb-2p")
 
 

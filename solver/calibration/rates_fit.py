@@ -111,7 +111,7 @@ def fit_rates(observations: Sequence[Observation], wanted: Wanted, params: Calib
     at, seen, errors, scatter = start, np.zeros(len(first), bool), spreads, params.scatter
     for _ in range(params.rounds):
         linear = _linear(observations, wanted, dict(zip(first, map(exp, at), strict=True)), params)
-        # A rate that mattered once is not let go of: its prior alone would take it back.
+        # A rate that had an effect once stays in the fit: otherwise its prior alone would pull it back.
         seen = seen | (np.abs(linear.slopes).max(axis=0) >= params.least_effect)
         target, errors, scatter = _likeliest(linear, at, start, spreads, [*first], params)
         target = np.where(seen, target, start)
@@ -191,7 +191,7 @@ def _likeliest(
         precision = weighted @ linear.slopes + prior
         free, last = np.ones(len(names), bool), found
         found = at.copy()
-        # A rate that would leave its range stays at its end, and the others are found again.
+        # A rate that would leave its range is fixed at its end, and the others are fitted again.
         while True:
             known = np.where(free, 0.0, found - at)
             right = weighted @ (-linear.off - linear.slopes @ known) + prior @ (start - at - known)

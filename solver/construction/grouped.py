@@ -25,12 +25,12 @@ def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
     holder = problem.parameters.holder
     for own_chains in chain_groups(problem):
         on = [s for s in chain(*(chains[n] for n in own_chains)) if problem.placement.stage_device[s] == device]
-        # Pieces of one stage are next to each other: they have its parameters in common.
+        # Pieces of one stage are adjacent, since they share its parameters.
         place = {own: at for at, own in enumerate(dict.fromkeys(holder(s) for s in on))}
         on.sort(key=lambda s: place[holder(s)])
         turns = [list(own) for _, own in groupby(on, key=holder)]
         count = max(len(problem.walking[n]) for n in own_chains)
-        # A pass for several micro-batches runs forward before the first of these, and back behind the last.
+        # A pass for several micro-batches runs forward before the first of these, and backward after the last.
         walks = {s: problem.microbatches_of[s] for s in on}
         for begin, end in ((at, min(at + size, count)) for at in range(0, count, size)):
             for own in turns:

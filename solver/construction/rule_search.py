@@ -57,7 +57,7 @@ class Simple(NamedTuple):
         yield [self._replace(yields=yields) for yields in LISTS.waits]
 
 
-# The better of these is where the search begins.
+# The search begins at the better of these rules.
 FIRST_RULES = (
     Simple(None, 0, 0, LISTS.first_wait),
     Simple(100, LISTS.most_extra, LISTS.first_wait, LISTS.first_wait),

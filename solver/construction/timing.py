@@ -35,7 +35,7 @@ class TimingParams:
 
 _PARAMS = TimingParams()
 
-# Before any time there is, as far as sums of times go.
+# Less than any time, also after times are added to it.
 _NEVER = -(2**61)
 
 # `paths[d][e]` is the longest path from the first start of device d to the end of device e, None where there is none.
@@ -59,7 +59,7 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
     span = max(spans)
     longest = spans.index(span)
     _, sequence = run_order(graph, [0] * problem.devices)
-    # Mostly the device that takes longest could not take less even if it were alone in this.
+    # Mostly the device that takes longest could not be shorter even if no other device counted.
     if _paths_from(graph, sequence, longest)[longest] == span:
         return timeline
     paths = [_paths_from(graph, sequence, device) for device in range(problem.devices)]
@@ -93,7 +93,7 @@ def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None
 def greatest_mean(paths: _PathLengths) -> Value:
     """Return the greatest mean path of a cycle of devices: no times have a lower span, and some have this one."""
     n = len(paths)
-    # The longest walks of k paths that end on a device, wherever they begin.
+    # For each number k of paths, the longest walk of k paths that ends on each device.
     walks: list[list[int | None]] = [[0] * n]
     for _ in asking(range(n)):
         walks.append([_longest(walks[-1], paths, e) for e in range(n)])

@@ -90,7 +90,7 @@ class TunedLists:
             futures = [pool.submit(self._vary, worker, over, runs) for worker in workers]
             try:
                 while wait(futures, timeout=0.1).not_done:
-                    # A Ctrl-C is heard here.
+                    # Ctrl-C interrupts this loop.
                     self.halt[0] = runs is None and over()
             except BaseException:
                 self.halt[0] = 1

@@ -36,7 +36,7 @@ class ModeBoundParams:
 _PARAMS = ModeBoundParams()
 
 
-# Multipliers are taken as fractions with small denominators, which those of a vertex are, or else as multiples of this.
+# Multipliers become fractions with small denominators, as those of a vertex are, or else multiples of `_SMALLEST`.
 _DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
 
 
@@ -148,7 +148,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
     for device, capacity in enumerate(unit.room):
         held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
         sizes = [size for s in held for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
-        # Levels are multiples of what all changes are multiples of.
+        # All levels are multiples of the common divisor of all changes.
         room = 0 if capacity is None or not any(sizes) else capacity - capacity % gcd(*sizes)
         if room <= 0:
             continue
@@ -187,7 +187,7 @@ def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
 
 def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
     """Return the dual values of the program that minimises the period; None if GLOP does not solve it."""
-    # It brings pandas, which takes longer to load than most problems to solve.
+    # The import loads pandas, which takes longer than solving most problems.
     from ortools.linear_solver.python import model_builder
 
     model = model_builder.Model()  # type: ignore[no-untyped-call]

@@ -26,7 +26,7 @@ class ExtractionParams:
 _PARAMS = ExtractionParams()
 
 
-# Says of a pattern, and of the number in its chain of the first micro-batch that it was read off, if it is wanted.
+# True if a pattern is wanted; the number is that of its first micro-batch in the chain.
 Accept = Callable[[Pattern, int], bool]
 
 
@@ -117,12 +117,12 @@ def _reading(
             j = first + i
             in_one = kind is not F and timeline.schedule.is_fused(stage, j)
             if in_one and several and timeline.problem.network.gradient is B:
-                return None  # of several tasks no fused backward is among the blocks
+                return None  # passes of several tasks have no fused backward among the blocks
             p = Pass(BW if in_one else kind, stage, j)
             at = timeline.starts[Task(p, part)]
             backward = graph.of_pass[B, stage]
             if in_one and kind is W and backward not in fusible:
-                # Run as B and W at once, which is no worse.
+                # It runs as B directly followed by W, which is no worse.
                 at += graph.blocks[backward].ticks
             if i == copies:
                 gaps |= {at - starts[Copy(block, 0)]} if kind is not W else set()
@@ -170,8 +170,8 @@ def pattern_of(
             repetitions[x][device] = int((starts[x] - anchor) // length)
 
         def key(x: Copy, anchor: Fraction = anchor) -> tuple[Fraction, bool, Fraction, int, int, int, bool]:
-            # Blocks of zero duration may start together: in the order of the micro-batch's own path, and ahead of one
-            # that takes time, behind which they would start later.
+            # Blocks of zero duration may start together with others: they are ordered along the micro-batch's path, and
+            # ahead of a block that takes time, after which they would start later.
             first = forward_of.get(x, x)
             lasts = x in fused_ticks or x in paired or graph.blocks[x.block].ticks > 0
             place, depth = (starts[x] - anchor) % length, graph.depth[first.block]

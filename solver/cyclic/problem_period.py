@@ -108,7 +108,7 @@ def best_period(
             if time.monotonic() > soon or stop.is_set() or (pattern is not None and pattern.period == bound):
                 return
 
-    # One schedule of a large problem may take longer than all the time there is.
+    # Making one schedule of a large problem may take longer than the time limit.
     until = inf if limits.deterministic is not None else started + limits.seconds
     try:
         within(Deadline.after(until - time.monotonic(), stop), read)

@@ -58,7 +58,7 @@ def shortened(problem: Problem) -> Problem | None:
     most = _PARAMS.short_passes // (3 * problem.placement.stages)
     least, ample = _PARAMS.least_per_device * problem.devices, _PARAMS.most_per_device * problem.devices
     few = chains * max(least, min(ample, most))
-    # Chains share micro-batches evenly here, and where the problem's do not the rest is dropped at the end.
+    # Here chains have equal numbers of micro-batches; if the problem's do not, the excess is dropped at the end.
     return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
 
 
@@ -107,7 +107,8 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
         try:
             longer = best_times(trial, repeated(timeline, one, other, trial).schedule)
         except Deadlock:
-            # A slot of two passes that run in turn may begin before the moment, and its second pass wait for later.
+            # A slot of two passes that run in turn may begin before the cut, with its second pass waiting for a later
+            # one.
             continue
         yield Stretch(measure(longer).value_ticks(short.objective) * longer.problem.tick, timeline, one, other)
 
@@ -176,7 +177,7 @@ def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repe
     kept = microbatch < np.array([new.stop for new in there])[stage]
     rows, microbatch, slot, number = rows[kept], microbatch[kept], slot[kept], number[kept]
     device = columns.device[rows]
-    # Slots that nothing is left in are gone, and those behind them move up.
+    # Empty slots are removed, and later ones move up.
     place = np.cumsum((np.diff(slot, prepend=-1) != 0) | (np.diff(device, prepend=-1) != 0))
     slot = place - place[np.searchsorted(device, device)]
     longer = PassTable(columns.devices, device, slot, microbatch, columns.pass_type[rows], columns.pass_types)

@@ -18,7 +18,7 @@ from solver.diagram.projected_completion import SmallerDiagram
 from solver.diagram.steps import ModelledSteps
 from solver.diagram.threshold_search import ThresholdSearch
 
-# Ways on of one device kept distinct for a state.
+# Completion rows of one device that are kept per state.
 _ROWS = 64
 
 
@@ -57,7 +57,7 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
         kept = None if search.over else search.kept(_on(problem, chains, together), together[0] if span else None)
         if kept is None:
             return
-        # Of a span only what follows on the device that counts is known.
+        # For a span the completion is known only for the device whose span counts.
         guides = [one.by for one in singles[: 1 if span else count]]
         yield from search.certificates(kept, guides, step, shortest, _ROWS)
 

@@ -24,7 +24,7 @@ from solver.diagram.steps import NONE, NOTHING, ModelledSteps, Numbers, Steps, l
 
 Short = NDArray[np.int32]
 
-# More ticks than any that are added to what decides nothing: so that sums fit into 32 bits.
+# More ticks than are ever added to an irrelevant time, so that sums fit into 32 bits.
 ENDLESS = -NOTHING
 
 
@@ -197,7 +197,7 @@ def before(row: Numbers, rest: Numbers, step: int, gradient: int, slack: int, ra
         if one == NONE:
             continue
         last = steps.last[one]
-        # The oldest micro-batch of the chain is through with its last step.
+        # With this move the oldest micro-batch of the chain completes its last step.
         gone = 1 if last in (step, gradient) else 0
         follows = steps.behind[one] if one == last else rest[steps.slot[one] + ran[one] - ran[last] - gone]
         started = max(started, ticks + follows)

@@ -15,7 +15,7 @@ from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.modelled_stages import by_chain, devices_of, in_flight
 from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Step, Steps, ticks_of_all
 
-# Sums of times of many labels must stay below what 64 bits hold, and so must the keys of states.
+# Sums of times over many labels must fit into 64 bits, and so must the keys of states.
 _MOST_TICKS, LARGEST_KEY = 2**50, 2**62
 
 

@@ -95,7 +95,7 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
         return _NOT_NEXT
     if steps.waiting[device] <= 0:
         return -1
-    # No more than there are at all: their number is multiplied by the longest one, and 64 bits must hold that.
+    # Not more than exist: the number is multiplied by the longest pass, and the product must fit into 64 bits.
     return int(min((room - held) // steps.waiting[device], steps.microbatches.sum()))
 
 

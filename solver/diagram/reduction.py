@@ -12,11 +12,11 @@ import numpy as np
 from pipesched.compiled import compiled
 from solver.diagram.steps import Numbers
 
-# Bits of a word; the top one stays free.
+# Bits of a word; the top one stays 0.
 _BITS = 63
-# What a sum of times, times a number of labels, must stay below.
+# Upper limit of a sum of times multiplied by a number of labels.
 _LONGEST = 2**62
-# Words compared before any of them is looked at.
+# Number of words that are compared before the result is examined.
 _AT_ONCE = 32
 
 
@@ -54,7 +54,7 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
         _copy(labels[0], kept[total])
         return total + 1
     own, sums, free = _words(labels)
-    # Labels of the same sum are not below each other, unless they are the same.
+    # Labels of the same sum do not dominate each other, unless they are equal.
     for number in _in_turn(sums):
         if not _one_below(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
             _copy(labels[number], kept[total])
@@ -98,7 +98,7 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
             sums[label] += labels[label, time]
     times = np.flatnonzero(most > least)[: _BITS // 2]
     each = _BITS // max(1, len(times))
-    # Rounding keeps what is no larger no larger.
+    # Rounding is monotone: a time that is no larger stays no larger.
     scale = (min(1 << (each - 1), 1 << 20) - 0.5) / np.maximum(1, most - least)
     found, free = np.zeros(count, np.int64), 0
     for place in range(len(times)):

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
-# For the gradient of a move without one, and what there is not.
+# The gradient of a move without one, and in general an absent index.
 NONE = -1
-# Later than all that happens, half of which may be added to any time; what a time that decides nothing adds.
+# `NEVER` is later than any time, and half of it may be added to any time; `NOTHING` is added to irrelevant times.
 NEVER, NOTHING = 1 << 62, -(1 << 29)
 
 

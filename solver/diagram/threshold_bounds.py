@@ -76,7 +76,7 @@ def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> I
         first, shortest = stages, max(1, step // DIAGRAMS.value_step)
         counts = stages_on(
             problem, stages, (by.kept.device,)
-        )  # of the device whose time does, a guide knows all stages
+        )  # of the device whose time counts, `by` covers all stages
         candidates = [*_with_one_more(chain, first)] if behind is None else [_with(chain, first, behind)]
         while candidates:
             best = None if behind is None else candidates[0]

@@ -25,7 +25,7 @@ from solver.diagram.projected_completion import SmallerDiagram, projected_comple
 from solver.diagram.steps import ModelledSteps
 from solver.diagram.thresholds import refuted_thresholds
 
-# What is proved by now, and the value of a schedule that is known by now, in ticks.
+# Returns the bound proved so far, and the value of the best schedule known so far, in ticks.
 Open = Callable[[], tuple[float, float]]
 
 
@@ -47,7 +47,7 @@ class ThresholdSearch:
         self.problem, self.stop, self.paths = problem, stop, Paths(problem)
         self.work, self.numbers, self._width = work, numbers, width
         self._open, self._best = open_ticks, 0
-        self.ended = 0  # what was proved last, although it may be less than was proved before
+        self.ended = 0  # the bound proved last, which may be less than the best one
 
     @property
     def between(self) -> tuple[int, int]:

@@ -185,7 +185,7 @@ class Allocation:
         """True if a subsolver of the arm is compiled; that one is moved to the front of its queue."""
         for _ in range(len(arm.runs)):
             running = arm.runs[0]
-            # What has a core of its own does not take it from a compiler.
+            # A dedicated worker has its own core and leaves it to a compiler that is running.
             if not compiling() if self._is_alone(running) else running.search.compiled(running.kernels):
                 return True
             arm.runs.rotate(-1)
@@ -193,7 +193,7 @@ class Allocation:
 
     def _slice(self, arm: Arm) -> None:
         search, clock, running = self.search, self.search.clock, arm.runs[0]
-        # Counted work is used up when the first slice was doubled a few times.
+        # With counted work, slices double from the first one until the work is used up.
         least = ALLOCATION.first_counted_slice if clock.counts_work else ALLOCATION.first_slice
         share = max(least, running.next_slice)
         if running.subsolver.parallel:

@@ -41,7 +41,7 @@ class _Timed(NamedTuple):
     seconds: float
 
 
-# Bounds, each above those before, until an event is set, or so many labels were looked at.
+# Yields increasing bounds, until an event is set or the given number of labels was looked at.
 Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 

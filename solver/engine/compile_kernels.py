@@ -37,7 +37,8 @@ from solver.step_orders.search import diagram_of, step_order
 from solver.tasks.job_graph import graph_of, with_modes
 from solver.tasks.tabu.search import TabuSearch
 
-# The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
+# The load is below the makespan, so that the search does not end early; with counted work kernels are compiled when
+# they are called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
 _WITH_BLOCKS = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 4, "overlapped": 5}}
 _SENT = {"name": "send", "on": "comm", "time": 2}

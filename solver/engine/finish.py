@@ -46,7 +46,7 @@ class FinishParams:
 
 
 _PARAMS = FinishParams()
-# Stands for slack while walks last.
+# The mean under this noise measures slack in the walks.
 _SLACK = Noise(_PARAMS.noise, _PARAMS.noise_samples, 0)
 
 
@@ -61,7 +61,7 @@ def finished(search: Search) -> Solution:
     solution = search.solution()
     if not solution.interrupted:
         try:
-            # A moment more than the walks in it have, which end by themselves.
+            # A little longer than the time of the walks in it, which end by themselves.
             seconds = max(search.clock.allowed(), 0.0) + _PARAMS.extra_seconds
             solution = within(Deadline.after(seconds, search.stop), lambda: refined(solution, search)) or solution
         except Exception as error:
@@ -131,7 +131,7 @@ def refined(solution: Solution, search: Search) -> Solution:
     if search.very_long or (deadline is not None and deadline < _PARAMS.least_seconds):
         return best
     search.incumbent.enter(_REFINING)
-    if not search.compiled(search.kernels):  # which the answer does not need, and does not wait for
+    if not search.compiled(search.kernels):  # the answer does not need them, so it does not wait
         return best if STILL_COMPILING in best.notes else replace(best, notes=(*best.notes, NOT_REFINED))
     deadline = None if search.clock.counts_work else search.clock.left()
 

@@ -11,7 +11,7 @@ def run(search: Search) -> None:
     """Run every construction heuristic, then the subsolvers until the gap is closed or the time is over."""
     engine = search.engine
     if engine.subsolvers and not search.clock.counts_work:
-        # Of what is compiled in turn, list scheduling takes least, and gives the first schedules.
+        # Of all kernels those of list scheduling compile fastest, and they give the first schedules.
         for kernels in (LIST_KERNELS, search.kernels) if search.problem.view else (search.kernels,):
             kernels.begin(search.workers)
     search.open()

@@ -175,7 +175,8 @@ class Search:
         self.orders: OrderSearch | None = None
         self._starts: dict[Value, Timeline] = {}
         self.kernels = kernels_for(problem)
-        # The best value of schedules, and bound, that the running subsolver has found, better than those known or not.
+        # The best value of a schedule and the best bound that the running subsolver has found, better than the
+        # incumbent or not.
         self.own_value: Value | None = None
         self.own_bound: Value | None = None
         self._over, self.ended = over, False

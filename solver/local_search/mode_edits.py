@@ -105,7 +105,7 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
     while k != target:
         left = order[d, k + step]
         if shop.line[left] == shop.line[moved] and _joined_line(shop, modes, left) == _joined_line(shop, modes, moved):
-            # Of the same kind: the one that is met goes on instead.
+            # Units of one kind keep their order: the unit that is met moves on instead.
             left, moved = moved, left
         elif modes.mate[left] >= 0 or modes.mate[moved] >= 0:
             if not _may_pass(shop, modes, left, moved):
@@ -137,7 +137,7 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
     Members of one line are swapped.
     """
     if shop.line[left] == shop.line[moved]:
-        # Their backwards change sides, which is the same as that their forwards do and they themselves do not pass.
+        # The backwards change sides: equivalent to exchanging the forwards while the backwards stay in order.
         f = detach(shop, modes, left) if modes.mate[left] >= 0 else -1
         g = detach(shop, modes, moved) if modes.mate[moved] >= 0 else -1
         if f >= 0:
@@ -171,7 +171,7 @@ def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
     for number in range(modes.log[0, 0], 0, -1):
         entry = modes.log[number]
         edit, d, x, y = entry[0], entry[1], entry[2], entry[3]
-        modes.log[0, 0] = number  # what is noted now goes behind it
+        modes.log[0, 0] = number  # later edits are logged after it
         if edit == _CARRY:
             carry(shop, modes, rows, d, y, x)
         elif edit == _JOIN:

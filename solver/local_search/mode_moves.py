@@ -51,7 +51,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
     elif not modes.of[node, FUSED]:
         fuse(shop, modes, rows, node)
     else:
-        # Its weight pass goes right behind it or further on.
+        # Its weight pass is put directly after it, or further on.
         far = 1 if np.random.random() < 0.5 else distance(shop.ticks.shape[0])
         split(shop, modes, rows, node, min(rows.count[d], k + far))
     return d

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pipesched.compiled import inner
 from solver.local_search.moves import Array
 
-# The rank of what has no place: behind everything that has one.
+# Rank of units without a place: above all others.
 ABSENT = 2**62
 FORWARD, BACKWARD, WEIGHT = range(3)
 

@@ -122,7 +122,7 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
     while k != target:
         left = order[d, k + step]
         if shop.line[left] == shop.line[moved]:
-            # Units of one line keep their order: the one that is met goes on instead.
+            # Units of one line keep their order: the unit that is met moves on instead.
             left, moved = moved, left
         order[d, k] = left
         place[left] = k
@@ -145,7 +145,7 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
         far = np.random.randint(1, reach + 1)
     draw = np.random.random()
     if waiting > 0 and draw < _INTO_GAPS:
-        # Something later fills the time in which the device waits.
+        # A later unit is moved into the time in which the device waits.
         unit = gaps[np.random.randint(waiting)]
         d, target = shop.device[unit], place[unit]
         source, earlier = min(count[d] - 1, target + far), True
@@ -154,7 +154,7 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
         d, behind = shop.device[unit], place[unit]
         if behind <= 0:
             return d, 0, 0
-        # Either the later of the two goes forward, or the one before it goes back.
+        # Either the later of the two moves forward, or the earlier one moves back.
         earlier = np.random.random() < 0.5
         source = behind if earlier else behind - 1
         target = max(0, source - far) if earlier else min(count[d] - 1, source + far)

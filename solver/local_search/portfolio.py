@@ -57,7 +57,7 @@ def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
     )
 
 
-# What annealing moves of a schedule, and when each of its devices may start.
+# The units of a schedule that annealing moves, and the opening time of each device.
 Start = tuple[Movable | Operations, Sequence[int]]
 
 
@@ -127,7 +127,7 @@ class OrderSearch:
                     break
                 before, fitting = self.best, moves
                 if self.limits.deterministic is None:
-                    # The first job says how fast the others are.
+                    # The first job measures the speed for the others.
                     fitting = int(min(moves, left * self._per_second)) or self._first_round // PORTFOLIO.moves_per_unit
                 self._round(pool, fitting, deadline, offer)
                 better = length_of(self.best) < length_of(before)
@@ -143,7 +143,7 @@ class OrderSearch:
         futures = [pool.submit(self._job, job, best, member, moves) for job, member in zip(jobs, members, strict=True)]
         try:
             while wait(futures, timeout=0.1).not_done:
-                # A Ctrl-C is heard here, and rounds may be long.
+                # Ctrl-C interrupts this loop, and rounds may be long.
                 late = self.limits.deterministic is None and time.monotonic() > deadline
                 self._halt[0] = late or self.done()
         except BaseException:

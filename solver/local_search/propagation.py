@@ -12,7 +12,7 @@ from pipesched.compiled import inlined, inner
 from solver.local_search.incremental_simulation import CHANGED, FRESH, LENGTH, STAMP, simulate_from
 from solver.local_search.modes import ABSENT
 
-# What a simulation ended with.
+# Results of a simulation.
 CYCLE, TOO_LONG, SIMULATED = range(3)
 
 

@@ -152,7 +152,7 @@ def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tu
         found = [choice for choice in allowed if any(_applies(problem, choice, name, reasons) for name in orders)]
         if found:
             return tuple(found), ""
-    # What the schedule says of its own placement is the last thing that was in its way.
+    # Reasons about the schedule's own placement have the lowest priority.
     return (), max(reasons, key=lambda text: (not text.startswith("needs one stage"), "placement" not in text))
 
 

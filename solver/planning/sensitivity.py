@@ -22,7 +22,7 @@ from solver.planning.plan import plan
 
 _FASTER = Fraction(9, 10)
 _MORE_MEMORY = Fraction(11, 10)
-# In these units, and else the share above.
+# In these units memory grows by this amount, in others by the share above.
 _GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 
@@ -81,7 +81,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         if able and not problem.encoder:
             shared = replace(problem, choices=able, schedules=()).sharing_vocabulary()
             names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
-            # Published orders are of stages alone.
+            # Published orders have no passes for shared modules.
             free = ", in any order" if problem.schedules else ""
             yield Changed(f"{names} in equal parts on all devices{free}", shared)
     if problem.cluster.transfer or problem.cluster.links:

@@ -107,7 +107,7 @@ class _Memory:
         jobs = graph.jobs
         here = [one for one in jobs.holdings if one.where in graph.before and jobs.room[one.pool] is not None]
         self._left = {pool: room for pool, room in enumerate(jobs.room) if room is not None}
-        self._taken = dict.fromkeys(self._left, 0)  # when last
+        self._taken = dict.fromkeys(self._left, 0)  # time of the last allocation
         self._given: dict[int, list[tuple[int, int]]] = {pool: [] for pool in self._left}  # (when, how much)
         self._takes: dict[int, list[_PassMemory]] = {}
         self._gives: dict[int, list[_PassMemory]] = {}

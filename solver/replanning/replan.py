@@ -54,7 +54,7 @@ class ReplanParams:
 _PARAMS = ReplanParams()
 
 
-# Steps that CP-SAT adds up without harm.
+# Limit of steps that CP-SAT can add up without overflow.
 MOST_STEPS = 2**50
 
 Report = Callable[[Replanned], None]
@@ -146,7 +146,7 @@ class _Search:
             return None
         fine._keep(placed)
         fine._exact(1.0)
-        # Spans are fractions of the ticks of the problem, whatever those of the model.
+        # Spans are fractions of the problem's ticks, whatever the ticks of the model.
         fine.bound = simplest(least_from(Fraction(fine.bound) / parts, self.jobs.parts) * parts)
         return replace(fine.result(), notes=tuple(dict.fromkeys([*self._notes, *fine._notes])))
 
@@ -214,7 +214,7 @@ class _Search:
 
     @property
     def _done(self) -> bool:
-        # No order that starts in whole ticks has a value between.
+        # An order that starts in whole ticks has no value between the bound and the next whole tick.
         proved = self.best is not None and self.best.value is not None and self.best.value <= ceil(self.bound)
         return proved or self._over
 

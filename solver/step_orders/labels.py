@@ -25,8 +25,8 @@ class StepOrderParams:
 
 
 _COMPLETION_WEIGHT = StepOrderParams().completion_weight
-# A step waits for no weight pass, or for one besides those that end before it anyway, and a backward may be a full one:
-# `(step * MODES + full) * DELAYS + delay`.
+# Code of a choice: `(step * MODES + full) * DELAYS + delay`. Before a step runs no weight pass, or one, in addition to
+# those that end in time; a backward may be a full one.
 DELAYS, MODES = 2, 2
 
 

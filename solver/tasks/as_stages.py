@@ -23,9 +23,9 @@ from pipesched.results.evidence import TasksAsStages
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 
-# Of which stage, and the numbers of its tasks of F, of the backward, and of W if there is one.
+# A stage, and the numbers of its tasks of F, of the backward, and of W if there is one.
 Row = tuple[int, int, int, int | None]
-# For each task of a full backward, which of a split one it is.
+# For each task of a full backward, the equal task of the split one.
 Full = tuple[tuple[PassKind, int], ...]
 
 
@@ -57,7 +57,7 @@ class Cut:
         parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():
             (kind, stage, microbatch), part = task.of, task.part
-            if kind in (F, B, BW):  # lookups and gatherings are no part of what is cut
+            if kind in (F, B, BW):  # lookups and gathers are not part of the plain stages
                 part -= timeline.problem.stages[stage].entry(kind) - self.problem.stages[stage].entry(kind)
             if part < 0:
                 continue
@@ -68,7 +68,7 @@ class Cut:
                 continue
             own = Pass(kind, row, microbatch)
             places[own] = start, start + self.plain.duration(own) * parts
-            if kind is B and self.rows[row][3] is None:  # W in no time, right behind
+            if kind is B and self.rows[row][3] is None:  # W takes no time and follows at once
                 places[own._replace(kind=W)] = places[own][1], places[own][1]
         orders: list[list[Pass]] = [[] for _ in range(self.plain.devices)]
         for p in sorted(places, key=places.__getitem__):
@@ -104,7 +104,7 @@ def cut(problem: Problem) -> Cut | None:
         where[s] for s, own in enumerate(rows) for _, part, *_ in own if problem.tasks_of(F, s)[part][0] == main
     }
     if len(mirrored) < problem.devices:
-        return None  # a device would be left without a stage, which no bound of plain passes knows
+        return None  # without a stage on some device, bounds of plain passes do not apply
     walked = tuple(row for chain in problem.placement.chains for stage in chain for row in rows[stage])
     return Cut(problem, _plain(problem, walked), walked, tuple(one for one in full if one is not None))
 
@@ -201,7 +201,7 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
         where.append(devices.setdefault((placement.stage_device[stage], stream), len(devices)))
         plain = Stage(ticks, back, later if split else None, back + later, activation=0)
         if stream == main and stage not in holding:
-            # A pass for the weights of which no task waits for this backward may have ended before it.
+            # A pass may have ended before this backward if none of its weight tasks waits for this backward.
             freed, waits = max(0, own.freed), not split or _last_awaited(problem, stage) >= backward
             plain = replace(plain, activation=own.activation if waits else freed, freed=freed, static=own.static)
             holding.add(stage)

@@ -36,7 +36,7 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
     begin = dict.fromkeys(graph.running, 0)
     ready: dict[Resource, list[tuple[float, int]]] = {where: [] for where in graph.jobs.on}
     free = dict.fromkeys(graph.jobs.on, 0)
-    # When a job becomes ready, or a resource free.
+    # Times at which a job becomes ready, or a resource becomes free.
     events: list[tuple[int, int, int | Resource]] = [(0, 0, n) for n in graph.running if missing[n] == 0]
     starts: dict[int, int] = {}
     while events:

@@ -15,7 +15,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
 
-# (one job, another, steps): the other starts no sooner than so many steps after the end of the one.
+# (before, after, lag): job `after` starts at least `lag` steps after the end of job `before`.
 JobArc = tuple[int, int, int]
 
 
@@ -71,7 +71,7 @@ def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = (
     try:
         sequence = list(TopologicalSorter({n: [one for one, _ in needs] for n, needs in before.items()}).static_order())
     except CycleError as error:
-        # It lists each job before one that waits for it, and the first again at the end.
+        # The cycle in the error has each job before its successor, and the first job again at the end.
         raise Deadlock([str(jobs.jobs[n].task) for n in error.args[1][:0:-1]]) from None
     return JobGraph(jobs, list(before), before, after, sequence)
 

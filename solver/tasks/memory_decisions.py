@@ -15,7 +15,7 @@ from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, 
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
-# A way to hold less of an activation, None to keep it.
+# A mode in which an activation occupies less memory, None to keep it.
 Mode = PassKind | None
 
 

@@ -128,7 +128,7 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         objective=Objective.MAKESPAN,
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
         links=(),
-        walks=ALIKE,  # the two are of different stages of an iteration: no order of data is between them
+        walks=ALIKE,  # the two passes are of different stages of an iteration, so no micro-batch order applies
         chain_arcs=NO_ARCS,
     )
 

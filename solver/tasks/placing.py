@@ -83,7 +83,7 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
     try:
         graph = graph_of(jobs, starts, [*waits, *arcs_of_orders(orders.values())])
     except Deadlock:
-        # What a wait behind the window rested on is gone.
+        # A wait after the window depends on a job that no longer runs.
         return None
 
     def release(n: int) -> int:

@@ -79,7 +79,7 @@ class Serial:
         before, after = ([[(number[a], lag) for a, lag in ways[n]] for n in self.running]
                          for ways in (graph.before, graph.after))  # fmt: skip
         self.shop = self._shop(before, after, held)
-        # What memory allows depends on the direction of time.
+        # With memory a schedule in reversed time need not be feasible.
         self._back = None if takes.any() else self._shop(after, before, held)
         self._make_room()
 

@@ -115,7 +115,7 @@ def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
     missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
     ready, open_jobs = np.zeros(n_jobs + 1, np.int64), 0
     level, taken = np.zeros(memories, np.int64), np.zeros(memories, np.int64)
-    # Of each memory what gives back and is placed, by its end, how much that is, and the jobs that wait for more.
+    # By memory: the placed jobs that release it, by end, their number, and the jobs that wait for memory.
     givers, given = np.zeros((memories, groups + 1), np.int64), np.zeros(memories, np.int64)
     ends, giving = np.zeros(groups + 1, np.int64), np.zeros(memories, np.int64)
     waiting, held = np.full(n_jobs, -1, np.int64), np.full(memories, -1, np.int64)

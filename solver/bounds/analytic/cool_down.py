@@ -116,7 +116,7 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
     later = sum(held[s] for s in stages[1:])
     pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // view.devices)
     for first in asking(range(1, microbatches + 1)):
-        # On a single stage the two are the same.
+        # On a single stage `first` and `last` are equal.
         for last in range(1 if len(stages) > 1 else first, first + 1):
             free = None if room is None else room - first * held[stages[0]] - last * later
             if free is not None and free < 0:
@@ -124,7 +124,7 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
             if len(pairs) == most:
                 return None
             pairs.append((first, last, _most_left(view, stages, first, last, free)))
-    # Python's integers, so that sums may have any length.
+    # Python's integers, so that sums may be of any size.
     return _Left(*(np.array(column, dtype=object) for column in zip(*pairs, strict=True))) if pairs else None
 
 

@@ -38,7 +38,7 @@ def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) ->
         yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])
         return
     for owner in range(paths.view.devices):
-        # The other device is sure to begin before, and to end behind, if every chain passes it first.
+        # If every chain passes the owner first, the owner surely begins before the other device, and ends after it.
         gates = [gate for s in first for gate in [gate_of(paths.view, owner, s)] if gate is not None]
         if len(gates) == len(first):
             heads = [paths.head[s] - paths.head[gate] for s, gate in zip(first, gates, strict=True)]

@@ -63,7 +63,8 @@ class _Heads:
         self.problem, self.paths = problem, paths
         place = {stage: at for chain in paths.view.placement.chains for at, stage in enumerate(chain)}
         self.heads = sorted(heads, key=lambda head: -place[head.stages[0]])
-        # Of devices that are reached later and left earlier: their number here, and the way to them and back.
+        # For each device those that are reached later and left earlier: their index here, and the path to them and
+        # back.
         self.within: list[list[tuple[int, int]]] = []
         for at, head in enumerate(self.heads):
             inner = [(i, other) for i, other in enumerate(self.heads[:at]) if self._nested(place, other, head)]

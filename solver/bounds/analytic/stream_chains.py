@@ -15,9 +15,9 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
-# Of each type of task, the ticks of each of its micro-batches in the order of their starts; None where there is no way.
+# For each type of task, the ticks for its micro-batches in the order of their starts; None if there is no path.
 Ways = Mapping[TaskType, NDArray[np.int64] | None]
-# Times whose sums might not fit are left to other bounds.
+# Problems with larger sums of times are left to other bounds.
 _MOST = 2**60
 _BACKWARDS = (B, W, BW)
 
@@ -73,7 +73,7 @@ class StreamChains:
             if not all(before.kind in (F, B, W, BW) for before in arc.alternatives):
                 continue  # what offloading and recomputation ask for besides
             for before in arc.alternatives if arc.after in self.ticks else ():
-                # Of arcs that hold for some micro-batches alone nothing is said.
+                # Arcs that apply only to some micro-batches give no bound.
                 whole = arc.share is None or (*map(len, arc.share),) == (
                     len(walked[before.stage]),
                     len(walked[arc.after.stage]),

@@ -13,7 +13,7 @@ from pipesched.problem.stage import Stage
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.knapsack import most_value
 
-# Of one activation: for each way what it needs of each row, in ticks.
+# For one activation: for each mode its need for each row, in ticks.
 Needs = Mapping[PassKind | None, tuple[Fraction | int, ...]]
 
 
@@ -114,7 +114,8 @@ def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: 
             again = both = stage.recompute[RECOMPUTATIONS.index(way)].ticks
         else:
             both = 0
-        # Whole while it runs forwards, copies and recomputes; the kept part in between, if anything is between.
+        # The whole activation is in memory during forward, copies and recomputation; in between, if there is time
+        # between them, only the kept part.
         waits = max(round_trip, both)
         area = stage.activation * (stage.forward + both) + keeps * (waits - both) + _behind(stage)
         memory = () if room is None else (Fraction(area, room),)

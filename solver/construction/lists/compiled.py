@@ -6,6 +6,6 @@ from typing import Any
 
 from numba.extending import register_jitable
 
-# Without counts of references, so that it makes no arrays; and what does.
+# `part` is for functions that create no arrays and need no reference counts, `making` for those that do.
 part: Any = register_jitable(_nrt=False, forceinline=True, no_cfunc_wrapper=True)
 making: Any = register_jitable(no_cfunc_wrapper=True)

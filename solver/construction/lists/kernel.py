@@ -142,7 +142,7 @@ def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
             if mate >= 0:
                 many = go_on(shop, mate, touched, many)
         if best < 0 or not restrained:
-            # Nothing could run: it takes the memory that was kept to go on, for one pass.
+            # No pass could run: for one pass the memory that is reserved against deadlocks may be used.
             restrained, many = best >= 0, count
             touched[:count] = np.arange(count)
     spans = now[:, FREE] - np.maximum(now[:, OPENED], 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-# Numpy arrays of int64; of Python's integers where these would not fit, which only a run that is not compiled can read.
+# Numpy arrays of int64, or of Python's integers if these would not fit, which only an interpreted run can read.
 Array = Any
 
 FORWARD, BACKWARD, WEIGHT, WHOLE, NOTHING = 0, 1, 2, 3, -1
@@ -28,7 +28,7 @@ SPLIT, LATER, DEEPEST, RANKED, BLOCKS = range(5)
 # stage whose backward is in one block with it.
 FREE, HELD, LOW, HIGH, OWING, OPENED, START, KIND, STAGE, MATE = range(10)
 NOW_COLUMNS = 10
-# What a micro-batch is on a device: not begun, under way with memory taken or owed, over.
+# States of a micro-batch on a device: not begun, in flight with memory taken or still to be freed, over.
 NOT_BEGUN, UNDER_WAY, OVER = 0, 1, 2
 # Columns of `State.batches`.
 COUNT, HOLDS, OWES = range(3)

@@ -70,7 +70,7 @@ class States:
         self._turn = 2 * self._back
         self._steps = self._turn + len(holding.modes)
         self._done = 2 + max(len(mode.steps) for mode in holding.modes)
-        # Where a step may take memory while a gradient runs.
+        # Devices on which a step may take memory while a gradient runs.
         steps = ((holding.stages[mode.stage].device, step) for mode in holding.modes for step in mode.steps)
         self._watched = {device for device, step in steps if step.takes > 0 and step.stream != device}
 

@@ -20,7 +20,7 @@ from solver.diagram.reduction import reduced
 from solver.diagram.repetition import ROUNDS, skip
 from solver.diagram.steps import NEVER, NONE, Steps, longest_of
 
-# Labels looked at by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
+# Labels per call of compiled code, which cannot be interrupted; and labels per layer, limited by memory.
 _AT_ONCE, _LAYER = 50_000, 4_000_000
 
 

@@ -29,7 +29,8 @@ class Published:
     name: str = "published schedules"
 
     def applies(self, search: Search) -> bool:
-        # Where even what runs before this has had no time, one micro-batch after the other is the fastest of all.
+        # If even the steps before this one used up the time, one micro-batch after the other is the fastest schedule to
+        # make.
         late = search.stop.is_set() or search.clock.allowed() <= 0
         return not (late and search.very_long) and (search.very_long or not self.very_long)
 

@@ -127,7 +127,7 @@ def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Gene
     def callback(timeline: Timeline | None, bound: Value) -> None:
         nonlocal reached, stated, heard, least
         take(search, timeline, bound)
-        reached = search.incumbent.lower_bound  # which may be more, as no value between is attained
+        reached = search.incumbent.lower_bound  # may be higher, as no value in between is attainable
         heard = clock.seconds
         stating = 0.0 if stated else heard - began
         paced.is_set()

@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 from solver.local_search.units.order_units import Orders, operation_of
 
-# What an operation is not joined to, or has not.
+# Absent index: not joined to an operation, or no such operation.
 NONE = -1
 
 

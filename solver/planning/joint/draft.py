@@ -54,7 +54,7 @@ class StageSums:
         self.plan = plan
         self.ways = tuple((kind, way) for kind in plan.model.kinds for way in kind.recompute)
         finer = lcm(*(each.denominator for each in slowness))
-        # Layers' own times are multiples of this, so that where they run they are whole ticks.
+        # Layer times are multiples of `finer` ticks, so that multiplied by any device's slowness they are whole ticks.
         model, tick, unit = plan.model, plan.tick * finer, plan.resolution
         self._slower = int64_array([int(each * finer) for each in slowness] or [1])
         # All in one array, so that a draft's costs are one difference.

@@ -44,7 +44,7 @@ class SelectedModes:
         self.has_everything = None not in self._whole and bool(layers)
         self._is_whole = [way.name in FULL for _, way in sums.ways]
         self._is_modules = [bool(modules_of(way.name)) for _, way in sums.ways]
-        # Of each way how many of the first so many layers are recomputed in it, where all of them are.
+        # By mode: how many of the first n layers are recomputed in it if all layers are recomputed whole.
         self._before = [
             list(accumulate((number == way for number in self._whole), initial=0)) for way in range(len(sums.ways))
         ]

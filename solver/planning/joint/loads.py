@@ -36,7 +36,8 @@ class Loads:
         self._held = [[stage % self._length for stage in own] for own in placement.stages_of]
         self._lags = np.array([0, *lags]).cumsum()
         self._splits = plan.model.splittable
-        # Where devices begin and end apart, or chains run both ways, only what a device computes counts.
+        # For the span, where devices begin and end at different times, or with chains in both directions, only work
+        # counts.
         self._ways = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
 
     def bound(self, costs: Costs) -> float:

@@ -52,7 +52,8 @@ class Moves:
 
     def propose(self, draft: Draft, order: Array) -> Proposal | None:
         """Return a randomly changed draft and order that fit the memory; None if the change drawn leads to none."""
-        # What may change, layers twice as often: stages between neighbours, or all between two.
+        # Kinds of change: layers (twice as often, between neighbouring or any two stages), recomputation, micro-batches
+        # in flight.
         recomputes, flies = self._recompute and self._limited, self._free_order and self._limited
         kinds = [0, 0] * self._cuts_move + [1] * recomputes + [2] * flies
         kind, after = self._random.choice(kinds or [3]), draft

@@ -54,7 +54,7 @@ class OrderArrays:
         self._shop, self.order, self.count = shop, rows.order, rows.count
         passes = [slot[0] for slot in self.units.slots]
         self._place = np.array([p.stage % length for p in passes])
-        # Where a pass's numbers stand in `Costs`.
+        # The index of each pass's numbers in the arrays of `Costs`.
         self._type = np.array([KINDS.index(p.kind) for p in passes]) * length + self._place
         self.stage = np.array([p.stage for p in passes])
         self.forward = np.array([p.kind is F for p in passes])
@@ -64,7 +64,7 @@ class OrderArrays:
         self._lags = np.array([0, *lags]).cumsum()
         self._span = problem.objective.by_device
         self._opening = np.zeros(problem.devices, np.int64)
-        # Of an order that stays what it is, the moments that hold most.
+        # For a fixed order, the moments that may need the most memory.
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
     def let(self, costs: Costs) -> None:
@@ -76,7 +76,7 @@ class OrderArrays:
         for device, held in enumerate(self._held):
             capacity = self._capacity[device]
             if capacity is not None:
-                # Below zero would mean that memory is not limited.
+                # A negative capacity would mean unlimited memory.
                 shop.capacity[device] = max(0, capacity - int(costs.static[held].sum()))
             if self._span and len(held):
                 self._opening[device] = before[held].min()

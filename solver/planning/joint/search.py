@@ -58,7 +58,7 @@ def _order_moves(passes: int) -> int:
     return min(_PARAMS.most_order_moves, _PARAMS.order_work // passes)
 
 
-# Sums of so many ticks fit the 64 bits of the compiled code.
+# Sums of this many ticks fit the 64-bit integers of compiled code.
 _MOST_TICKS = 2**60
 
 
@@ -133,7 +133,7 @@ class JointSearch:
         while (over := progress()) < 1:
             self._step(self.best.value * hot * (_PARAMS.last_temperature / hot) ** over)
         better = self.best is not before
-        # Of a given order low temperatures are left when they find nothing more.
+        # With a given order, the next temperature is due once a round found nothing better.
         self._rounds += bool(self._effort) or not better
         return better
 
@@ -144,7 +144,7 @@ class JointSearch:
         """
         first = self._first
         if self._effort < _PARAMS.most_order_moves // 4:
-            return first  # it would take too long
+            return first  # annealing it would take too long
         self._orders.let(first.proposal.costs)
         found = self._orders.annealed(first.proposal.order, _PARAMS.restart_moves, 1.0, self._random.randrange(2**31))
         if found is None:
@@ -158,7 +158,7 @@ class JointSearch:
         if after is None:
             return
         uneven = self._loads.uneven(after.costs)
-        # Values up to this one are accepted; the least that there can be is told without a simulation.
+        # Energies up to this limit are accepted; a lower bound above it rejects the proposal without a simulation.
         limit = now.energy - temperature * log(1 - random.random()) - uneven
         if self._loads.bound(after.costs) > limit:
             return

@@ -41,7 +41,7 @@ def balanced(
         at = np.searchsorted(allowed, cuts)
         best = min(costs.values(cuts[None]))
         while True:
-            # Others are many more to try: only where no single cut is better.
+            # The later groups of moves are much larger, and are tried only if no single cut gives a better partition.
             for moves in _moves(stages):
                 tried = at + moves
                 tried = tried[(np.diff(tried) > 0).all(axis=1)]
@@ -111,7 +111,7 @@ class _Costs:
             extra = (float(layer.recompute[0].time) if again and layer.recompute else 0.0 for layer in layers)
             return [*accumulate((float(of(one)) + more for one, more in zip(layers, extra, strict=True)), initial=0.0)]
 
-        # Ways to a device and back are those of the first piece.
+        # Paths to a device and back are those of a micro-batch's first piece.
         layers, first = (one.model.sequence for one in (plan, plan.pieces_of(choice)[0]))
         work = sums(layers, lambda layer: layer.forward + layer.least_backward)
         ahead = sums(first, lambda layer: layer.forward, False)
@@ -140,7 +140,7 @@ class _Costs:
             )
             head, tail = (each + way for each, way in zip((head, tail), self._ends, strict=True))
             worst = np.maximum(worst, np.maximum(load + head, busy + tail + self._before))
-        # Where stages of a device are uneven micro-batches wait for each other.
+        # If a device's stages are uneven, micro-batches wait for each other.
         squares = (load * load).sum(axis=1) + self._m**2 * (work * work).sum(axis=1)
         return [*zip(lacking.tolist(), worst.max(axis=1).tolist(), squares.tolist(), strict=True)]
 

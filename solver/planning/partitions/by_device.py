@@ -55,7 +55,8 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
     if not applies(plan, choice) or late():
         return least
     search, step = ByDevice(plan, choice), max(1, least // 100)
-    # Values near the bound leave few states, higher ones many more: from below, in steps twice as long each time.
+    # Thresholds near the bound leave few states, higher ones many more: so they grow from the bound, with doubled
+    # steps.
     known = least
     most = 8 * least if below is None else below
     while not late() and known < most:
@@ -71,7 +72,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
             known = middle
         else:
             tried = middle
-    # Where the best known plan is as near, nothing may be below it.
+    # If the value of the best known plan is as near, possibly no plan is better.
     if below is not None and known < below <= tried and not late() and search.refutes(below - 1, late):
         return below
     return known
@@ -108,7 +109,7 @@ class ByDevice:
                     if cut not in rows.cuts:
                         rows = self._cut(rows, cut, k, device, value)
                 if k == own[0]:
-                    # What the other devices have no time for is done by those taken.
+                    # The work that the other devices have no time for must be done by the processed devices.
                     others = self._rows.most_work([other for other, _ in self._order[number + 1 :]], value)
                     rows = rows.take(rows.work + self._work(rows, k) >= self._work_of_all - others)
                 if rows.rows > _PARAMS.most_states or late():

@@ -82,7 +82,8 @@ class DeviceRows:
                 kept,
                 late,
                 tables.memory[b[which]] - tables.memory[a[which]],
-                # The way from here to the last stage and back, but for the stages of devices taken before.
+                # The path from this stage to the last one and back, without the extra time of stages of processed
+                # devices.
                 self._around(k, b[which]) + found.longer,
             ]
         )
@@ -115,7 +116,7 @@ class DeviceRows:
         tables, first, m = self._tables, own[0], self._m
         start, beside = rows.cuts[first], tables.extra
         stages = {k: numbers.copy() for k, numbers in rows.stages.items()}
-        # All stages of the devices taken come after the first one of this device.
+        # All stages of processed devices are after the first stage of this device.
         stages[first][6] += rows.label
         head = beside.head + self._fastest * (tables.forward[start] + first * tables.overhead[0]) + self._there[first]
         tail = beside.tail + self._fastest * (tables.gradient[start] + first * tables.overhead[1]) + self._back[first]
@@ -134,7 +135,7 @@ class DeviceRows:
             ends = ((3, 1, value - head - tail), (4, 2, value - open_))
             for memory, last, time in ends:
                 held = [(stages[k][memory], stages[k][0] + stages[k][6] + stages[k][last]) for k in own]
-                # Of a value refuted, spans less than a tick above it are refuted too, and stages share what it lasts.
+                # If a threshold is refuted, so are spans less than a tick above it, of which the stages share the time.
                 fits &= _fit(held, room, time + (self._span and len(own) > 1), m)
             if len(own) == 1:
                 fits &= self._idle(stages[first], room, head, tail, value)

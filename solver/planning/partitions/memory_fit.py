@@ -95,7 +95,7 @@ class MemoryFit:
         ]
         assert plan.cluster.capacity is not None, "memory is limited"
         self._capacity = [int(room / unit) for room in plan.cluster.capacity]
-        # From the first layer on, in units of the resolution: what a stage has is the difference of two.
+        # Prefix sums over layers, in units of the resolution: a stage's value is the difference of two entries.
         self._memory = _sums(layer.memory / unit for layer in model.sequence)
         self._gathered = _sums(layer.gathered / unit for layer in model.sequence)
         self._kept = _sums(each / unit for each in kept)
@@ -149,7 +149,7 @@ class MemoryFit:
                 self._between(of, s, cuts) for of in (self._memory, self._kept, self._split)
             )
             lacking += static[:, None] + activation[:, None] * kept + deferred[:, None] * split
-        # One stage's parameters at least are gathered.
+        # At least one stage's parameters are gathered.
         gathered = [self._between(self._gathered, s, cuts) for s in self._stages_of[device]]
         lacking += np.max(gathered, axis=0, initial=0)[:, None] if gathered else 0
         savings, time = self._savings[device], np.zeros(len(cuts))

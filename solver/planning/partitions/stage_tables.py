@@ -20,7 +20,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
 
-# Ways of a stage that are told apart, as by the check.
+# Number of a stage's modes that are distinguished; the check uses the same.
 _MOST_WAYS = 32
 _Way = tuple[int, int, int]
 

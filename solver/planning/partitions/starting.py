@@ -56,7 +56,7 @@ def starting_partitions(plan: PlanProblem, choice: Choice, order: Schedule | Non
 def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[Partition]:
     known: dict[tuple[Decide, tuple[int, ...] | None], list[Partition]] = {}
     for one in restrictions(plan, choice):
-        # Rules change no cuts.
+        # The balanced cuts do not depend on the rule of recomputation.
         key = one.recompute, one.counts
         if key not in known:
             known[key] = _balanced(replace(one, recompute_rule=RecomputeRule.ANY), choice, order)

@@ -14,7 +14,7 @@ from pipesched.layers.recompute_rule import FULL
 from pipesched.layers.roles import Role, role_of
 from solver.planning.quick.order_ends import Ticks
 
-# Sums of times over all micro-batches stay below this in 64 bits.
+# Upper limit of the sum of times over all micro-batches in 64-bit integers.
 _MOST = 2**61
 
 

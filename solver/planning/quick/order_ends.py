@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# Ticks, exact: of 64 bits, or objects where sums may be larger.
+# Exact ticks: 64-bit integers, or Python's integers as objects if sums may be larger.
 Ticks = np.ndarray[Any, Any]
 
 
@@ -118,6 +118,6 @@ class _Steps:
             times = (self._end - step) // length
             shift = (state - earlier)[:, :1]
             if times > 0 and ((state - earlier) == shift).all():
-                self._end = -1  # once
+                self._end = -1  # steps are skipped only once
                 return times * length, times * shift
         return nothing

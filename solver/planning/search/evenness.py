@@ -60,7 +60,7 @@ def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
             if left <= 0 or over():
                 return
             looked.add(partition)
-            # What is less even is not worth a simulation.
+            # Less even partitions are not simulated.
             if _works(sums, partition) > key[1]:
                 continue
             left -= 1

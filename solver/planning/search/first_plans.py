@@ -66,7 +66,7 @@ class FirstPlans:
         self._try(first)
         self._try_even(first)
         if self.best is None and known is not None and fit is not None:
-            # Whatever the time: what needs least memory.
+            # The partitions that need least memory are tried whatever the time.
             least = replace(plan, recompute=Decide.ALWAYS) if plan.recompute is Decide.FREE else plan
             self._make_room(least, known, repeat(True))
         if late() or most <= 0:
@@ -101,7 +101,7 @@ class FirstPlans:
             found.append((one, plan.problem(choice, one)))
         lacking = [0 if fit is None else fit.lacking(problem) for _, problem in found]
         loads = [_load(problem) for _, problem in found]
-        # What lacks memory with an order does so whatever the costs; other orders may adapt.
+        # An order that does not depend on the costs lacks memory on a partition in any case; others may adapt.
         able = [at for at, lack in enumerate(lacking) if not (lack and self._same)]
         for at in sorted(able, key=lambda at: (lacking[at], loads[at])):
             if self._may_be_better(found[at][1]):

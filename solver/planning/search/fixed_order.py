@@ -128,4 +128,4 @@ class FixedOrder:
                 self.best = found
             else:
                 self._unfit.append(partition)
-                self.master.exclude(partition)  # it does not fit the memory, by less than the master may tell
+                self.master.exclude(partition)  # the partition exceeds the memory by less than the master can resolve

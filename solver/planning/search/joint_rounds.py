@@ -10,7 +10,7 @@ from solver.planning.budget import Budget
 from solver.planning.search.better_plans import BetterPlans
 from solver.planning.search.choice_search import ChoiceSearch
 
-# A placement, and which of the searches on it.
+# A placement, and the number of one of its searches.
 Job = tuple[ChoiceSearch, int]
 
 

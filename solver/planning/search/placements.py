@@ -20,7 +20,7 @@ from solver.planning.search.better_plans import BetterPlans
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.evenness import evened
 
-# Steps of the search on a placement that may end by errors before it is searched no further.
+# After this many steps that ended by errors, a placement is searched no further.
 _MOST_FAILURES = 3
 
 

@@ -25,7 +25,7 @@ class Dispatcher:
         tasks = [jobs.jobs[n].task for n in serial.running]
         walked = jobs.problem.microbatches_of
         places = [{j: place for place, j in enumerate(own)} for own in walked]
-        # What a stage runs once comes when its last micro-batch does.
+        # Passes that run once per stage count as those of its last micro-batch.
         last = [len(own) - 1 for own in walked]
         turns = [
             (0 if task.of.kind is UNSHARD else last[task.of.stage])
@@ -40,7 +40,7 @@ class Dispatcher:
         self._mean_takes = _mean_takes(self._shop)
         self._kind, self._heads = int64_array(kinds), serial.heads
         self._flow = self._flow_of(serial)
-        # Arcs by which what comes back waits for another stage.
+        # Arcs by which a reload or recomputation waits for a pass of another stage.
         before = np.repeat(self._flow.stage, np.diff(self._shop.feeds_at))
         self._releases = self._saves[self._shop.feeds_to] & (before != self._flow.stage[self._shop.feeds_to])
         self._comes_again = _comes_again(jobs.problem)

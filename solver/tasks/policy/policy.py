@@ -34,14 +34,14 @@ class Policy(NamedTuple):
     before all others.
     """
 
-    # Micro-batches in flight on a stage, at most.
+    # The limit of micro-batches in flight on a stage.
     stretch: float  # x the least number that keeps the stage busy
     slack: float  # micro-batches more
     deep: float  # micro-batches more for each period before the device's first task is ready
-    # Weight tasks that wait, at most.
+    # The limit of pending weight tasks.
     stock: float  # periods of work
     deep_stock: float  # periods of work for each period before the device's first task is ready
-    # Ranks: least start plus so many periods for each micro-batch.
+    # Ranks: the least start plus this many periods for each micro-batch.
     forward: float  # periods a micro-batch
     forward_first: float  # periods a micro-batch, of forwards of the first `first` transits
     first: float  # transits
@@ -69,9 +69,9 @@ class Policy(NamedTuple):
     backward_later: float  # periods added to the rank of backwards
     early_again: float  # transits
     late_again: float  # transits
-    # Activations that are copied back or recomputed.
+    # For activations that are reloaded or recomputed.
     reserve: float  # activations that forwards leave room for
-    later: float  # periods that they are copied back after they may be
+    later: float  # periods by which they are reloaded later than possible
 
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
         """Return a random neighbour: some numbers changed slightly or much.
@@ -82,13 +82,13 @@ class Policy(NamedTuple):
         for _ in range(random.randint(1, _PARAMS.most_changes)):
             at = random.randrange(count + 2 * back)
             at = at if at < count else at - count + Policy._fields.index("reserve")
-            # A little or far, by its own size.
+            # A small or large change, in proportion to the number.
             found[at] += random.gauss(0, max(1.0, abs(found[at])) / 2 ** random.randint(0, _PARAMS.most_halvings))
             found[at] = max(_LOWEST[at], found[at])
         return Policy(*found)
 
 
-# Below 0 only where something may rank sooner, or have fewer under way, on stages `again`.
+# Only these numbers may be negative: ranks may be earlier, and limits lower, on stages `again`.
 _LOWEST = Policy(
     *(-inf if name in ("slack_again", "forward_later", "backward_later") else 0.0 for name in Policy._fields)
 )

@@ -12,7 +12,7 @@ Array = Any  # numpy arrays, of one dimension unless said
 
 # Classes of tasks.
 URGENT, BACKWARD, FORWARD, WEIGHT = range(4)
-# Urgent tasks that a stream may know of before they are ready; and tasks looked at to find one that is short enough.
+# Limits of a stream: urgent tasks known before they are ready, and tasks examined to find a short enough one.
 MOST_COMING, MOST_ASIDE = 64, 12
 
 

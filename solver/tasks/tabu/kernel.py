@@ -16,7 +16,7 @@ from pipesched.compiled import compiled, inner
 from solver.tasks.tabu.moves import may_move, move
 from solver.tasks.tabu.paths import BEFORE, BEHIND, critical_path, length_through, set_longest
 
-# The ways to move one of two jobs of a block: it goes behind the last, before the first, from the first, from the last.
+# The moves of one of two jobs of a block: after the last, before the first, from the first, from the last.
 _WAYS = 4
 
 

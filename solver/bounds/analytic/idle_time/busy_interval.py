@@ -62,7 +62,7 @@ class BusyIntervals:
         if not self.view.blocks:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
         before = max(self.work - put_off, needed)
-        # The last round trip of a row ends before the last gradient, which may be its own.
+        # The last of consecutive round trips ends before the last gradient, or with it.
         later = self._idle_between(self.between.trips + 1)
         ticks = before + self.idle + later
         late = f"weight passes of {self._say(self.work - before)} at most" if self.work > before else "nothing"
@@ -74,7 +74,7 @@ class BusyIntervals:
 
     def _by_work_after_last_forward(self, last: list[int]) -> BusyInterval:
         """Return the bound by the work that cannot be left in memory at the last forward, plus a round trip."""
-        # What the head idles comes before the last forward if a backward does.
+        # If a backward runs before the last forward, so does the idle time at the head.
         idle = self.idle if self.apart else 0
         later = self._idle_between(self.between.trips)
         own = sum(map(self.view.least_backward, last))

@@ -27,7 +27,7 @@ def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int |
     `taken` is what the passes use in all; 0 is returned if that could end before the memory is full.
     """
     each = _least_ticks_each(paths, stages)
-    # After t ticks one activation and t / each of those before it are held at most.
+    # After t ticks of forwards at most t / each units of memory and one activation more are in use.
     empty = max(0, capacity - max(paths.view.held_in_flight[s] for s in stages))
     unused = empty * empty * each / 2
     return unused if taken + unused >= capacity * empty * each else Fraction(0)

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.view import PipelineView
 
-# Integers of 64 bits, or Python's where sums could be longer.
+# 64-bit integers, or Python's integers if sums could be larger.
 Numbers = NDArray[Any]
 
-# Beyond so many counts together, of passes outside of blocks and of splits, any number of splits costs what the best
-# number of them does; beyond so many forwards on a device nothing is counted. The
-# check counts as many.
+# With more pairs of counts than this (passes outside of blocks, splits) every number of splits costs the same as the
+# best number of them; with more forwards than this on a device nothing is counted. The check uses the same limits.
 _MOST_CELLS = 150_000
 _MOST_FORWARDS = 10_000
 _LONGEST = 2**58

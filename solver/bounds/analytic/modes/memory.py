@@ -35,7 +35,7 @@ class DeviceMemory:
         self.view, self.counts = self.own.view, self.own.counts
         view = self.view
         chains = [view.placement.chains[view.placement.chain_index[c[0]]] for c in self.own.chains]
-        # The activations of this device that wait for a stage's passes, by stage.
+        # By stage: the memory of this device's activations that waits for passes of the stage.
         waiting = {stage: 0 for one in devices for stage in one.counts.stages}
         self.lags = 0
         for chain in chains:
@@ -55,7 +55,7 @@ class DeviceMemory:
         both = {s: waiting[s] + activation[s] for s in self.counts.stages}
         here = {s: Weights(both[s], both[s], view.held_for_weight[s]) for s in self.counts.stages}
         self.here = Delays(self.counts, here)
-        # The most memory that so many activations take, and the sum of that for 1 to so many.
+        # The most memory that n activations take, for n = 0, 1, ..., and its cumulative sum.
         self.most = self.counts.largest({s: activation[s] for s in self.counts.stages})
         self._summed = np.cumsum(self.most.astype(object))
 

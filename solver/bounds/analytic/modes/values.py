@@ -49,7 +49,7 @@ class ModeValues:
         self.counts = ModeCounts(self.view, [stage for chain in self.chains for stage in chain])
         self.capacity = self.view.room[device]
         self.apart = forced_apart(self.view, device, self.chains)
-        # Where all forwards run before the first backward, what the device idles until then may be after all of them.
+        # If all forwards run before the first backward, the idle time before that backward may be after all of them.
         self.mixed: Numbers = (self.counts.alone < self.counts.total) | self.apart
         self._weights = self._most_after_last_gradient()
         self._ends = list(heads_and_tails(paths, objective, [chain[0] for chain in self.chains]))
