@@ -1,1 +1,1 @@
-"""Schedules out to other programs and back in, and run with PyTorch."""
+"""Exchange of schedules with other programs, in both directions, and their execution with PyTorch and Megatron-Core."""

@@ -1,1 +1,1 @@
-"""Settings that generated modules make in a trainer's configuration, shared by exports of orders and of partitions."""
+"""Settings that generated modules make in a trainer's configuration, shared by exporters and partition formats."""

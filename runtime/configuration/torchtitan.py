@@ -1,6 +1,7 @@
-"""torchtitan's configuration for a pipeline: a function that generated modules define.
+"""torchtitan's settings for a pipeline, as a function that generated modules define.
 
-Since 0.3.0 its trainer refuses pipelines unless CUDA graphs are disabled. Split backwards meet two of its defaults:
+Since 0.3.0 its trainer refuses pipelines unless CUDA graphs are disabled. Split backwards conflict with two of its
+defaults:
 
 - Selective activation checkpointing hands each saved tensor out once; W asks again, which is an error.
 - The chunked loss runs the head, and the head's backward, inside the loss. FSDP, which torchtitan applies at every

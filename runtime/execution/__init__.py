@@ -1,1 +1,1 @@
-"""Shared parts of executors: the program of a rank, its streams and transfers, and saved tensors that move."""
+"""Shared parts of our executors: the program of a rank, its streams and transfers, and offload of saved tensors."""

@@ -14,9 +14,9 @@ _WORD = re.compile(r"(?:(send|recv)(\d+):)?(F|BW|B|W|O|L|R[b-f]?)(\d+)\.(\d+)(?:
 
 
 class Step(NamedTuple):
-    """A pass; or, with `transfer`, the sending or receiving of what that pass yields, to or from rank `peer`.
+    """A pass; or, with `transfer`, sending or receiving the tensor that this pass yields, to or from rank `peer`.
 
-    `stream` 0 computes. `waits` are passes on other streams of the rank.
+    `stream` 0 is the compute stream. `waits` are passes on other streams of the rank that must have ended.
     """
 
     kind: str
@@ -38,14 +38,14 @@ class Step(NamedTuple):
 
     @property
     def yields(self) -> tuple[str, int, int]:
-        """The name of the tensor: that of the pass that yields it, a BW like a B."""
+        """The name of the tensor: kind, stage and micro-batch of the pass that yields it, with B also for a BW."""
         return self.kind[0], self.stage, self.microbatch
 
 
 class Program(NamedTuple):
-    """A schedule as ranks run it: `rows[r]` is rank r's, and stage s is on rank `rank_of_stage[s]`.
+    """A schedule as ranks run it: `rows[r]` are the steps of rank r, and stage s is on rank `rank_of_stage[s]`.
 
-    `offloaded[s]` is the share of what a forward of stage s leaves that its copy to the host moves.
+    `offloaded[s]` is the share of what a forward of stage s saves that its copy to the host moves.
     """
 
     schedule: str
@@ -60,16 +60,16 @@ class Program(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """True if stages are where Megatron puts them: stage s on rank s mod p."""
+        """True if stages are placed as Megatron places them: stage s on rank s mod p."""
         return all(where == stage % len(self.rows) for stage, where in enumerate(self.rank_of_stage))
 
     def stages_of(self, rank: int) -> list[int]:
-        """The stages of a rank, by the number of their model chunk."""
+        """Return the stages of a rank, in the order of its model chunks."""
         return [stage for stage, where in enumerate(self.rank_of_stage) if where == rank]
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
-    """The program of a document as the exporter writes it."""
+    """Read the program in a document written by the exporter."""
     rows = tuple(tuple(map(_step, row.split())) for row in document["rows"])
     where, offloaded = tuple(document["rank_of_stage"]), tuple(document["offloaded"])
     return Program(document["schedule"], document["microbatches"], where, rows, offloaded)

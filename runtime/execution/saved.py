@@ -1,4 +1,4 @@
-"""Tensors saved by a forward for its backward: moved to the host, and back before the backward runs.
+"""Tensors that a forward saves for its backward: copied to the host, and back before the backward runs.
 
 Tensors that share memory are moved once. Parameters stay, and so does the stage's input, which receives the gradient.
 """
@@ -13,7 +13,7 @@ import torch
 
 
 class _View(NamedTuple):
-    """A saved tensor as a place in the memory that it was saved in."""
+    """A saved tensor as a view of a storage: type, offset, size and strides."""
 
     memory: int
     dtype: torch.dtype
@@ -23,14 +23,14 @@ class _View(NamedTuple):
 
 
 class Saved:
-    """Saved tensors of one forward. `share` of their bytes is moved by `move_out`, largest tensors first."""
+    """The saved tensors of one forward. `move_out` moves up to `share` of their bytes, largest tensors first."""
 
     def __init__(self, stay: Iterable[torch.Tensor], share: float) -> None:
         self._stay = {one.untyped_storage().data_ptr() for one in stay}
         self._share, self._here, self._host = share, dict[int, Any](), dict[int, Any]()
 
     def collect(self) -> AbstractContextManager[Any]:
-        """Context that collects the tensors that a forward inside saves."""
+        """Return a context that collects the tensors saved by a forward run inside."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> Any:
@@ -51,7 +51,7 @@ class Saved:
         return tensor
 
     def move_out(self) -> int:
-        """To the host; how many bytes moved."""
+        """Copy saved tensors to the host; returns the number of bytes moved."""
         most, moved = self._share * sum(one.nbytes() for one in self._here.values()), 0
         for where, storage in sorted(self._here.items(), key=lambda item: -item[1].nbytes()):
             if moved + storage.nbytes() <= most:
@@ -61,14 +61,14 @@ class Saved:
         return moved
 
     def move_in(self) -> None:
-        """Back to where it was."""
+        """Copy the tensors on the host back to the device they came from."""
         for where, (storage, device) in self._host.items():
             self._here[where] = _copied(storage, device)
         self._host.clear()
 
 
 def _copied(storage: Any, device: Any) -> Any:
-    """The same bytes in memory of another device, copied on the current stream."""
+    """Return a copy of a storage in the memory of another device, made on the current stream."""
     source = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
     pinned = torch.device(device).type == "cpu" and source.is_cuda
     target = torch.empty(source.shape, dtype=torch.uint8, device=device, pin_memory=pinned)
@@ -78,6 +78,6 @@ def _copied(storage: Any, device: Any) -> Any:
 
 
 def _used_here(tensor: torch.Tensor) -> None:
-    """Its memory is not given to others before the current stream has come this far, wherever it was made."""
+    """Tell the GPU's allocator that the current stream uses a tensor, so that its memory is not reused too early."""
     if tensor.is_cuda:
         tensor.record_stream(torch.cuda.current_stream())

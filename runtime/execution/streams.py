@@ -1,4 +1,4 @@
-"""Streams of a rank besides the compute stream, and events that steps wait for; on a CPU there is one stream."""
+"""Streams of a rank other than the compute stream, and events between them; a CPU has one stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STREAMS: dict[int, Any] = {}
 
 
 class Streams:
-    """Streams of one iteration. One thread starts all steps, each after the steps that it waits for."""
+    """The streams of one iteration. One thread launches all steps, each after the steps that it waits for."""
 
     def __init__(self, row: Iterable[Step]) -> None:
         steps = [step for step in row if not step.transfer]
@@ -25,7 +25,7 @@ class Streams:
         self._ended: dict[str, Any] = {}
 
     def run(self, step: Step, start: Callable[[Step], None]) -> None:
-        """Start a step on its stream, after the events that it waits for."""
+        """Launch a step on its stream, after the events that it waits for."""
         if not _is_gpu():
             start(step)
             return

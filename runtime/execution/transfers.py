@@ -1,9 +1,9 @@
-"""Tensors between stages: sent and received in the order of the proof, or handed over on their rank.
+"""Transfers of tensors between stages: sent and received in the order of the proof, or handed over within a rank.
 
 A rank posts its sends and receives at their places in its program, in which both ends of every transfer have one order:
-it ends even if all of them run one at a time, as on one communicator of NCCL. A sent tensor is kept until a tensor that
-the same peer sent later has arrived, which says that it was received; so memory is freed at the same passes in every
-iteration, and no wait takes time.
+so the program ends even if all of them run one at a time, as on one communicator of NCCL. A sent tensor is kept until a
+tensor that the same peer sent later has arrived, which shows that it was received; so memory is freed at the same
+passes in every iteration, and no wait takes time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Name: TypeAlias = tuple[Any, ...]
 
 
 class Transfers:
-    """Transfers of one rank in one iteration; `empty` makes the tensor to receive into, for a name."""
+    """The transfers of one rank in one iteration; `empty(name)` makes the tensor to receive into."""
 
     def __init__(self, group: Any, empty: Callable[[Name], torch.Tensor]) -> None:
         self._group, self._empty = group, empty
@@ -28,7 +28,7 @@ class Transfers:
         self._leaving: dict[int, list[Any]] = {}
 
     def hand_over(self, name: Name, tensor: torch.Tensor) -> None:
-        """The stage that uses it is on this rank."""
+        """Store a tensor for a stage on this rank."""
         self._here[name] = tensor
 
     def send(self, peer: int, tensor: torch.Tensor) -> None:
@@ -42,7 +42,7 @@ class Transfers:
         self._coming[name] = tensor, work, peer, len(self._leaving.get(peer, ()))
 
     def take(self, name: Name) -> torch.Tensor:
-        """The tensor, once it is here."""
+        """Return the tensor of this name, after waiting for it to arrive."""
         if name in self._here:
             return self._here.pop(name)
         tensor, work, peer, sent = self._coming.pop(name)
@@ -51,7 +51,10 @@ class Transfers:
         return tensor
 
     def _wait_for(self, peer: int, sent: int) -> None:
-        """Lets go of the first sends to a peer. Their places stay, since receives count them."""
+        """Wait for the first `sent` sends to a peer and release their tensors.
+
+        Their list places stay, since receives count them.
+        """
         leaving = self._leaving.get(peer, [])
         for at in range(sent - 1, -1, -1):
             if leaving[at] is None:
@@ -60,6 +63,6 @@ class Transfers:
             leaving[at] = None
 
     def finish(self) -> None:
-        """Everything has left."""
+        """Wait until everything has been sent."""
         for peer, leaving in self._leaving.items():
             self._wait_for(peer, len(leaving))

@@ -1,1 +1,1 @@
-"""Exporters: schedules as files for the programs that run or show them, one format a file."""
+"""Exporters of schedules to files for the programs that run or show them, one module for each format."""

@@ -1,4 +1,4 @@
-"""The registry of exporters: each writes a timeline as the text files of one other program."""
+"""The registry of exporters: `EXPORTERS`, each of which writes a timeline as text files for another program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Option:
-    """Something a format leaves open. `allowed` lists the values; empty: any text, which the writer checks."""
+    """An option of a format. `allowed` lists its values; empty: any text, which the writer checks."""
 
     name: str
     description: str
@@ -33,17 +33,17 @@ class Option:
 
 @dataclass(frozen=True)
 class Exporter:
-    """One format.
+    """A format of exported schedules.
 
-    `suffix` is that of the main file, the one to show where only one can be shown; what else `export` returns are
-    side files. `refuse` raises `BadInput` for an order that the other program cannot run. `warnings` says what the
-    other program does otherwise than a reader of the schedule would think. `proof` says under which rules the exported
-    plan was proved free of deadlock, and raises `BadInput` with the cycle of waits if it is not; it is None for what
-    nobody executes. `streams` says whether the format holds the order of tasks on several streams, and not of whole
-    passes only; `copies` whether it holds copies to the host on streams of their own, and recomputation, of whole
-    passes; `features` names those of the problem file that not every format can express and this one can; `collectives`
-    says whether it holds, among the passes of a device, where parameters are gathered and dropped and gradients
-    reduced; with `every_feature` it shows whatever a schedule runs, those features and modules among it.
+    `suffix` is that of the main file; `write` returns all files. `refuse` raises `BadInput` for an order that the other
+    program cannot run. `warnings` returns what the other program does differently from what the schedule suggests.
+    `proof` returns under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the
+    cycle of waits if it is not; it is None for formats that nobody executes.
+
+    What a format can express: `streams`, the order of tasks on several streams, not only of whole passes; `copies`,
+    copies to the host on streams of their own, and recomputation, as whole passes; `features`, features of problem
+    files that not every format can express; `collectives`, gatherings, drops and reductions among the passes of a
+    device; `every_feature`, whatever a schedule runs, including modules.
     """
 
     name: str
@@ -61,10 +61,12 @@ class Exporter:
     every_feature: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
-        """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
+        """Return the files by suffix, the main file included; `BadInput` if the timeline is invalid or cannot be
+        expressed.
 
-        Only a valid timeline is written: runtimes trust their input, and a pass that is missing or appears twice ends
-        there in a hang or in silently wrong gradients. Too little memory is no reason: the order itself is right.
+        Only a valid timeline is written: runtimes trust their input, and a pass that is missing or appears twice
+        results in a hang or in silently wrong gradients. Exceeding the memory is allowed, since the order itself is
+        right.
         """
         settings = self._settings(options or {}) | {"stem": stem}
         self.check(timeline)
@@ -87,7 +89,7 @@ class Exporter:
         self.refuse(timeline)
 
     def lacks(self, timeline: Timeline) -> str | None:
-        """The feature of the schedule that this format cannot express; None if it can express all of it."""
+        """Return the feature of the schedule that this format cannot express; None if it can express all of it."""
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))
@@ -109,7 +111,7 @@ class Exporter:
         return None
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """The value of every option; `BadInput` for one that this format does not have, or a value it does not take."""
+        """Return the value of every option; `BadInput` for an unknown option or a value that is not allowed."""
         known = {option.name: option for option in self.options}
         for name, value in chosen.items():
             if name not in known:

@@ -1,4 +1,4 @@
-"""Writes a timeline as a trace that Perfetto and chrome://tracing show: one process a device, one thread a stream."""
+"""Exporter of Chrome traces for Perfetto and chrome://tracing: a process for each device, a thread for each stream."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Threads = dict[tuple[str, int], int]  # the thread number of each stream and la
 
 
 class _Box(NamedTuple):
-    """One rectangle of the picture; times in nanoseconds, the finest the viewers know."""
+    """One rectangle of the chart; times in nanoseconds, the finest unit of the viewers."""
 
     task: Task
     start: int
@@ -60,7 +60,8 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 
 
 def _microseconds(nanoseconds: int) -> int | float:
-    """The number a trace writes. Perfetto multiplies it by 1000 and cuts off what is then below a nanosecond."""
+    """Return the number of microseconds to write, such that Perfetto, which multiplies and truncates, gets the
+    nanoseconds."""
     whole, rest = divmod(nanoseconds, 1000)
     if rest == 0:
         return whole
@@ -82,7 +83,8 @@ def _about(timeline: Timeline) -> dict[str, str]:
 
 
 def _boxes(timeline: Timeline, device: int) -> list[_Box]:
-    """Every task of a device by start, in lanes: boxes of one thread may not overlap, and a block is two at once."""
+    """Return the rectangles of a device by start, in lanes: those of one thread may not overlap, and a block has two at
+    once."""
     problem = timeline.problem
     nanoseconds = _nanoseconds(problem)
     first, spans = problem.streams[0], list[tuple[int, int, Task, str]]()
@@ -103,12 +105,12 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
 
 
 def _nanoseconds(problem: Problem) -> Fraction:
-    """Nanoseconds in a tick."""
+    """Return the nanoseconds in a tick."""
     return Fraction(problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9)
 
 
 def _counters(timeline: Timeline) -> Iterator[_Event]:
-    """Memory levels of every device and host, from each change on, in the problem's unit."""
+    """Yield the memory levels of every device and host at each change, in the problem's unit."""
     problem = timeline.problem
     nanoseconds, size = _nanoseconds(problem), float(problem.resolution)
     unit = f" ({problem.memory_unit})" if problem.memory_unit else ""
@@ -125,7 +127,7 @@ def _counters(timeline: Timeline) -> Iterator[_Event]:
 
 
 def _threads(boxes: list[_Box], order: Sequence[str]) -> _Threads:
-    """Compute first, then the other streams."""
+    """Return thread numbers for (stream, lane), those of the compute stream first."""
     used = sorted({(box.stream, box.lane) for box in boxes}, key=lambda key: (order.index(key[0]), key[1]))
     return {key: number for number, key in enumerate(used, start=1)}
 
@@ -163,7 +165,7 @@ def _complete(problem: Problem, box: _Box, threads: _Threads) -> _Event:
 
 
 def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator[_Event]:
-    """An arrow for every tensor that goes from one device to another: `s` where it leaves, `f` where it is used."""
+    """Yield an arrow for every tensor sent between devices: event `s` where it leaves, `f` where it is used."""
     problem, schedule = timeline.problem, timeline.schedule
     pieces: dict[Pass, list[_Box]] = {}
     for box in asking(boxes, SHORT):

@@ -1,10 +1,9 @@
-"""Writes a schedule as a Python module for DeepSpeed: a subclass of its `PipeSchedule` that yields the instructions.
+"""Exporter of Python modules for DeepSpeed: a subclass of its `PipeSchedule` that yields the instructions.
 
 DeepSpeed's `PipelineEngine` runs stage s on device s, full backwards only, and its sends and receives block. It keeps
-one loss, so the last stage must run each backward right after its forward, and one received gradient, so no other
-RecvGrad and no other BackwardPass may come between a RecvGrad and its BackwardPass: that would give wrong gradients
-without a word. Hence receives stand as late as they can. Two stages a device, in a V, run in another
-of its engines.
+one loss, so the last stage must run each backward directly after its forward, and one received gradient, so no other
+RecvGrad and no other BackwardPass may come between a RecvGrad and its BackwardPass: that would silently give wrong
+gradients. Hence receives are placed as late as possible. Two stages a device, in a V, run in another of its engines.
 """
 
 from __future__ import annotations
@@ -25,7 +24,10 @@ from runtime.lowering.programs import Receives, lower
 
 
 def write_v(timeline: Timeline, proof: str) -> str:
-    """The generated module; a buffer's number is `phase * micro-batches + micro-batch`."""
+    """Return the generated module for two stages a device.
+
+    A buffer's number is `phase * micro-batches + micro-batch`.
+    """
     problem = timeline.problem
     rows = [list(_words(spelt(row), problem)) for row in lower(timeline, Receives.LATE).rows]
     buffers = (2 * problem.microbatches,) * problem.devices
@@ -103,7 +105,8 @@ def _refuse(timeline: Timeline) -> None:
 
 
 def _loading(row: Sequence[Word], loads: Sequence[int]) -> Iterator[Word]:
-    """The instructions with those that load a slice of the batch: inputs on the first stage, labels on the last.
+    """Yield the instructions, with those added that load a slice of the batch: inputs on the first stage, labels on the
+    last.
 
     A load takes the next slice there is, so both stages must load in one order, that of the first stage's forwards:
     where the last stage runs a micro-batch earlier, it loads those before it as well.
@@ -118,7 +121,7 @@ def _loading(row: Sequence[Word], loads: Sequence[int]) -> Iterator[Word]:
 
 
 def _buffers(row: Sequence[Word]) -> list[int]:
-    """The buffer of each instruction: a micro-batch holds one from its first instruction to its last."""
+    """Return the buffer of each instruction: a micro-batch occupies one from its first instruction to its last."""
     ends = {word.microbatch: place for place, word in enumerate(row)}
     free: list[int] = []
     held: dict[int, int] = {}

@@ -62,7 +62,7 @@ class Schedule(instructions.PipeSchedule):
 
 
 class Word(NamedTuple):
-    """An instruction's name, the stage that executes it, and the micro-batch it is for."""
+    """An instruction: its DeepSpeed name, the stage that executes it, and its micro-batch."""
 
     name: str
     stage: int
@@ -70,7 +70,7 @@ class Word(NamedTuple):
 
 
 def spelt(row: Sequence[Instruction]) -> list[Word]:
-    """A device's program in DeepSpeed's names."""
+    """Return a device's program as DeepSpeed instructions."""
     names = {F: "ForwardPass", BW: "BackwardPass"}
     tensors = {Tensor.ACTIVATION: "Activation", Tensor.GRADIENT: "Grad"}
     words: list[Word] = []
@@ -87,7 +87,10 @@ def spelt(row: Sequence[Instruction]) -> list[Word]:
 def module_text(
     timeline: Timeline, rows: Sequence[Sequence[str]], buffers: tuple[int, ...], engine: str, proof: str
 ) -> str:
-    """The generated module; a word of a row is an instruction with its arguments, `ForwardPass:0`."""
+    """Return the text of the generated module.
+
+    A word of a row is an instruction with its arguments, `ForwardPass:0`.
+    """
     return _MODULE.format(
         schedule=timeline.schedule.name,
         problem=timeline.problem.name,

@@ -1,9 +1,9 @@
-"""Writes a schedule as a Python module for JaxPP: a subclass of its `BaseSchedule` that returns the schedule's tasks.
+"""Exporter of Python modules for JaxPP: a subclass of its `BaseSchedule` that returns the schedule's tasks.
 
 JaxPP takes any placement, and adds the transfers itself. Its carries follow the micro-batches, so F, B and W of every
-stage must each take them in ascending order (weight passes are renumbered, which changes nothing else); and it has no B
-of the first stage alone: W must directly follow it there (its "Schedule does not honor data dependencies" and its check
-of the first stage say so).
+stage must each take them in ascending order (weight passes are renumbered, which changes nothing else). It has no
+separate B of the first stage: W must directly follow it there (its "Schedule does not honor data dependencies" and its
+check of the first stage say so).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _refuse(timeline: Timeline) -> None:
 
 
 def _is_partial(timeline: Timeline) -> bool:
-    """True if any backward is split; JaxPP then splits all of them."""
+    """Return True if any backward is split; JaxPP then splits all of them."""
     return any(p.kind is B for p in timeline.schedule.passes())
 
 
@@ -118,7 +118,10 @@ def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: int) -> I
 
 
 def _tasks(timeline: Timeline) -> dict[Pass, list[_Task]]:
-    """Every pass in JaxPP's words, Ws in the order of Bs; where any backward is split, a fused one is two in turn."""
+    """Return the JaxPP tasks of every pass, Ws in the order of Bs.
+
+    If any backward is split, a fused one becomes two tasks.
+    """
     partial, label = _is_partial(timeline), labels(timeline, 0)
     taken = weight_microbatches(timeline.schedule, fused=partial)
     letters = {F: "F", B: "I", W: "W", BW: "IW" if partial else "B"}

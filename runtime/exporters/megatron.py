@@ -1,6 +1,6 @@
-"""Writes a schedule as a Python module that has Megatron-Core train by it, with all that it needs.
+"""Exporter of Python modules that make Megatron-Core train by a schedule, with all code that they need.
 
-Micro-batches of weight passes are renumbered: Transformer Engine computes weight gradients in the order of the
+Micro-batches of weight passes are renumbered, since Transformer Engine computes weight gradients in the order of the
 backwards.
 """
 
@@ -26,7 +26,8 @@ _NAME, _SUFFIX = "megatron", ".megatron.py"
 
 
 def program_document(timeline: Timeline) -> dict[str, Any]:
-    """Program of every rank, as `runtime.execution.program` reads it; `BadInput` if Megatron cannot run it."""
+    """Return the program of every rank, as `runtime.execution.program` reads it; `BadInput` if Megatron cannot run
+    it."""
     _refuse(timeline)
     problem = timeline.problem
     return {

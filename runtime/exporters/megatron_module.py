@@ -1,4 +1,4 @@
-"""The one file that `export --format megatron` writes: the sources that run in Megatron, then the schedule."""
+"""Assembly of the one file that `export --format megatron` writes: the sources of the executor, then the schedule."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ install(DOCUMENT)
 
 
 def module_text(document: Mapping[str, Any], proof: str) -> str:
-    """The module that installs a document of `runtime.exporters.megatron` when it is imported."""
+    """Return the module that, when imported, installs a document of `runtime.exporters.megatron`."""
     return _MODULE.format(
         schedule=document["schedule"],
         problem=document["problem"],
@@ -61,7 +61,8 @@ def module_text(document: Mapping[str, Any], proof: str) -> str:
 
 
 def _sources() -> str:
-    """All modules as one: their imports first, without those of each other, and their first words as comments."""
+    """Return the source of all modules as one: imports first, without those of each other, and docstrings as
+    comments."""
     imports, bodies = list[ast.Import | ast.ImportFrom](), list[str]()
     for name in _ORDER:
         text = (_SOURCES / f"{name}.py").read_text(encoding="utf-8")
@@ -75,7 +76,7 @@ def _sources() -> str:
 
 
 def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
-    """Every module once, as it stands in the sources: `import` first, `from __future__` before all."""
+    """Return the imports of all modules, each once: `from __future__` first, then `import` before `from`."""
     whole = sorted({ast.unparse(node) for node in imports if isinstance(node, ast.Import)})
     names: dict[str, set[str]] = {}
     for node in imports:
@@ -87,6 +88,6 @@ def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
 
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
-    """True for imports from a folder next to this one, wherever the package is installed."""
+    """Return True for imports from a sibling folder of this package, wherever it is installed."""
     beside = f"{str(__package__).rpartition('.')[0]}."
     return isinstance(node, ast.ImportFrom) and str(node.module).startswith(beside)

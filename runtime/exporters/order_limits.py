@@ -1,4 +1,4 @@
-"""Limits that several formats share: what a runtime cannot run, reported with the formats that support it."""
+"""Limits that several formats share: refusals of what a runtime cannot run, which name the formats that can."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANYTHING = "program"
 
 
 def one_chain(name: str, runtime: str, placement: Placement) -> None:
-    """Refuses placements with a stage on several devices, or whose chain is not in stage order."""
+    """Raise `BadInput` for placements with a stage on several devices, or whose chain is not in stage order."""
     if len(placement.chains) > 1:
         raise BadInput(
             f"{name}: in a placement of {len(placement.chains)} chains several devices hold a stage, and {runtime} "
@@ -28,7 +28,7 @@ def one_chain(name: str, runtime: str, placement: Placement) -> None:
 
 
 def every_device_works(name: str, runtime: str, placement: Placement) -> None:
-    """Refuses placements with a device that holds no stage."""
+    """Raise `BadInput` for placements with a device that has no stage."""
     idle = [str(device) for device, stages in enumerate(placement.stages_of) if not stages]
     if idle:
         raise BadInput(
@@ -38,14 +38,14 @@ def every_device_works(name: str, runtime: str, placement: Placement) -> None:
 
 
 def order_of(schedule: Schedule, stage: int, *kinds: PassKind) -> tuple[int, ...]:
-    """The micro-batches of one stage's passes of some kinds, in the order they run."""
+    """Return the micro-batches of one stage's passes of some kinds, in the order in which they run."""
     return tuple(p.microbatch for p in schedule.passes() if p.stage == stage and p.kind in kinds)
 
 
 def labels(timeline: Timeline, stage: int) -> tuple[int, ...]:
-    """The new number of each micro-batch, such that this stage's forwards run 0, 1, 2, …
+    """Return the new number of each micro-batch, such that this stage's forwards run 0, 1, 2, ...
 
-    Their numbers are free to choose: only which slice of the batch is meant changes.
+    Numbers of micro-batches can be chosen freely: they only select the slice of the batch.
     """
     label_of = {microbatch: label for label, microbatch in enumerate(order_of(timeline.schedule, stage, F))}
     return tuple(label_of[microbatch] for microbatch in range(timeline.problem.microbatches))

@@ -1,9 +1,9 @@
-"""Writes a schedule for AMD's Primus: a Python module whose table of nodes takes the place of one of its algorithms.
+"""Exporter for AMD's Primus: a Python module whose table of nodes replaces one of its algorithms.
 
-Primus builds stages in a loop, or in a V for some names of algorithms, and executes any table of F, B, W, BW, O
-(an offload has ended), R (a reload begins), sends and receives. Consecutive sends and receives of one slot are one
-batch. Each end of a transfer stands in the slot after its pass, so that the two ranks of every transfer meet in a batch
-of the same slot, and ranks go through the slots in one order: no rank waits for one that is in a later slot.
+Primus builds stages in a loop, or in a V for some names of algorithms, and executes any table of F, B, W, BW, O (an
+offload has ended), R (a reload begins), sends and receives. Consecutive sends and receives of one slot are one batch.
+Each end of a transfer is placed in the slot after its pass, so that the two ranks of every transfer meet in a batch of
+the same slot, and ranks go through the slots in one order: no rank waits for one that is in a later slot.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _computed(timeline: Timeline, device: int) -> list[Pass]:
 
 
 def _slots(timeline: Timeline) -> dict[Pass, int]:
-    """The slot of every pass: after that of the previous pass on its device, and of those whose tensors it needs."""
+    """Return the slot of every pass: after those of the previous pass on its device and of the passes whose tensors it
+    needs."""
     rows = [_computed(timeline, device) for device in range(timeline.problem.devices)]
     backward = {(p.stage, p.microbatch): p.kind for row in rows for p in row if p.kind in (B, BW)}
     found, done = dict[Pass, int](), [0] * len(rows)
@@ -72,7 +73,7 @@ def _slots(timeline: Timeline) -> dict[Pass, int]:
 
 
 def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass]:
-    """The pass of another stage whose tensor this one takes."""
+    """Yield the pass of another stage whose tensor this one takes, if any."""
     if p.kind is F and p.stage:
         yield p._replace(stage=p.stage - 1)
     if p.kind in (B, BW) and (p.stage + 1, p.microbatch) in backward:
@@ -80,9 +81,9 @@ def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass
 
 
 def _words(timeline: Timeline, device: int, label: tuple[int, ...], slots: dict[Pass, int]) -> Iterator[str]:
-    """Entries of a rank in order; a copy has no slot of its own and shares that of the pass before it.
+    """Yield the entries of a rank in order; a copy has no slot of its own and shares that of the pass before it.
 
-    An O stands where the copy to the host has ended, an R where the copy back begins.
+    An O is placed where the copy to the host has ended, an R where the copy back begins.
     """
 
     def moment(p: Pass) -> int:
@@ -103,7 +104,7 @@ def _word(p: Pass, label: tuple[int, ...], slot: int) -> str:
 
 
 def _algorithm(problem: Problem) -> str:
-    """A name for which Primus builds the stages where they are here, and splits backwards where it can."""
+    """Return the name of an algorithm for which Primus builds these stages, and splits backwards where it can."""
     placement, devices = problem.placement, problem.devices
     if placement.stage_device == v_shape(devices).stage_device and devices > 1:
         return "v-half"
@@ -157,7 +158,10 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 
 
 def _proof(timeline: Timeline) -> str:
-    """Proof for the order with our own transfers; Primus' ranks also meet slot by slot, which closes no cycle."""
+    """Return the proof for the order with our own transfers.
+
+    Primus' ranks also meet slot by slot, which closes no cycle.
+    """
     return proof_of_streams(_NAME, timeline) if runs_on_streams(timeline) else proved(_NAME, lower(timeline))
 
 

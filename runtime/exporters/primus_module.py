@@ -86,5 +86,5 @@ schedule_table_factory.pp_algorithm_map[ALGORITHM] = Planned
 
 
 def module_text(**told: object) -> str:
-    """The text of the module."""
+    """Return the text of the module; the arguments fill in the template."""
     return _MODULE.format(**told)

@@ -88,7 +88,7 @@ def _has_streams(timeline: Timeline) -> bool:
 
 
 def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[str, object]]]]:
-    """For each device what every stream runs."""
+    """Return for each device the tasks of every stream, as documents."""
     problem = timeline.problem
     devices: list[dict[str, list[dict[str, object]]]] = [{} for _ in range(problem.devices)]
     for (device, stream), steps in streams.items():
@@ -101,7 +101,7 @@ def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[s
 
 
 def _transfers(timeline: Timeline, rows: TransferRows) -> list[list[dict[str, object]]]:
-    """For each device what it sends and receives, in order."""
+    """Return for each device its sends and receives in order, as documents."""
     text = timeline.problem.task_text
     return [
         [
@@ -119,7 +119,7 @@ def _transfers(timeline: Timeline, rows: TransferRows) -> list[list[dict[str, ob
 
 
 def _tensor(timeline: Timeline, one: TaskTransfer) -> str | None:
-    """The tensor transferred between two stages; None for an end that is only waited for."""
+    """Return the name of the tensor transferred between two stages; None if only the end of a task is signalled."""
     if one.producer not in needed_by(timeline, one.consumer):
         return None
     return (Tensor.ACTIVATION if one.producer.of.kind is F else Tensor.GRADIENT).value
@@ -161,7 +161,7 @@ def _recognises(text: str) -> bool:
 
 
 def _read(text: str) -> Orders:
-    """The order of passes; sends and receives follow from it and are left out."""
+    """Read the order of passes; sends and receives follow from it and are ignored."""
     document = read_json(text, "program")
     rows = document.get("programs") if isinstance(document, dict) else None
     if isinstance(document, dict) and rows is None and "streams" in document:

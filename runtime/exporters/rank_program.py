@@ -1,4 +1,4 @@
-"""A schedule as `runtime.execution.program` reads it, for executors of our own."""
+"""Conversion of a schedule to the document that `runtime.execution.program` reads, for our own executors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runtime.exporters.stream_orders import proof_of_streams, stream_orders
 
 
 def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
-    """Program of every rank, proved to end; `BadInput`, which begins with `name`, if it cannot be expressed."""
+    """Return the program of every rank, proved to end; `BadInput` beginning with `name` if it cannot be expressed."""
     problem = timeline.problem
     every_device_works(name, "our executor of copies and recomputation", problem.placement)
     if any(p.kind in SAVING for p in timeline.schedule.passes()):
@@ -40,7 +40,7 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
 
 
 def offloaded_shares(timeline: Timeline) -> list[float]:
-    """For each stage, the share of an activation that its copy to the host moves."""
+    """Return for each stage the share of an activation that its copy to the host moves."""
     return [
         float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
         for stage in timeline.problem.stages

@@ -1,6 +1,6 @@
 """Restriction of a problem to what a runtime supports, before it is solved: `solve --for`.
 
-Placements that a runtime cannot run are refused by its exporter. A restriction here can be stated by the problem's
+Placements that a runtime cannot run are refused by its exporter. A restriction here either is stated by the problem's
 numbers, or costs nothing: `adapted` then rewrites a schedule so that it satisfies it.
 """
 
@@ -19,7 +19,10 @@ _Adapted = Callable[[Problem, Schedule], Schedule]
 
 @dataclass(frozen=True)
 class Restriction:
-    """A runtime, its exporter, and what is left out for it, as text; `options` are for the exporter."""
+    """A runtime, its exporter, and functions that restrict a problem and adapt a schedule to it.
+
+    `words` returns what is left out, as text; `options` are options for the exporter.
+    """
 
     name: str
     exporter: str
@@ -30,7 +33,7 @@ class Restriction:
 
 
 def _fused_only(problem: Problem) -> Problem:
-    """Every backward in one pass, and no overlapped blocks."""
+    """Return the problem with every backward fused, and without overlapped blocks."""
     stages = (replace(s, backward=s.fused, weight=None, overlapped=None) for s in problem.stages)
     return replace(problem, stages=tuple(stages))
 
@@ -50,7 +53,7 @@ def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
 
 
 def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
-    """Each forward of the last stage moved to directly before its backward.
+    """Return the schedule with each forward of the last stage moved to directly before its backward.
 
     If the last device has no other stage and backwards run in the order of the forwards, none ends later: nothing was
     ready before the first of them arrived, so all of them have to run after that in either order.
@@ -72,7 +75,7 @@ def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _whole_on(place: int) -> _Restricted:
-    """The backward of the first (0) or last (-1) stage in one pass: its B takes what BW takes, and its W no time."""
+    """Return a restriction: B of the first (0) or last (-1) stage takes as long as BW, and its W no time."""
 
     def restricted(problem: Problem) -> Problem:
         if not problem.pipeline.splits:
@@ -85,7 +88,10 @@ def _whole_on(place: int) -> _Restricted:
 
 
 def _fused_on(place: int) -> _Adapted:
-    """B of that stage written as BW, and its W, which takes no time, left out: it holds no more memory."""
+    """Return an adaptation: B of the first (0) or last (-1) stage is written as BW, and its W of no time left out.
+
+    This takes no more memory.
+    """
 
     def adapted(problem: Problem, schedule: Schedule) -> Schedule:
         where = problem.placement.chains[0][place]
@@ -108,7 +114,7 @@ def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
-    """A number of layers that gives the stages one each; the user's own number is for the export."""
+    """Return the exporter's option for a number of layers that gives each stage one; users replace it in the export."""
     stages = problem.placement.stages
     return {"layers": str(stages - 2)} if stages > 2 * problem.devices else {}
 

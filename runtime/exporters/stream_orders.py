@@ -1,4 +1,5 @@
-"""Orders with copies on streams of their own, as text: one order a rank, in which one thread starts all steps."""
+"""Text of orders with copies on streams of their own: one order for each rank, in which one thread launches all
+steps."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from runtime.lowering.stream_transfers import TaskTransfer, proved_streams, sequ
 
 
 def runs_on_streams(timeline: Timeline) -> bool:
-    """True if a device has several streams with tasks, or waits between streams."""
+    """Return True if a device has several streams with tasks, or waits between streams."""
     resources = list(stream_programs(timeline))
     return bool(timeline.schedule.waits) or len(resources) > len({resource.device for resource in resources})
 
 
 def stream_orders(name: str, timeline: Timeline) -> list[str]:
-    """The row of every rank. A wait for a task of another rank is the receipt of what that yields."""
+    """Return the row of every rank; waiting for a task of another rank is receiving what it yields."""
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
     steps = {step.task: (numbers[resource.stream], step) for resource, row in streams.items() for step in row}
@@ -29,7 +30,7 @@ def stream_orders(name: str, timeline: Timeline) -> list[str]:
 
 
 def proof_of_streams(name: str, timeline: Timeline) -> str:
-    """Proof that the rows end, as a sentence."""
+    """Return a sentence that proves that the rows end."""
     streams = stream_programs(timeline)
     return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))
 

@@ -1,4 +1,4 @@
-"""The compute-only CSV of PyTorch's pipeline runtime and its side file, which torchtitan reads too."""
+"""Writer of the compute-only CSV of PyTorch's pipeline runtime, which torchtitan reads too, and of its side file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CSV, _META = ".csv", ".meta.json"
 
 
 def write(timeline: Timeline, _: Settings) -> Files:
-    """The CSV and its side file."""
+    """Return the CSV and its side file."""
     label = last_stage_labels(timeline)
     rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
@@ -22,10 +22,10 @@ def write(timeline: Timeline, _: Settings) -> Files:
 
 
 def refused(timeline: Timeline) -> None:
-    """`BadInput` for what torch's runtime cannot run."""
+    """Raise `BadInput` for a placement that PyTorch's runtime cannot run."""
     refuse(NAME, timeline.problem.placement)
 
 
 def proof(timeline: Timeline) -> str:
-    """Proof that the sends and receives that torch adds run to their end."""
+    """Return the proof that the sends and receives added by PyTorch run to their end."""
     return proved(NAME, torch_lowered(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))

@@ -1,8 +1,8 @@
-"""Writes a schedule as the CSV file that PyTorch's pipeline runtime loads: one row a device, one cell a pass.
+"""Exporter of the CSV file that PyTorch's pipeline runtime loads: a row for each device, a cell for each pass.
 
 The file is for `_PipelineScheduleRuntime._load_csv(path, format="compute_only")` of torch 2.13 to 2.15; torch adds the
-sends and receives itself. The side file says what a CSV cannot: which rank builds which stages, how the micro-batches
-were renumbered, and what to mind when running it.
+sends and receives itself. The side file has what a CSV cannot express: the stages of each rank, the renumbering of
+micro-batches, and notes for running it.
 """
 
 from __future__ import annotations

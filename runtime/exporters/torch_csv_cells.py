@@ -1,4 +1,4 @@
-"""Shared parts of PyTorch's two CSV formats: the syntax of passes, the limits of torch's runtime, and the side file."""
+"""Shared parts of PyTorch's two CSV formats: syntax of passes, limits of PyTorch's runtime, and the side file."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _OPS = {F: "F", B: "I", W: "W", BW: "B"}
 
 
 def refuse(name: str, placement: Placement) -> None:
-    """Raise `BadInput` for a placement that torch's runtime cannot run."""
+    """Raise `BadInput` for a placement that PyTorch's runtime cannot run."""
     one_chain(name, _RUNTIME, placement)
     every_device_works(name, _RUNTIME, placement)
 
 
 def last_stage_labels(timeline: Timeline) -> tuple[int, ...]:
-    """The new number of each micro-batch, such that the last stage's forwards run 0, 1, 2, ...
+    """Return the new number of each micro-batch, such that the last stage's forwards run 0, 1, 2, ...
 
-    torch appends each loss as it is computed and looks it up by micro-batch number: any other order on the last stage
-    crashes or gives wrong gradients without a word.
+    PyTorch appends each loss as it is computed and looks it up by micro-batch number: any other order on the last stage
+    crashes or silently gives wrong gradients.
     """
     return labels(timeline, timeline.problem.placement.stages - 1)
 
 
 def cell(compute: Compute, label: tuple[int, ...]) -> str:
-    """A compute in torch's words.
+    """Return a compute in PyTorch's syntax.
 
-    torch starts an `OVERLAP_F_B` when both passes can run and sends what they yield after both: so does a block of
+    PyTorch starts an `OVERLAP_F_B` when both passes can run and sends what they yield after both: so does a block of
     `times.overlapped`. A pair with no such block runs in turn, and the first one's tensor leaves at once; as an
     `OVERLAP_F_B` it would leave late, which can even close a cycle of waits. Hence such a pair is two computes.
     """
@@ -48,7 +48,7 @@ def cell(compute: Compute, label: tuple[int, ...]) -> str:
 def side_file(
     timeline: Timeline, name: str, torch_format: str, label: tuple[int, ...], proof: str, notes: list[str]
 ) -> str:
-    """Data that the CSV lacks: the stages of each rank, the renumbering of micro-batches, notes for the user."""
+    """Return the text of what the CSV lacks: stages of each rank, renumbering of micro-batches, notes for the user."""
     problem = timeline.problem
     document = {
         "tool": f"pipesched {VERSION}",
@@ -75,7 +75,7 @@ def _backward(schedule: Schedule) -> str:
 
 
 def notes(timeline: Timeline) -> list[str]:
-    """Differences between torch's execution and the schedule as written."""
+    """Return the differences between PyTorch's execution and the schedule as written."""
     return list(_differences(timeline))
 
 
@@ -101,7 +101,7 @@ def _differences(timeline: Timeline) -> Iterator[str]:
 
 
 def _on_stages(stages: list[int], count: int) -> str:
-    """The stages that a note is about, as the beginning of its sentence."""
+    """Return the stages that a note is about, as the beginning of its sentence."""
     if len(stages) == count > 1:
         return f"On all {count} stages"
     return f"On stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))}"

@@ -1,8 +1,8 @@
-"""Writes a schedule as PyTorch's CSV with communication: sends and receives where our own lowering places them.
+"""Exporter of PyTorch's CSV with communication: sends and receives where our own lowering places them.
 
 The file is for `_PipelineScheduleRuntime._load_csv(path, format="compute_comms")` of torch from 2.13 on, which takes it
-as it stands: a send in another order than its receive, or a missing REDUCE_GRAD (it also divides the gradients by the
-number of micro-batches), gives wrong gradients without a word. Hence the checks here. Rows are of different lengths:
+as it is: a send in another order than its receive, or a missing REDUCE_GRAD (it also divides the gradients by the
+number of micro-batches), silently gives wrong gradients. Hence the checks here. Rows are of different lengths, since
 torch refuses empty cells at their ends. From 2.15 on a WAIT_REDUCE_GRAD follows each reduction, and a row ends with a
 WAIT_SEND for each of its sends; older versions do not know them, and 2.15 refuses a row without. Hence the version is
 an option, and not that of the PyTorch installed where the file is written.
@@ -46,7 +46,7 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
 
 
 def _waits(version: str) -> bool:
-    """True if a version has waits for reductions and sends; `BadInput` for one before 2.13."""
+    """Return True if a PyTorch version has waits for reductions and sends; `BadInput` for one before 2.13."""
     found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})([.+].*)?", version)
     number = (int(found[1]), int(found[2])) if found else (0, 0)
     if number < (2, 13):
@@ -63,17 +63,17 @@ def _proof(timeline: Timeline) -> str:
 
 
 def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
-    """Entries after a stage's last backward."""
+    """Return the entries after a stage's last backward."""
     return ("REDUCE_GRAD", *(["WAIT_REDUCE_GRAD"] if waits else []), *(["RESHARD"] if fsdp else []))
 
 
 def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str, ...]) -> Iterator[str]:
-    """The cells of one rank.
+    """Yield the cells of one rank.
 
-    Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank
-    gathers the parameters of all its stages before anything else, in the order in which it will use them (a gather is
-    posted, the first pass of a stage waits for it), and lets go of a stage's after its reduction. Where the schedule
-    gathers or reduces itself, it is done where the schedule does.
+    Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank gathers
+    the parameters of all its stages before anything else, in the order in which it will use them (a gather is posted,
+    the first pass of a stage waits for it), and drops a stage's after its reduction. Where the schedule itself gathers
+    or reduces, it is done where the schedule does.
     """
     row = _without_steps(program.rows[device])
     passes = [p for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes]
@@ -97,10 +97,10 @@ def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str
 
 
 def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
-    """A row as torch runs it: no optimizer steps, and reductions before the stage's last release.
+    """Return a row as PyTorch runs it: no optimizer steps, and reductions before the stage's last drop of parameters.
 
-    Torch itself places reductions there. They are ready then; gathers and reductions have streams of their own in
-    torch.
+    PyTorch itself places reductions there. They are ready then; gathers and reductions have streams of their own in
+    PyTorch.
     """
     found: list[Instruction] = []
     computes = [step for step in asking(row, SHORT) if isinstance(step, Compute)]
@@ -116,7 +116,8 @@ def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _cell(step: Instruction, label: tuple[int, ...]) -> str:
-    """torch names the stage of the rank that executes the cell: `1SEND_F0` goes from stage 1, `2RECV_F0` to stage 2."""
+    """Return an instruction in PyTorch's syntax, which names the executing rank's stage: `1SEND_F0` is sent from stage
+    1."""
     if isinstance(step, Compute) and step.passes[0].kind in _OF_PARAMETERS:
         return f"{step.passes[0].stage}{_OF_PARAMETERS[step.passes[0].kind]}"
     if isinstance(step, Compute):

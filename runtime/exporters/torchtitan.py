@@ -1,4 +1,4 @@
-"""Writes a schedule for torchtitan: a Python module with its settings, as flags and as a function, and their CSV.
+"""Exporter for torchtitan: a Python module with its settings, as flags and as a function, and their CSV.
 
 torchtitan loads the CSV as PyTorch's compute-only format, but builds the stages from the name of a schedule that torch
 registers: two stages a device in a V for `ZBVZeroBubble`, in a loop for every other name. A name that builds other
@@ -107,7 +107,7 @@ def _split_stages(timeline: Timeline) -> list[int]:
 
 
 def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -> str:
-    """The flags of each version, if they can say all that is needed."""
+    """Return the flags for each version of torchtitan, if flags can express everything needed."""
     if problem.placement.stages - 1 in split:
         return _NO_FLAGS
     shared: dict[str, object] = {
@@ -125,13 +125,13 @@ def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -
 
 
 def _words(values: dict[str, object], bare: list[str]) -> str:
-    """A flag with its value a line, then those without one, as parts of one string literal."""
+    """Return flags as parts of one string literal: those with a value, one a line, then those without."""
     lines = [f"--{key} {shlex.quote(str(value))} " for key, value in values.items()] + [f"{word} " for word in bare]
     return "\n".join(f"        {line!a}" for line in lines)
 
 
 def _schedule_name(timeline: Timeline) -> str:
-    """A name torch registers whose stages are placed as here."""
+    """Return the name of a schedule registered by PyTorch whose stages are placed as these."""
     placement = timeline.problem.placement
     chunks, rest = divmod(placement.stages, placement.devices)
     if not rest and placement.stage_device == interleaved(placement.devices, chunks).stage_device:
@@ -146,7 +146,10 @@ def _schedule_name(timeline: Timeline) -> str:
 
 
 def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
-    """The modules of each stage, by the names of torchtitan's decoders; None where torchtitan may share them out."""
+    """Return the modules of each stage, by the names of torchtitan's decoders.
+
+    None where torchtitan may divide them itself.
+    """
     if not layers:
         if not needed:
             return None
@@ -172,7 +175,7 @@ def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
 
 
 def _shared_out(layers: int, stages: int) -> list[int]:
-    """Layers of each stage, as torchtitan shares them out: embedding and head count as a layer each."""
+    """Return the layers of each stage as torchtitan divides them: embedding and head count as a layer each."""
     share, more = divmod(layers + 2, stages)
     if share < 1 or layers < 1:
         raise BadInput(f"{_NAME}: found layers={layers}; allowed for {stages} stages: at least {max(1, stages - 2)}")

@@ -1,10 +1,10 @@
-"""Writes a schedule as the zero-bubble repository's node list: JSON, one list of timed nodes a device.
+"""Exporter of the zero-bubble repository's node list: JSON, one list of timed nodes for each device.
 
-Each object holds the fields of `ScheduledNode` of sail-sg/zero-bubble-pipeline-parallelism, whose word for a device is
-stage; build the nodes with `ScheduledNode(**{**node, "type": FuncType(node["type"])})` and run its communication
-passes on the lists. The times are whole ticks of the problem; they are given because the repository's own pass prices
-a BW wrongly. It places a transfer by the time its tensor leaves, at both ends, and puts tensors in queues without
-names, so the order in which micro-batches come must be the same everywhere.
+Each object has the fields of `ScheduledNode` of sail-sg/zero-bubble-pipeline-parallelism, whose word for a device is
+stage; build the nodes with `ScheduledNode(**{**node, "type": FuncType(node["type"])})` and run its communication passes
+on the lists. The times are whole ticks of the problem; they are given because the repository's own pass prices a BW
+wrongly. It places a transfer by the time its tensor leaves, at both ends, and puts tensors in queues without names, so
+the order of micro-batches must be the same everywhere.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def _refuse_placement(placement: Placement) -> None:
 
 
 def _refuse_order(timeline: Timeline, placed: dict[Pass, Pass]) -> None:
-    """Tensors wait in queues, and a backward looks for the one of its own kind on the stage after."""
+    """Raise `BadInput` for orders that break its queues: tensors are taken in order, by backwards of the sender's
+    kind."""
     problem, schedule = timeline.problem, timeline.schedule
     if any(timeline.in_block(p) for p in schedule.passes()):
         raise BadInput(f"{_NAME}: overlapped blocks are not supported by {_RUNTIME}; {_ELSE}")

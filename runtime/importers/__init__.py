@@ -1,1 +1,1 @@
-"""Importers: schedules of other programs read back, one format a file."""
+"""Importers of other programs' schedules, one module for each format."""

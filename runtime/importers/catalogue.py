@@ -1,4 +1,4 @@
-"""The registry of importers: each reads schedules that another program wrote."""
+"""The registry of importers: `IMPORTERS`, each of which reads schedules that another program wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Orders = list[list[Slot]]
 
 @dataclass(frozen=True)
 class Importer:
-    """One format: whether a text is in it, and the order on every device it holds (`BadInput` if it is broken)."""
+    """A format: `recognises` is True for a text in it, `read` returns the order of every device (`BadInput` if
+    broken)."""
 
     name: str
     description: str
@@ -31,7 +32,7 @@ IMPORTERS: Registry[Importer] = Registry("runtime.importers", "import format")
 
 
 def import_schedule(path: str | Path, problem: Problem) -> Schedule:
-    """The schedule of another program's file, for a problem with the same stages, devices and micro-batches.
+    """Read the schedule in another program's file, for a problem with the same stages, devices and micro-batches.
 
     `BadInput` lists what is wrong with the file, or where it does not match the problem.
     """
@@ -56,7 +57,7 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
 
 
 def _is_run(problem: Problem, slot: Slot) -> bool:
-    """True for passes of micro-batches, and for collectives if the problem has them on this stage."""
+    """Return True for passes of micro-batches, and for collectives that the problem has on their stage."""
     kind, stage, _ = slot[0]
     stages = problem.stages
     return kind not in OF_PARAMETERS or (stage < len(stages) and kind in stages[stage].kinds_of_parameters)

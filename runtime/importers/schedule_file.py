@@ -1,4 +1,4 @@
-"""Reads the order of a schedule file of this tool, so that one problem's schedule can be compared on another."""
+"""Importer of pipesched's own schedule files, to compare one problem's schedule on another problem."""
 
 from __future__ import annotations
 

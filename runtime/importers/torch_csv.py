@@ -1,4 +1,4 @@
-"""Reads the CSV of PyTorch's pipeline runtime, compute-only or with communication: one row a device."""
+"""Importer of the CSV of PyTorch's pipeline runtime, compute-only or with communication: a row for each device."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _read(text: str) -> Orders:
 
 
 def _has_old_letters(text: str, orders: Orders) -> bool:
-    """BW is no action of today's torch; and a B is the whole backward today, with no separate W."""
+    """Return True for the letters of old PyTorch versions: BW, which is no action today, or a full backward that is not
+    B."""
     passes = {p for order in orders for slot in order for p in slot}
     return bool(_OLD.search(text)) or any(p.kind is W and Pass(BW, p.stage, p.microbatch) in passes for p in passes)
 
@@ -69,7 +70,7 @@ def _slot(word: str) -> Slot | None:
 
 
 def _of_parameters(word: str, turns: Counter[tuple[str, str]]) -> Slot | None:
-    """The gather, release or reduction of an entry, each counted from 0; None for other entries."""
+    """Return the gather, drop or reduction of an entry, each numbered from 0; None for other entries."""
     match = _OF_PARAMETERS.fullmatch(word)
     if match is None:
         return None

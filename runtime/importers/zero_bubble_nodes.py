@@ -1,4 +1,4 @@
-"""Reads the zero-bubble repository's schedule: a list of nodes a device, as JSON."""
+"""Importer of the zero-bubble repository's schedules: a list of nodes for each device, as JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _read(text: str) -> Orders:
 
 
 def _by_device(nodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """One flat list, sorted into devices by `stage`, which is the device in that repository's words."""
+    """Divide one flat list into devices by `stage`, which means the device in that repository."""
     devices = sorted({node.get("stage", 0) for node in nodes})
     return [[node for node in nodes if node.get("stage", 0) == device] for device in devices]
 

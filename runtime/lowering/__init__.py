@@ -1,1 +1,1 @@
-"""From a schedule to send and receive operations, with a proof of freedom from deadlock."""
+"""Lowering of schedules to send and receive operations, with a proof of freedom from deadlock."""

@@ -1,8 +1,8 @@
-"""Proof of freedom from deadlock: a program ends under any durations, or the cycle of waits on which it hangs.
+"""Proof of freedom from deadlock: a program ends under any durations, or has a cycle of waits.
 
-A runtime's rules say what each instruction waits for. None of these waits ever goes away for another, so a program
-either has an order in which everything happens after what it waits for, and then every run of it ends, however fast
-its devices are; or some things wait for each other in a cycle, and no run ends.
+A runtime's rules say what each instruction waits for. None of these waits is ever replaced by another, so a program
+either has an order in which everything happens after what it waits for, and then every run of it ends, however fast its
+devices are; or some events wait for each other in a cycle, and no run ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from runtime.lowering.topological_order import in_order
 
 
 class Semantics(StrEnum):
-    """Conditions for a runtime's sends and receives to complete.
+    """The condition under which a runtime's sends and receives complete.
 
-    A program that runs to its end under rendezvous does so under the other two: they wait for less.
+    A program that runs to its end under rendezvous does so under the other two, which wait for less.
     """
 
     # Both ends block until the other end is there: DeepSpeed's point-to-point calls, gloo's blocking ones.
@@ -37,7 +37,10 @@ class Semantics(StrEnum):
 
 @dataclass(frozen=True)
 class Proof:
-    """An order in which everything happens. `steps` counts those that must follow each other in the longest chain."""
+    """A proof that a program ends: a topological order of all events.
+
+    `steps` is the length of the longest chain of events.
+    """
 
     semantics: Semantics
     order: tuple[str, ...]
@@ -73,7 +76,7 @@ class _EventGraph:
         return len(self.names) - 1
 
     def _step(self, step: Instruction, device: int, before: list[int]) -> int:
-        """Add an instruction after what its device waits for; returns the event after which the device continues."""
+        """Add an instruction after the events `before`; returns the event after which the device continues."""
         number = self._add(f"{step} (device {device})", list(before))
         if isinstance(step, Compute):
             self._computed |= dict.fromkeys(step.passes, number)
@@ -92,7 +95,7 @@ class _EventGraph:
         return arrival if blocks else number
 
     def _tensors(self, program: Program) -> None:
-        """A pass waits for the tensors it uses, a send for the pass that yields its tensor."""
+        """Add the waits of passes for the tensors they use, and of sends for the pass that yields their tensor."""
         for transfer, arrival in self._arrived.items():
             self.before[self._computed[transfer.consumer]].append(arrival)
             self.before[self._sent[transfer]].append(self._computed[transfer.producer])
@@ -103,9 +106,9 @@ class _EventGraph:
 
 
 def prove(program: Program, semantics: Semantics) -> Proof:
-    """The proof that a program ends; `Deadlock`, which names the cycle of waits, where it does not.
+    """Return the proof that a program ends; raises `Deadlock`, with the cycle of waits, if it does not.
 
-    `BadInput` where an end of a transfer stands alone or on the wrong device.
+    `BadInput` if an end of a transfer has no other end, or is on the wrong device.
     """
     alone = list(unmatched(program))
     if alone:
@@ -119,7 +122,8 @@ def prove(program: Program, semantics: Semantics) -> Proof:
 
 
 def proved(name: str, program: Program, semantics: Sequence[Semantics] = (Semantics.RENDEZVOUS,)) -> str:
-    """One sentence that says under which rules a program was proved to end; `BadInput` with what is wrong if not."""
+    """Return one sentence on the rules under which a program was proved to end; `BadInput` with the fault if it does
+    not."""
     mistakes = pair_mistakes(program)
     if mistakes:
         raise BadInput(*(f"{name}: {mistake}" for mistake in mistakes))

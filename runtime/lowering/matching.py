@@ -1,7 +1,7 @@
 """Matching of transfers: both ends exist, on the right devices, and in the same order.
 
-An order that differs between the ends is no error a runtime reports: gloo then hands over the wrong tensor in silence,
-and NCCL, which runs the transfers between two devices one after the other, waits for ever.
+Runtimes do not report an order that differs between the ends: gloo then silently hands over the wrong tensor, and NCCL,
+which runs the transfers between two devices one after the other, waits for ever.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _Pair = tuple[int, int]
 
 
 def pair_mistakes(program: Program) -> list[str]:
-    """Every mistake of a program's sends and receives, one sentence each; none if they are right."""
+    """Return a sentence for every mistake in a program's sends and receives; empty if they are right."""
     ends = list(unmatched(program))
     return ends or [*_complete(program), *_orders(program)]
 
 
 def unmatched(program: Program) -> Iterator[str]:
-    """Ends of transfers that are unmatched, duplicated, on the wrong device, or both on one device."""
+    """Yield sentences on ends of transfers that are unmatched, duplicated, on the wrong device, or both on one
+    device."""
     sent, received = _ends(program, Send), _ends(program, Receive)
     for transfer in asking(sorted(set(sent) | set(received), key=str), SHORT):
         if transfer.source == transfer.target:
@@ -36,7 +37,7 @@ def unmatched(program: Program) -> Iterator[str]:
 
 
 def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[int]]:
-    """The devices of this end of each transfer; every transfer of the program has an entry."""
+    """Return the devices of this end of each transfer; every transfer of the program has an entry."""
     both = (step.transfer for row in program.rows for step in asking(row, SHORT) if not isinstance(step, Compute))
     held: dict[Transfer, list[int]] = {transfer: [] for transfer in both}
     for device, row in enumerate(program.rows):
@@ -47,7 +48,8 @@ def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, l
 
 
 def _complete(program: Program) -> Iterator[str]:
-    """Exactly those tensors travel that a pass of another device needs."""
+    """Yield sentences on tensors that are transferred but not needed by another device, or needed but not
+    transferred."""
     problem = program.problem
     passes = [
         p for row in program.rows for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes
@@ -66,7 +68,8 @@ def _complete(program: Program) -> Iterator[str]:
 
 
 def _orders(program: Program) -> Iterator[str]:
-    """Per pair of devices, the transfers between the two, of both directions, in one order at both ends."""
+    """Yield sentences on pairs of devices whose transfers, in both directions, have different orders at the two
+    ends."""
     seen: dict[_Pair, list[Transfer]] = {}
     for device, row in enumerate(program.rows):
         for step in asking(row, SHORT):

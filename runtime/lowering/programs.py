@@ -1,14 +1,15 @@
-"""Lowers a timeline to one program a device: its computes, and each tensor it sends and receives, in one order.
+"""Lowering of a timeline to a program for each device: its computes, and each tensor it sends and receives, in one
+order.
 
-Why a lowered program cannot deadlock. Put everything that happens, every compute and every transfer between two
-devices, into one sequence in which a transfer stands after the pass that yields its tensor and before the pass that
-uses it, and the computes of a device stand in its order. A device's program is that sequence without events elsewhere;
-a transfer is left in two programs, as SEND in one and RECV in the other. Let every device run its program, both ends of
-a transfer blocking until the other end is there, and suppose that everything halts. Take the first event of the
-sequence that has not happened: all before it has, so it is next in the program of every device that takes part in it,
-and its inputs are there; it happens, a contradiction. So the programs run to their end under rendezvous sends, hence
-under any runtime that waits for less. And since both ends read one sequence, two devices see the transfers between
-them, in both directions, in the same order.
+Proof that a lowered program cannot deadlock. Put everything that happens, every compute and every transfer between two
+devices, into one sequence in which a transfer is after the pass that yields its tensor and before the pass that uses
+it, and the computes of a device are in its order. A device's program is that sequence without events elsewhere; a
+transfer remains in two programs, as SEND in one and RECV in the other. Let every device run its program, both ends of a
+transfer blocking until the other end is there, and suppose that everything halts. Take the first event of the sequence
+that has not happened: all before it has, so it is next in the program of every device that takes part in it, and its
+inputs are there; it happens, a contradiction. So the programs run to their end under rendezvous sends, hence under any
+runtime that waits for less. And since both ends read one sequence, two devices see the transfers between them, in both
+directions, in the same order.
 
 Such a sequence exists for every schedule that can run at all. Of the many, `Receives` chooses by the timeline.
 """
@@ -29,7 +30,7 @@ from runtime.lowering.topological_order import in_order
 
 
 class Tensor(StrEnum):
-    """Tensors transferred: forwards the output of a stage, backwards the gradient of its input."""
+    """Tensors transferred: the output of a stage in forwards, the gradient of its input in backwards."""
 
     ACTIVATION = "activation"
     GRADIENT = "gradient"
@@ -47,7 +48,7 @@ class Receives(StrEnum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """One tensor sent from device `source` to another one, `target`, which are numbers of devices."""
+    """One tensor sent from device `source` to device `target`."""
 
     producer: Pass
     consumer: Pass
@@ -68,7 +69,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Compute:
-    """One pass, or the two passes of an overlapped block, which start and end as one."""
+    """One pass, or the two passes of an overlapped block, which start and end together."""
 
     passes: tuple[Pass, ...]
 
@@ -78,7 +79,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class Send:
-    """The near end of a transfer: `transfer.target` is the peer."""
+    """The sending end of a transfer: `transfer.target` is the peer."""
 
     transfer: Transfer
 
@@ -88,7 +89,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """The far end of a transfer: `transfer.source` is the peer."""
+    """The receiving end of a transfer: `transfer.source` is the peer."""
 
     transfer: Transfer
 
@@ -101,13 +102,16 @@ Instruction: TypeAlias = Compute | Send | Receive
 
 @dataclass(frozen=True)
 class Program:
-    """`rows[d]` is what device d executes, in order. A tensor that stays on its device is no instruction."""
+    """The instructions of all devices: `rows[d]` is what device d executes, in order.
+
+    A tensor that stays on its device needs no instruction.
+    """
 
     problem: Problem
     rows: tuple[tuple[Instruction, ...], ...]
 
     def transfers(self) -> Iterator[Transfer]:
-        """Every transfer once, device by device, in the order in which each is sent."""
+        """Yield every transfer once, device by device, in the order of sending."""
         for row in self.rows:
             yield from (step.transfer for step in asking(row, SHORT) if isinstance(step, Send))
 
@@ -116,7 +120,7 @@ _Event: TypeAlias = Compute | Transfer
 
 
 def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
-    """The program of every device; the same timeline always gives the same one.
+    """Return the program of every device; the same timeline always gives the same program.
 
     A pair of passes that share a slot without being one block is two computes, one after the other. `Deadlock` if
     passes of several tasks interleave so that no order of whole passes can follow.
@@ -133,7 +137,7 @@ def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
 
 
 def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
-    """Every tensor that leaves its device, in the order of the passes that use them, device by device."""
+    """Yield every tensor that leaves its device, device by device, in the order of the passes that use them."""
     problem, schedule = timeline.problem, timeline.schedule
     for p in asking(schedule.passes(), SHORT):
         for before, _ in problem.network.predecessors(p, schedule.pass_set):
@@ -143,7 +147,7 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
 
 
 def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
-    """Computes of a device, in order; a block is one compute, any other pair of passes two."""
+    """Yield the computes of a device in order; a block is one compute, any other pair of passes two."""
     for slot in asking(timeline.schedule.orders[device], SHORT):
         if timeline.in_block(slot[0]):
             yield Compute(slot)
@@ -152,7 +156,7 @@ def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
 
 
 def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
-    """All events in one topological order; among possible ones, by the timeline.
+    """Return all events in one topological order; the timeline selects among possible ones.
 
     A transfer ranks by the time at which its tensor leaves. A compute ranks by its end if receives are to be early, so
     that one that still runs when a tensor leaves is placed after that tensor's transfer; and by its start if they are

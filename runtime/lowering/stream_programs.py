@@ -1,7 +1,7 @@
-"""Program of every stream of every device, task by task, and the tasks of other streams that each one waits for.
+"""The program of every stream of every device, task by task, with the tasks of other streams that each waits for.
 
-A runtime makes each wait an event (on one device) or the receipt of a tensor (from another). The waits are those of the
-problem and the schedule's own; earlier tasks of the same stream need none.
+A runtime turns each wait into an event (on one device) or the receipt of a tensor (from another). The waits are those
+of the problem and the schedule's own; earlier tasks of the same stream need none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
-    """The steps of every stream, in order. Of problems without overlapped blocks."""
+    """Return the steps of every stream, in order; for problems without overlapped blocks."""
     orders = stream_orders(timeline.problem, timeline.schedule)
     runs_on = {task: resource for resource, tasks in orders.items() for task in tasks}
     events: dict[Task, list[Task]] = {}
@@ -39,7 +39,7 @@ def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
 
 
 def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:
-    """Predecessors of a task in the problem; of alternatives, the one that runs."""
+    """Yield the predecessors of a task in the problem; of alternatives, the one that runs."""
     for after, alternatives, _, _, share in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
         if after.part == task.part:
             numbers = (task.of.microbatch,) if share is None else share.numbers(task.of.microbatch)

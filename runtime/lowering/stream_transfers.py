@@ -1,4 +1,4 @@
-"""Sends and receives of schedules on several streams, in one order a device, with a proof that the program ends.
+"""Sends and receives of schedules on several streams, in one order for each device, with a proof that the program ends.
 
 A dependence of a task on a task of another device is a transfer. Those of a device run on a stream of their own, one
 after the other, in one order: take any topological sequence of all tasks and transfers, a transfer after the task that
@@ -24,7 +24,7 @@ from runtime.lowering.topological_order import in_order
 
 
 class TaskTransfer(NamedTuple):
-    """A result of a task of device `source` for a task of device `target`."""
+    """A transfer of the result of a task on device `source` to a task on device `target`."""
 
     producer: Task
     consumer: Task
@@ -38,15 +38,15 @@ Streams: TypeAlias = Mapping[Resource, Sequence[Step]]
 
 
 def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
-    """The transfers of every device; the same timeline always gives the same ones."""
+    """Return the transfers of every device; the same timeline always gives the same ones."""
     return tuple(tuple(one for one in row if isinstance(one, TaskTransfer)) for row in sequence_rows(timeline, streams))
 
 
 def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | TaskTransfer, ...], ...]:
-    """Each device's part of the one sequence: its tasks, and the transfers that it sends and receives.
+    """Return each device's part of the one sequence: its tasks, and the transfers that it sends and receives.
 
-    A device that starts them in this order starts those of every stream in that stream's order, each after its
-    predecessors on the device; so one thread can start them all.
+    A device that launches them in this order launches those of every stream in that stream's order, each after its
+    predecessors on the device; so one thread can launch them all.
     """
     problem = timeline.problem
     transfers = [
@@ -79,7 +79,8 @@ def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | Ta
 
 
 def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTransfer]) -> list[list[int]]:
-    """Predecessors of tasks by number, then of transfers: the previous task of the stream and all dependences."""
+    """Return the predecessors of tasks, then of transfers, by number: the previous task of the stream and all
+    dependences."""
     at = {task: number for number, task in enumerate(tasks)}
     waits: list[list[int]] = [[] for _ in (*tasks, *transfers)]
     far = {(one.producer, one.consumer): len(tasks) + number for number, one in enumerate(transfers)}
@@ -94,7 +95,7 @@ def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTran
 
 
 def proved_streams(name: str, timeline: Timeline, streams: Streams, rows: TransferRows) -> str:
-    """One sentence that says that the program ends under sends that block; `BadInput` with the cycle if it does not."""
+    """Return one sentence that the program ends under blocking sends; `BadInput` with the cycle if it does not."""
     tasks = [step.task for steps in streams.values() for step in steps]
     transfers = list(dict.fromkeys(one for row in rows for one in row))
     for one in transfers:

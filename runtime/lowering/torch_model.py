@@ -1,10 +1,10 @@
-"""The sends and receives that PyTorch's runtime adds to a compute-only CSV: a model of its lowering, to prove it ends.
+"""A model of how PyTorch adds sends and receives to a compute-only CSV, to prove that the result ends.
 
-torch 2.13's `_add_send_recv` lets the ranks take turns: whoever has what its next cell needs executes that cell and
+torch 2.13's `_add_send_recv` lets the ranks take turns: a rank that has what its next cell needs executes that cell and
 writes, at that moment, the sends of its tensors into its own row and the receives into the rows of the ranks that use
-them. Both ends of a transfer thus stand at one moment of one sequence, which is why its rows run to their end
-(`deadlock.py`). Here every row holds passes only: the cells that gather and reduce parameters, which torch
-inserts before, take turns of their own and shift the moments, and the argument does not depend on them.
+them. Both ends of a transfer are thus at one moment of one sequence, so the rows run to their end (`deadlock.py`). Here
+every row has passes only: the cells that gather and reduce parameters, which torch inserts before, take turns of their
+own and shift the moments, and the argument does not depend on them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runtime.lowering.programs import (
 
 
 def torch_lowered(timeline: Timeline) -> Program:
-    """The program that torch makes of the order of passes; `Deadlock`, with the cycle, where it cannot run."""
+    """Return the program that PyTorch makes of the order of passes; `Deadlock`, with the cycle, if it cannot run."""
     lower(timeline)  # raises Deadlock, and there is no other reason for the turns to come to a halt
     problem = timeline.problem
     waiting = [list(computes_of(timeline, device)) for device in range(problem.devices)]
@@ -50,7 +50,7 @@ def torch_lowered(timeline: Timeline) -> Program:
 
 
 def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
-    """True if the device has the inputs of every pass of a cell."""
+    """Return True if the device has the inputs of every pass of a cell."""
     network, held = timeline.problem.network, timeline.schedule.pass_set
     needed = (before for p in compute.passes for before, _ in network.predecessors(p, held))
     return all((before, device) in there for before in needed)

@@ -1,9 +1,9 @@
-"""Renumbers weight passes: the k-th W of a stage takes the micro-batch of its k-th B.
+"""Renumbering of weight passes: the k-th W of a stage takes the micro-batch of its k-th B.
 
 Runtimes that queue the inputs of W process them in the order of the backwards (JaxPP's carries, the zero-bubble
 repository, Megatron's `backward_dw`, Transformer Engine's store). If micro-batches are identical, any order of weight
 passes is such an order under other numbers: k Ws follow at least k Bs, so the k-th B is before the k-th W; every pass
-keeps its place and its time, and as much memory is released at the same moments.
+keeps its place and its time, and as much memory is freed at the same moments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, int]:
-    """The micro-batch that each W takes. With `fused` a BW counts as a B and a W, whose micro-batch is then given."""
+    """Return the micro-batch that each W takes.
+
+    With `fused`, BW counts as B and W, and the micro-batch of its W is included.
+    """
     found: dict[Pass, int] = {}
     waiting: dict[int, deque[int]] = {}
     for p in asking(schedule.passes(), SHORT):
@@ -30,7 +33,7 @@ def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, i
 
 
 def with_weights_in_order(timeline: Timeline) -> dict[Pass, Pass]:
-    """The pass that runs in place of each pass of a timeline; the pass itself if micro-batches differ."""
+    """Return the pass that runs in place of each pass of a timeline; the pass itself if micro-batches differ."""
     schedule = timeline.schedule
     if timeline.problem.walks.scale:
         return {p: p for p in schedule.passes()}

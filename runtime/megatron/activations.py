@@ -1,4 +1,4 @@
-"""Activations of forwards: kept, moved to the host and back, or recomputed from the input."""
+"""Activations of forwards in Megatron: kept, moved to the host and back, or recomputed from the input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Activations:
         self._saved, self._random = dict[tuple[int, int], Saved](), dict[tuple[int, int], RandomState]()
 
     def forward(self, step: Step, x: Any) -> None:
-        """Runs it, and keeps of it what the schedule says."""
+        """Run a forward on input `x`, and keep what the schedule says."""
         where = step.stage, step.microbatch
         self._inputs[where] = x
         if where in self._recomputed:
@@ -44,7 +44,10 @@ class Activations:
             self._outputs[where] = self.forwards.run(step, x)
 
     def leaving(self, step: Step) -> torch.Tensor:
-        """The output of a stage, for the next one. Here only its place in the graph is needed from now on."""
+        """Return the output of a stage for the next one, and free its data.
+
+        From now on only its place in the graph is needed.
+        """
         output = self._outputs[step.stage, step.microbatch]
         left = output.detach()
         schedules.deallocate_output_tensor(output, self._call.config.deallocate_pipeline_outputs)
@@ -57,7 +60,7 @@ class Activations:
         self._saved[step.stage, step.microbatch].move_in()
 
     def again(self, step: Step) -> None:
-        """The forward once more, from the same input, items of data and random state."""
+        """Recompute a forward, from the same input, data items and random state."""
         where = step.stage, step.microbatch
         with self._random.pop(where).again():
             self._outputs[where] = self.forwards.run(step, self._inputs[where], again=True)
@@ -65,7 +68,7 @@ class Activations:
             self.leaving(step)
 
     def take(self, step: Step) -> tuple[Any, Any]:
-        """Input and output of the forward, for its backward; what it saved goes when that ends."""
+        """Return the input and output of a forward, for its backward, and release what it saved."""
         where = step.stage, step.microbatch
         self._saved.pop(where, None)
         return self._inputs.pop(where), self._outputs.pop(where)

@@ -1,4 +1,4 @@
-"""Gives each micro-batch its own items of a data iterator, whatever order the micro-batches run in."""
+"""A data iterator that gives each micro-batch its own items, whatever order the micro-batches run in."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class NumberedBatches:
-    """An iterator whose `next` gives the items of the micro-batch that was begun last.
+    """An iterator whose `next` returns items of the micro-batch begun last.
 
-    A forward may read several items; every one reads as many as the first. Items stay until their micro-batch is
-    forgotten, so that a forward that runs again reads the same ones.
+    A forward may read several items; every one reads as many as the first. Items are kept until their micro-batch is
+    forgotten, so that a recomputed forward reads the same ones.
     """
 
     def __init__(self, source: Iterator[Any]) -> None:
@@ -19,7 +19,7 @@ class NumberedBatches:
         self._microbatch, self._place = 0, 0
 
     def begin(self, microbatch: int) -> None:
-        """The next items are those of this micro-batch."""
+        """Select the micro-batch whose items are read next."""
         self._microbatch, self._place = microbatch, 0
 
     def __iter__(self) -> NumberedBatches:
@@ -41,7 +41,7 @@ class NumberedBatches:
         return self._items[at]
 
     def end(self) -> None:
-        """The forward has read what it reads."""
+        """Note that the forward has read its items; ValueError if not as many as the first forward read."""
         if self._each is None and self._place:
             self._each = self._place
         if self._place not in (0, self._each):
@@ -51,7 +51,7 @@ class NumberedBatches:
             )
 
     def forget(self, microbatch: int) -> None:
-        """Its forward does not run again."""
+        """Drop the items of a micro-batch whose forward will not run again."""
         each = self._each or 0
         for at in range(microbatch * each, (microbatch + 1) * each):
             self._items.pop(at, None)

@@ -1,4 +1,4 @@
-"""One call of Megatron's forward-backward function: its arguments, and refusal of untested combinations."""
+"""The arguments of one call of Megatron's forward-backward function, and refusals of untested combinations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NEVER_TRIED = {
 
 
 class Call(NamedTuple):
-    """The arguments; `chunks` are this rank's parts of the model, in the order of their stages."""
+    """The arguments of a call; `chunks` are this rank's parts of the model, in the order of their stages."""
 
     forward_step: Any
     chunks: list[Any]
@@ -50,12 +50,12 @@ class Call(NamedTuple):
         return int(self.group.rank())
 
     def empty(self) -> torch.Tensor:
-        """A tensor of the shape that travels between stages."""
+        """Return an empty tensor of the shape that is sent between stages."""
         return torch.empty(self.shape, dtype=self.config.pipeline_dtype, device=torch.cuda.current_device())
 
 
 def call_of(arguments: Mapping[str, Any]) -> Call:
-    """The call with these arguments of Megatron; `ValueError` with a sentence for what is not supported."""
+    """Return the call with these arguments of Megatron; `ValueError` with a sentence for what is not supported."""
     chunks = _listed(arguments["model"])
     config = get_model_config(chunks[0])
     groups = arguments.get("pg_collection") or _default_groups()
@@ -78,7 +78,7 @@ def call_of(arguments: Mapping[str, Any]) -> Call:
 
 
 def check_fits(call: Call, program: Program) -> None:
-    """`ValueError` if the schedule is for another number of ranks or stages."""
+    """Raise `ValueError` if the schedule is for another number of ranks or stages."""
     ranks = len(program.rows)
     stages = len(program.stages_of(call.rank)) if call.group.size() == ranks else 0
     if not program.is_loop:
@@ -109,7 +109,7 @@ def _refuse(arguments: Mapping[str, Any], config: Any, chunks: list[Any], groups
 
 
 def _refuse_there(config: Any, chunks: list[Any]) -> None:
-    """Refuse settings that conflict with stages in places other than Megatron's own."""
+    """Raise `ValueError` for settings that conflict with stages in places other than Megatron's own."""
     if not hasattr(getattr(config, "pipeline_model_parallel_layout", None), "stages"):
         raise ValueError(
             "pipesched: the stages of this schedule are not where Megatron puts them by itself; allowed: the schedule "
@@ -142,7 +142,8 @@ def _is_sharded(chunk: Any) -> bool:
 
 
 def _default_groups() -> Any:
-    """The groups of `parallel_state`, as Megatron's own schedules make them; before 0.17 it has no function for it."""
+    """Return the groups of `parallel_state` as Megatron's own schedules make them (before 0.17 it has no function for
+    it)."""
     if hasattr(schedules, "_build_default_pg_collection"):
         return schedules._build_default_pg_collection()
     groups = ProcessGroupCollection()

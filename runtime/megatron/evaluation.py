@@ -1,4 +1,4 @@
-"""The forwards of a program alone, for stages in places that Megatron's own evaluation does not know."""
+"""Evaluation: the forwards of a program alone, for placements that Megatron's own evaluation does not support."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from runtime.megatron.forwards import Forwards
 
 @torch.no_grad()
 def evaluate(program: Program, call: Call) -> list[Any]:
-    """Results of the loss function. Part of a proved order is proved: nothing else waits for what it leaves out."""
+    """Run the forwards of a program and return the results of the loss function.
+
+    A part of a proved order is proved too: nothing in it waits for what is left out.
+    """
     forwards, transfers = Forwards(program, call), Transfers(call.group, lambda _: call.empty())
     here, outputs = program.stages_of(call.rank), dict[tuple[int, int], Any]()
     for step in program.rows[call.rank]:

@@ -1,4 +1,4 @@
-"""Forwards of one rank, by Megatron's own `forward_step`, in any order of micro-batches."""
+"""Forwards of one rank by Megatron's own `forward_step`, in any order of micro-batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.megatron.call import Call
 
 
 class Forwards:
-    """Forwards of one call; `tokens` sums the counts of the loss functions."""
+    """The forwards of one call; `tokens` sums the token counts of the loss functions."""
 
     def __init__(self, program: Program, call: Call) -> None:
         self._call, self._last_stage = call, program.last_stage
@@ -24,17 +24,17 @@ class Forwards:
 
     @property
     def losses(self) -> list[Any]:
-        """Results of the loss function, by micro-batch."""
+        """The results of the loss function, by micro-batch."""
         return [one for microbatch in sorted(self._losses) for one in self._losses[microbatch]]
 
     def is_first(self, stage: int) -> bool:
-        """True if no forward of the stage has run."""
+        """Return True if no forward of the stage has run."""
         return stage not in self._begun
 
     def run(self, step: Step, x: Any, again: bool = False, kept: bool = False) -> Any:
-        """The output for an input; the loss on the last stage.
+        """Run a forward and return its output; on the last stage, the loss.
 
-        `again`: the forward has run before, and counts no more; `kept`: it will run again.
+        `again`: it has run before, and is not counted again; `kept`: it will run again, so its data items are kept.
         """
         call, chunk, losses = self._call, self._chunk[step.stage], list[Any]()
         batches = self._batches[chunk]

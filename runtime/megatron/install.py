@@ -1,4 +1,4 @@
-"""Takes the place of the two functions that Megatron's `get_forward_backward_func` looks up for pipelines."""
+"""Replacement of the two functions that Megatron's `get_forward_backward_func` looks up for pipelines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backw
 
 
 class ForwardBackward:
-    """Trains by the schedule for the number of micro-batches that it is called with; evaluation stays Megatron's own.
+    """A forward-backward function that trains by the schedule for its number of micro-batches.
 
-    `executed` is what this rank ran in the last iteration, `moved` how many bytes went to the host.
+    Evaluation remains Megatron's own unless stages are placed differently. `executed` is what this rank ran in the last
+    iteration, `moved` the number of bytes copied to the host.
     """
 
     def __init__(self, original: Any) -> None:
@@ -28,7 +29,7 @@ class ForwardBackward:
         self.executed, self.moved = list[str](), 0
 
     def add(self, document: Mapping[str, Any]) -> None:
-        """A schedule more; of two for one number of micro-batches the last one counts."""
+        """Add a schedule; it replaces an earlier one for the same number of micro-batches."""
         program = program_of(document)
         known = next(iter(self.programs.values()), program)
         if program.rank_of_stage != known.rank_of_stage:
@@ -78,7 +79,10 @@ class ForwardBackward:
 
 
 def install(*documents: Mapping[str, Any]) -> None:
-    """Have Megatron train by these schedules, one for each number of micro-batches; before the first iteration."""
+    """Make Megatron train by these schedules, one for each number of micro-batches.
+
+    Call it before the first iteration.
+    """
     if not hasattr(getattr(schedules, _FUNCTIONS[0]), "programs"):
         split_linears()
         for name in _FUNCTIONS:

@@ -19,7 +19,7 @@ from runtime.megatron.weight_gradients import WeightGradients
 
 
 class Iteration:
-    """Tensors are known by the pass that yields them: (kind, stage, micro-batch)."""
+    """One iteration of a rank; tensors are named by the pass that yields them: (kind, stage, micro-batch)."""
 
     def __init__(self, program: Program, call: Call) -> None:
         self._program, self._call, self._row = program, call, program.rows[call.rank]
@@ -36,7 +36,7 @@ class Iteration:
         self.executed: list[str] = []
 
     def run(self) -> None:
-        """All of the row; what is not this iteration's is left as it was, after an error too."""
+        """Run all steps of the row; hooks and settings are restored at the end, and after an error too."""
         kept, streams = self.activations, Streams(self._row)
         run = {"F": self._forward, "B": self._backward, "BW": self._backward, "W": self._weight}
         run |= {"O": kept.move_out, "L": kept.move_in}
@@ -91,14 +91,14 @@ class Iteration:
             self._reductions.last_weight(chunk)
 
     def _gather_parameters(self, chunks: int) -> None:
-        """Begins to gather the parameters of so many chunks more, in the order of their first forwards."""
+        """Start gathering the parameters of the next `chunks` chunks, in the order of their first forwards."""
         gather = self._call.config.param_sync_func
         for chunk in itertools.islice(self._to_gather, chunks if gather is not None else 0):
             (gather[chunk] if isinstance(gather, list) else gather)(self._call.chunks[chunk].parameters())
 
 
 def _backward_step(x: Any, output: Any, gradient: Any, config: Any) -> Any:
-    """Megatron's; before 0.17 it takes the type of the model too."""
+    """Call Megatron's backward step, which before 0.17 also takes the type of the model."""
     more = (
         (ModelType.encoder_or_decoder,) if "model_type" in inspect.signature(schedules.backward_step).parameters else ()
     )

@@ -1,4 +1,4 @@
-"""Stages where the schedule has them, as in a V, instead of stage s on rank s mod p as in Megatron's layout.
+"""Placement of stages as the schedule has them, such as a V, instead of Megatron's stage s on rank s mod p.
 
 Chunk c of a rank is the c-th of its stages, so the first stage is a chunk 0 and the last stage a last chunk. Megatron
 asks a layout how many layers a chunk has and how many precede it, and functions of two modules which rank has an end of
@@ -19,7 +19,7 @@ from runtime.execution.program import Program
 
 
 def place(program: Program) -> None:
-    """Has Megatron build the stages of each rank where the program runs them."""
+    """Make Megatron build the stages of each rank where the program runs them."""
     if program.is_loop:
         return
     first, last = program.rank_of_stage[0], program.rank_of_stage[-1]
@@ -31,7 +31,7 @@ def place(program: Program) -> None:
 
 
 def _end(rank: int, chunk: Any) -> Any:
-    """A function that is true on a rank, or a chunk of it, with an end of the pipeline."""
+    """Return a function that is True on a rank, or a chunk of it, with an end of the pipeline."""
 
     def is_there(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
         chunks = parallel_state.get_virtual_pipeline_model_parallel_world_size()
@@ -43,7 +43,7 @@ def _end(rank: int, chunk: Any) -> Any:
 
 
 def _replace(module: Any, name: str, function: Any) -> None:
-    """In the module, and wherever Megatron has imported it by name."""
+    """Replace a function in its module, and wherever Megatron has imported it by name."""
     was = getattr(module, name)
     for one in [*sys.modules.values()]:
         if getattr(one, "__name__", "").startswith("megatron.") and vars(one).get(name) is was:
@@ -51,7 +51,7 @@ def _replace(module: Any, name: str, function: Any) -> None:
 
 
 def _lay_out(program: Program) -> None:
-    """Layouts that are made from now on give each rank its stages; they are written in the order of the stages."""
+    """Make layouts built from now on, which list stages in stage order, give each rank its stages."""
     init, ranks = PipelineParallelLayerLayout.__init__, len(program.rows)
 
     def placed(self: Any, layout: Any, pipeline_model_parallel_size: int) -> None:

@@ -1,4 +1,4 @@
-"""The state of all random generators of a rank, so that a forward that runs again drops out the same."""
+"""The state of all random generators of a rank, so that a recomputed forward uses the same dropout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from megatron.core.tensor_parallel import random
 
 
 class RandomState(NamedTuple):
-    """State of the CPU's, the GPU's, and Megatron's tensor-parallel generators."""
+    """States of the CPU's, the GPU's, and Megatron's tensor-parallel random generators."""
 
     cpu: torch.Tensor
     gpu: Any
@@ -29,7 +29,7 @@ class RandomState(NamedTuple):
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """Context with this state; the previous one is restored after it."""
+        """Context with this random state; the previous one is restored at its end."""
         before = RandomState.now()
         self.restore()
         try:

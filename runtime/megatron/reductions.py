@@ -1,7 +1,7 @@
-"""Data parallelism: the gradients of each chunk are reduced once its last weight gradient is there.
+"""Data parallelism: the gradients of each chunk are reduced once its last weight gradient is computed.
 
 Megatron's hook on a parameter runs in B, also for a weight whose gradient was left to W. So while an iteration runs,
-such weights are hidden from the hook, and are said to be ready after the last W of their chunk.
+such weights are hidden from the hook, and reported as ready after the last W of their chunk.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ class Reductions:
         return {weight: groups.pop(weight) for weight in computed_in_w(chunk) if weight in groups}
 
     def last_backward(self, chunk: int) -> None:
-        """The next backward is the chunk's last: what it yields itself is whole. With `grad_sync_func` all waits."""
+        """Prepare for a chunk's last backward, whose own gradients may be reduced at once.
+
+        With `grad_sync_func` all wait for W.
+        """
         if self._start[chunk] is None:
             self._held[chunk].close()
 
     def add_gradients(self, chunk: int) -> None:
-        """Add `.grad` of a hidden weight as the hook does: of Transformer Engine's weights, or of an embedding.
+        """Add `.grad` of hidden weights as the hook does: of Transformer Engine's weights, or of an embedding.
 
-        After every B and every W: the next one of Transformer Engine may overwrite it.
+        To be called after every B and every W, since Transformer Engine's next pass may overwrite it.
         """
         for weight in self._hidden[chunk]:
             if weight.grad is not None:
@@ -48,7 +51,7 @@ class Reductions:
                 weight.grad = None
 
     def last_weight(self, chunk: int) -> None:
-        """All gradients of the chunk are there."""
+        """Start the reduction of a chunk whose gradients are all computed."""
         self._held[chunk].close()
         hidden, self._hidden[chunk] = self._hidden[chunk], {}
         self._chunks[chunk].param_to_bucket_group.update(hidden) if hidden else None
@@ -66,5 +69,5 @@ class Reductions:
 
 
 def _for_each(function: Any, chunks: list[Any]) -> list[Any]:
-    """Megatron's configuration has a function for each chunk, or one for all of them."""
+    """Return a function for each chunk; Megatron's configuration has a list of them, or one for all."""
     return function if isinstance(function, list) else [function for _ in chunks]

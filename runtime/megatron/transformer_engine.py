@@ -1,4 +1,4 @@
-"""Linears of Transformer Engine that leave weight gradients to W.
+"""Deferral of weight gradients to W in Transformer Engine's linear layers.
 
 Megatron's configuration accepts `delay_wgrad_compute` only with overlapped expert communication, since no other of its
 schedules calls `backward_dw`. Here it is set after that check, for models and data parallelism made from then on.
@@ -15,7 +15,7 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 
 
 def delay_transformer_engine() -> None:
-    """To be called before the model is built."""
+    """Make Transformer Engine defer weight gradients; call it before the model is built."""
     for kind, name in ((TransformerConfig, "__post_init__"), (DistributedDataParallelConfig, "__init__")):
         setattr(kind, name, _delaying(getattr(kind, name)))
 
@@ -30,9 +30,9 @@ def _delaying(made: Any) -> Any:
 
 
 def delayed_modules(modules: Iterable[Any], split: bool) -> list[Any]:
-    """Modules whose weight gradients `backward_dw` computes.
+    """Return the modules whose weight gradients `backward_dw` computes.
 
-    Warns if backwards are `split` and there are others, whose weight gradients are part of B.
+    Warns if backwards are `split` and there are other modules, whose weight gradients are part of B.
     """
     found = [one for one in modules if hasattr(one, "backward_dw") and getattr(one, "wgrad_store", None) is not None]
     delayed = [one for one in found if one.wgrad_store.delay_wgrad_compute()]

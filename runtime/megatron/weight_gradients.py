@@ -1,6 +1,6 @@
-"""Weight gradients that B leaves to W: a queue for Megatron's own linears, `backward_dw` for Transformer Engine's.
+"""Weight gradients that B leaves to W: queued for Megatron's own linear layers, `backward_dw` for Transformer Engine's.
 
-Transformer Engine computes those of the earliest B of the chunk first; the exporter numbers W passes so.
+Transformer Engine computes those of the earliest B of the chunk first; the exporter numbers W passes accordingly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RUNNING: list[list[Later] | None] = [None]
 
 
 class WeightGradients:
-    """Deferred weight gradients of one rank's chunks; `split` says whether the schedule has W passes."""
+    """Deferred weight gradients of one rank's chunks; `split` is True if the schedule has W passes."""
 
     def __init__(self, chunks: list[Any], split: bool) -> None:
         self._waiting: dict[tuple[int, int], list[Later]] = {}
@@ -30,7 +30,7 @@ class WeightGradients:
 
     @contextmanager
     def put_aside(self, chunk: int, microbatch: int) -> Iterator[None]:
-        """The backward inside computes no weight gradient of a linear."""
+        """Context in which a backward defers the weight gradients of linear layers."""
         left: list[Later] = []
         _RUNNING[0] = left
         try:
@@ -40,7 +40,7 @@ class WeightGradients:
         self._waiting[chunk, microbatch] = left
 
     def compute(self, chunk: int, microbatch: int) -> None:
-        """Compute the weight gradients that the backward has deferred."""
+        """Compute the weight gradients that a backward has deferred."""
         for later in self._waiting.pop((chunk, microbatch)):
             later()
         for module in self._engine[chunk]:
@@ -48,7 +48,7 @@ class WeightGradients:
 
 
 def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
-    """The parameters whose gradients W computes, in an order that is the same on all ranks of a stage.
+    """Return the parameters whose gradients W computes, in an order that is the same on all ranks of a stage.
 
     Transformer Engine marks those of modules that delay weight gradients.
     """
@@ -59,7 +59,7 @@ def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
 
 
 def split_linears() -> None:
-    """Have Megatron's linear function leave its weight gradient where `put_aside` asks for it."""
+    """Make Megatron's linear function defer its weight gradient inside `put_aside`."""
     function = layers.LinearWithGradAccumulationAndAsyncCommunication
     forward, backward = function.forward, function.backward
 
@@ -89,7 +89,10 @@ def split_linears() -> None:
 
 @torch.no_grad()
 def _add_gradient(weight: Any, grad_output: Any, x: Any, fused: bool) -> None:
-    """Work of Megatron's function, autograd and the hook of data parallelism; reduced at the chunk's end."""
+    """Compute and add a weight gradient as Megatron's function, autograd and the data parallel hook would.
+
+    It is reduced at the end of the chunk.
+    """
     grad_output, x = layers.prepare_input_tensors_for_wgrad_compute(grad_output, x)
     if fused:
         whole = weight.main_grad.dtype == torch.float32

@@ -1,1 +1,1 @@
-"""Partitions of a model's layers as settings of training runtimes, and settings read back, one format a file."""
+"""Partitions of a model's layers as settings of training runtimes, written and read, one module for each format."""

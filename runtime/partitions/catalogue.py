@@ -1,4 +1,4 @@
-"""The registry of partition formats: each writes a partition as one runtime's settings, and reads such settings."""
+"""The registry of partition formats, each of which writes a partition as one runtime's settings, and reads them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from runtime.partitions.staged_model import StageCounts, StagedModel
 
 @dataclass(frozen=True)
 class PartitionSettings:
-    """A partition in one runtime's words.
+    """A partition as settings of one runtime.
 
-    `values` are the settings by name, as JSON values. `text` is a file with all of them, comments included. `notes`
-    says what the runtime does otherwise than the plan.
+    `values` are the settings by name, as JSON values. `text` is a file with all of them, comments included. `notes` say
+    where the runtime differs from the plan.
     """
 
     values: Mapping[str, object]
@@ -25,12 +25,12 @@ class PartitionSettings:
 
 @dataclass(frozen=True)
 class PartitionFormat:
-    """One runtime's settings.
+    """The format of one runtime's settings.
 
-    `write` raises `BadInput` with one line, which begins with the format's name, where the runtime cannot express the
-    partition. `read` takes the text of the setting named `main`, the number of devices and that of transformer layers,
-    and gives the layers of each stage; `BadInput` with a line for each rule of the runtime that it breaks.
-    `suffix` is that of the written file. `limits` says which plans `write` takes, and the orders that the runtime runs.
+    `write` raises `BadInput` with one line, beginning with the format's name, if the runtime cannot express the
+    partition. `read` takes the text of the setting `main`, the number of devices and that of transformer layers, and
+    returns the layers of each stage; `BadInput` with a line for each rule of the runtime that is broken. `suffix` is
+    that of the written file. `limits` are the plans that `write` takes, and the orders that the runtime runs.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Settings for ColossalAI: `num_layers_per_stage` of its plugin, and layers recomputed by stage."""
+"""Settings for ColossalAI: `num_layers_per_stage` of its plugin, and recomputed layers by stage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def arguments():
 
 
 def _write(model: StagedModel) -> PartitionSettings:
-    """One stage a device: with more, the plugin refuses any list but one of as many numbers as it has devices."""
+    """Return the settings for one stage a device.
+
+    With more, the plugin accepts only lists with one number for each device.
+    """
     loop(_NAME, model, chunks=1)
     as_many_as_devices(_NAME, model)
     no_mtp(_NAME, model, "its models have none, and num_layers_per_stage counts transformer layers only")
@@ -58,7 +61,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> str:
-    """Tensor and expert parallelism of the plan's file."""
+    """Return the tensor and expert parallel sizes of the plan's file as text."""
     if model.step is None:
         return ""
     shared = model.step.parallel

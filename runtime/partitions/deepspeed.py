@@ -53,7 +53,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """The list of parts; what is beyond embedding, layers and head counts as multi-token prediction."""
+    """Read the list of parts; layers beyond embedding, `layers` and head count as multi-token prediction."""
     parts = numbers(_NAME, text)
     if parts[0] != 0:
         raise BadInput(f"{_NAME}: found {parts}, which begins with {parts[0]}; allowed: 0, then where each device ends")

@@ -1,4 +1,4 @@
-"""Files of settings: command-line flags, one a line, and headers with the file's origin."""
+"""Files of command-line flags, one a line, and comment headers with a file's origin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runtime.partitions.staged_model import StagedModel
 
 
 def header(model: StagedModel, runtime: str) -> str:
-    """The first lines of a file of settings, comments: what it is for, and what the plan takes with it."""
+    """Return the comment lines at the head of a file of settings: its purpose, and the plan's figures."""
     stages, devices = counted(len(model.stages), "stage"), counted(model.devices, "device")
     where = f"{stages} on {devices}, {counted(model.microbatches, 'micro-batch')}"
     first = f"Partition of {model.name!a} for {runtime}, by pipesched {VERSION}: {where}"
@@ -20,7 +20,7 @@ def header(model: StagedModel, runtime: str) -> str:
 
 
 def _training(model: StagedModel) -> Iterator[str]:
-    """Training sizes around the pipeline from the plan's file, in one line."""
+    """Yield one line with the training sizes of the plan's file, if it has them."""
     step = model.step
     if step is None:
         return
@@ -34,7 +34,8 @@ def _training(model: StagedModel) -> Iterator[str]:
 
 
 def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> str:
-    """A file of flags, quoted for a shell: `--name value` a line, several values apart, `--name` alone for True."""
+    """Return a file of flags quoted for a shell: `--name value` a line, several values separated, `--name` alone for
+    True."""
     said = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
     said += " --micro-batch-size times the data-parallel size"
     flags = step_flags(model) | dict(flags)
@@ -44,7 +45,7 @@ def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> 
 
 
 def step_flags(model: StagedModel) -> dict[str, object]:
-    """Megatron's flags for what the plan's file says of training around the pipeline; none where it says nothing."""
+    """Return Megatron's flags for the training settings of the plan's file; empty if it has none."""
     step = model.step
     if step is None:
         return {}

@@ -69,7 +69,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _mesh(model: StagedModel) -> list[int]:
-    """The sizes of the only mesh; FlagScale takes parallelism from here, whatever the keys of Megatron's flags say."""
+    """Return the sizes of the only mesh; FlagScale reads parallelism from here, whatever Megatron's flags say."""
     if model.step is None:
         return [1, 1, 1, 1, model.devices]
     shared = model.step.parallel
@@ -78,7 +78,7 @@ def _mesh(model: StagedModel) -> list[int]:
 
 
 def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]:
-    """Rows of equal stages that follow each other: how many, the micro-batches, the layers recomputed of each."""
+    """Return rows for runs of equal stages: number of stages, micro-batches, and recomputed layers of each."""
     return [[len(list(equal)), microbatches, layers] for layers, equal in groupby(recomputed)]
 
 

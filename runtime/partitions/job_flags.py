@@ -1,6 +1,6 @@
-"""Flags of a Megatron job that would stay in force with those of a plan: the ones to leave out.
+"""Flags of a user's Megatron job that would override a plan's flags, and therefore have to be left out.
 
-Of a flag that is given twice the last value counts, so that a plan's flags stand after the job's. A flag without a
+Of a flag that is given twice the last value counts, so a plan's flags are placed after the job's. A flag without a
 value cannot be taken back, and some exclude each other (validate_args in megatron/training/arguments.py).
 """
 
@@ -37,7 +37,7 @@ _WIDTH = 118
 
 
 def to_leave_out(model: StagedModel, flags: Mapping[str, object]) -> list[str]:
-    """The flags of a job that the plan contradicts and that `flags`, which follow, do not set themselves."""
+    """Return the flags of a job that contradict the plan and that `flags`, which follow them, do not set themselves."""
     found = list(_STAGES)
     if model.decides_recomputation:
         found += _RECOMPUTATION
@@ -52,7 +52,7 @@ def to_leave_out(model: StagedModel, flags: Mapping[str, object]) -> list[str]:
 
 
 def leave_out_lines(model: StagedModel, flags: Mapping[str, object], keys: bool = False) -> list[str]:
-    """Comments at the head of a file of flags; `keys`: of a file of keys, with `_` for `-`."""
+    """Return comment lines that name these flags, for the head of a file; `keys`: with names of keys, `_` for `-`."""
     names = [name.replace("-", "_") if keys else f"--{name}" for name in to_leave_out(model, flags)]
     flag = "keys" if keys else "flags"
     lines = [

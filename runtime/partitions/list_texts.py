@@ -1,4 +1,4 @@
-"""Reads lists of whole numbers from settings, as JSON or separated by commas."""
+"""Parsing of lists of whole numbers in settings, as JSON or separated by commas."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def numbers(name: str, text: str, least: int = 0) -> list[int]:
-    """A list such as `[6, 2, 4]` or `6,2,4`; `BadInput` names the first entry that is not allowed."""
+    """Parse a list such as `[6, 2, 4]` or `6,2,4`; `BadInput` names the first entry that is not allowed."""
     bare = text.strip()
     found = read_json(bare if bare.startswith("[") else f"[{bare}]", name)
     return _whole(name, found, least, text)
 
 
 def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
-    """A list of lists such as `[[1, 2], [2, 2]]`, all of one length; a flat list is one row."""
+    """Parse a list of lists of equal length such as `[[1, 2], [2, 2]]`; a flat list is one row."""
     found = read_json(text.strip(), name)
     if isinstance(found, list) and found and not isinstance(found[0], list):
         found = [found]
@@ -29,19 +29,19 @@ def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
 
 
 def between_embedding_and_head(counts: list[int]) -> tuple[StageCounts, ...]:
-    """Stages of so many transformer layers, the embedding on the first of them and the head on the last."""
+    """Return stages with these numbers of transformer layers, the embedding on the first and the head on the last."""
     last = len(counts) - 1
     return tuple(StageCounts(int(at == 0), held, 0, int(at == last)) for at, held in enumerate(counts))
 
 
 def check_total(name: str, counts: list[int], layers: int) -> None:
-    """Refuses counts that are not the model's layers in all."""
+    """Raise `BadInput` if the counts do not sum to the model's layers."""
     if sum(counts) != layers:
         raise BadInput(f"{name}: found {sum(counts)} layers in all; allowed: the model's {layers}")
 
 
 def check_length(name: str, found: int, devices: int, unit: str = "device") -> None:
-    """Refuses a list that has not one entry a device."""
+    """Raise `BadInput` if a list does not have one entry for each device."""
     if found != devices:
         raise BadInput(f"{name}: found {found} entries; allowed: {devices}, one per {unit}")
 
@@ -56,7 +56,7 @@ def _whole(name: str, found: object, least: int, text: str) -> list[int]:
 
 
 def layers_of_devices(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """A list with the number of layers of each device, one stage on each."""
+    """Parse a list with the number of layers of each device, one stage on each."""
     counts = numbers(name, text)
     check_length(name, len(counts), devices)
     check_total(name, counts, layers)

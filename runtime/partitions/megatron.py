@@ -1,4 +1,5 @@
-"""Settings for Megatron-LM by its flags alone: partition, groups of micro-batches, what all stages recompute."""
+"""Settings for Megatron-LM by its flags alone: partition, groups of micro-batches, recomputation equal on all
+stages."""
 
 from __future__ import annotations
 

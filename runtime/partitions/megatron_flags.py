@@ -1,4 +1,4 @@
-"""Shared parts of runtimes made from Megatron: flags for recomputation, and a note on their own order."""
+"""Shared parts of runtimes based on Megatron: flags for recomputation, and a note that they run their own order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDS = {
 
 
 def order_notes(model: StagedModel) -> tuple[str, ...]:
-    """Note that Megatron runs its own order."""
+    """Return the note that Megatron runs its own order."""
     if (model.schedule or "").partition(":")[0] in ORDERS:
         return ()
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
@@ -32,7 +32,8 @@ def order_notes(model: StagedModel) -> tuple[str, ...]:
 
 
 def group_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """With several chunks, the groups of micro-batches; `BadInput` where Megatron takes none such."""
+    """Return the flag for groups of micro-batches, needed with several chunks; `BadInput` if Megatron has no such
+    groups."""
     if len(model.stages) == model.devices:
         return {}
     m, p = model.microbatches, model.devices
@@ -47,13 +48,13 @@ def group_flags(name: str, model: StagedModel) -> dict[str, object]:
 
 
 def module_notes(model: StagedModel) -> tuple[str, ...]:
-    """Notes on requirements of the modules recomputed."""
+    """Return notes on the requirements of recomputed modules."""
     used = frozenset[str]().union(*(modules_of(way) for stage in model.stages for way in stage.ways))
     return tuple(f"--recompute-modules {one} needs {_NEEDS[one]}." for one in sorted(used & set(_NEEDS)))
 
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Flags for recomputation; `BadInput` if stages differ in what one number cannot express."""
+    """Return the flags for recomputation; `BadInput` if stages differ in what one number cannot express."""
     ways = {way for stage in model.stages for way in stage.ways}
     unknown = [way for way in sorted(ways) if way not in FULL and not modules_of(way)]
     if unknown:
@@ -85,7 +86,7 @@ def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
 
 
 def _modules(name: str, model: StagedModel) -> list[str]:
-    """The list of modules that recomputes of every layer what the plan recomputes of it."""
+    """Return the list of modules that recomputes in every layer what the plan recomputes there."""
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     for said in model.selections:
         if all(_ways(run.recomputed) == ({said[run.name]: run.layers} if run.name in said else {}) for run in runs):

@@ -1,7 +1,7 @@
-"""Megatron-LM with a number of recomputed layers for each stage, by a hook of a few lines that is imported before.
+"""Megatron-LM with a number of recomputed layers for each stage, by a small hook module that is imported first.
 
-Its flag is one number for all stages, but every TransformerBlock reads it from its own configuration when it runs
-(_checkpointed_forward in megatron/core/transformer/transformer_block.py, later megatron/core/recompute.py).
+Megatron's flag is one number for all stages, but every TransformerBlock reads it from its own configuration when it
+runs (_checkpointed_forward in megatron/core/transformer/transformer_block.py, later megatron/core/recompute.py).
 """
 
 from __future__ import annotations

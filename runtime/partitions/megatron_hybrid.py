@@ -1,4 +1,4 @@
-"""Hybrid models of Megatron-LM: `--hybrid-layer-pattern`, a letter a layer and `|` between stages.
+"""Settings for hybrid models of Megatron-LM: `--hybrid-layer-pattern`, a letter for each layer, `|` between stages.
 
 Such a model takes no layout (megatron/core/models/hybrid/hybrid_layer_allocation.py; validate_args of
 megatron/training/arguments.py refuses both together). Layers are hybrid by their names in the plan file.
@@ -19,12 +19,12 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 
 
 def is_hybrid(names: Sequence[str]) -> bool:
-    """True if layers of these names are parts that only a hybrid model has by themselves."""
+    """Return True if layers of these names are parts that only hybrid models have as separate layers."""
     return any(name.lower() in _HYBRID for name in names)
 
 
 def check_hybrid(names: Sequence[str]) -> None:
-    """`BadInput` where a hybrid model has layers that the pattern has no letter for."""
+    """Raise `BadInput` if a hybrid model has layers for which the pattern has no letter."""
     if not is_hybrid(names):
         return
     for name in dict.fromkeys(names):
@@ -34,29 +34,29 @@ def check_hybrid(names: Sequence[str]) -> None:
 
 
 def no_hybrid(why: str, names: Sequence[str]) -> None:
-    """`BadInput` for a hybrid model."""
+    """Raise `BadInput` for a hybrid model; `why` is the reason."""
     if is_hybrid(names):
         raise BadInput(f"found a hybrid model; allowed: transformer layers ({why})")
 
 
 def pattern_of(model: StagedModel) -> str:
-    """The letters of every stage."""
+    """Return the pattern: the letters of every stage's layers."""
     runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
     return "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
 
 
 def names_of(model: StagedModel) -> list[str]:
-    """Names of all layers."""
+    """Return the names of all runs of layers."""
     return [run.name for stage in model.stages for run in stage.runs]
 
 
 def is_pattern(text: str) -> bool:
-    """True for a pattern: of a layout's letters E, t, m and L a hybrid model has only E."""
+    """Return True for a pattern rather than a layout, whose letters t, m and L no pattern has."""
     return not set(text) & set("Ltm")
 
 
 def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """The stages of a pattern; `BadInput` for each rule that it breaks."""
+    """Return the stages of a pattern; `BadInput` with a line for each rule that it breaks."""
     segments = text.strip().strip("'\"").split("|")
     strange = next((one for one in "".join(segments) if one not in _LETTERS.values()), None)
     if strange is not None:

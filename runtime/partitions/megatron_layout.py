@@ -1,4 +1,4 @@
-"""The notation of Megatron's pipeline layout: `Et*3|(tt|)*29,m|L`, written as short as it goes, read, and judged.
+"""The notation of Megatron's pipeline layout, `Et*3|(tt|)*29,m|L`: written in its shortest form, read, and checked.
 
 `E` is the embedding, `t` a transformer layer, `m` a multi-token prediction layer, `L` the loss; `|` ends a stage and
 commas mean nothing. `(...)*n` is unrolled first, then `x*n` for a single letter; there is no nesting. Stage number =
@@ -21,7 +21,7 @@ _MOST_LETTERS = 100_000  # far more than any model has; a typing error in a fact
 
 
 def layout_text(counts: Sequence[StageCounts]) -> str:
-    """The layout of these stages; equal neighbours are written once, with a factor."""
+    """Return the layout of these stages; equal neighbours are written once, with a factor."""
     stages = ["".join(_repeated(letter, number) for letter, number in zip(LETTERS, one, strict=True)) for one in counts]
     groups = [(text, len(list(equal))) for text, equal in groupby(stages)]
     last, number = groups.pop()
@@ -34,7 +34,10 @@ def _repeated(letter: str, number: int) -> str:
 
 
 def read_layout(text: str) -> tuple[StageCounts, ...]:
-    """The stages of a layout; `BadInput` names what is no layout at all. The rules on them: `layout_mistakes`."""
+    """Return the stages of a layout; `BadInput` if the text is none.
+
+    Rules on the stages are checked by `layout_mistakes`.
+    """
     plain = _unrolled(_unrolled(text.strip().strip("'\"").replace(",", ""), r"\(([^()]+)\)\*(\d+)"), r"([^()*])\*(\d+)")
     strange = next((letter for letter in plain if letter not in LETTERS + "|"), None)
     if strange is not None:
@@ -47,7 +50,7 @@ def read_layout(text: str) -> tuple[StageCounts, ...]:
 
 
 def _unrolled(text: str, pattern: str) -> str:
-    """Every `x*n` or `(...)*n` written out."""
+    """Return the text with every `x*n` or `(...)*n` written out."""
     size = len(text) + sum(len(group) * int(number) for group, number in re.findall(pattern, text))
     if size > _MOST_LETTERS:
         raise BadInput(f"megatron: found a layout of {size} letters; allowed: up to {_MOST_LETTERS}")
@@ -55,7 +58,7 @@ def _unrolled(text: str, pattern: str) -> str:
 
 
 def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """The layers of each stage; `BadInput` with a line for each rule of Megatron that they break."""
+    """Return the layers of each stage of a layout; `BadInput` with a line for each rule of Megatron that they break."""
     counts = read_layout(text)
     broken = layout_mistakes(counts, devices, layers)
     if broken:
@@ -64,7 +67,7 @@ def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[Sta
 
 
 def layout_mistakes(counts: Sequence[StageCounts], devices: int, layers: int) -> list[str]:
-    """The rules of Megatron that the stages break, a line each; empty where it takes them."""
+    """Return a line for each rule of Megatron that the stages break; empty if it accepts them."""
     if len(counts) % devices:
         return [f"found {len(counts)} stages; allowed: a multiple of the {devices} devices"]
     found = []

@@ -1,6 +1,6 @@
-"""Megatron-LM with the order of the plan: its flags for the partition, and a module that runs any order inside it.
+"""Megatron-LM with the order of the plan: flags for the partition, and a module that runs any order inside Megatron.
 
-The module is what `export --format megatron` writes of the plan's schedule.
+The module is the one that `export --format megatron` writes for the plan's schedule.
 """
 
 from __future__ import annotations

@@ -13,16 +13,16 @@ from runtime.partitions.staged_model import StagedModel
 
 
 class PartitionFlags(NamedTuple):
-    """The setting by its name, and all flags but those of recomputation."""
+    """The setting of the partition by name, and all flags except those of recomputation."""
 
     values: dict[str, object]
     flags: dict[str, object]
 
 
 def partition_flags(name: str, model: StagedModel, placed: bool = False) -> PartitionFlags:
-    """A partition's layout or pattern, with all its other flags; `BadInput` if Megatron refuses the partition.
+    """Return a partition's layout or pattern, with all its other flags; `BadInput` if Megatron refuses the partition.
 
-    `placed`: stages are where the plan has them, not where Megatron puts them by itself.
+    `placed`: the executor puts stages where the plan has them, not where Megatron puts them by itself.
     """
     if not placed:
         loop(name, model)

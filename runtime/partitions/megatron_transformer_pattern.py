@@ -1,4 +1,4 @@
-"""Megatron-LM's HybridModel for a plain transformer: `--hybrid-layer-pattern`, two letters a layer, and no layout.
+"""Settings for a plain transformer as Megatron-LM's HybridModel: `--hybrid-layer-pattern`, two letters a layer.
 
 Main of 2026-08 deprecates GPTModel for it. A layer is its attention (`*`, latent `+`) followed by its MLP (`-`) or
 experts (`E`); bars separate stages, `/` precedes multi-token prediction, always on the last stage. Recomputation counts
@@ -58,7 +58,7 @@ def _letters(run: Run, attention: str) -> str:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """The stages of a pattern of pairs; `BadInput` with a line for each rule that it breaks."""
+    """Return the stages of a pattern of pairs of letters; `BadInput` with a line for each rule that it breaks."""
     main, *mtp = text.strip().strip("'\"").split("/")
     segments, mistakes = main.split("|"), list[str]()
     strange = next((one for one in segments if one[::2].strip("*+D") or one[1::2].strip("-E") or len(one) % 2), None)

@@ -59,7 +59,10 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """`offset`, one row a chunk. MTP layers are among `layers` here, since MindFormers does not tell them apart."""
+    """Read `offset`, a row for each chunk.
+
+    MTP layers count among `layers`, since MindFormers does not distinguish them.
+    """
     table = rows(_NAME, text, least=-layers)
     check_length(_NAME, len(table[0]), devices)
     offsets = [one for row in table for one in row]

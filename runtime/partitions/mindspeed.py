@@ -48,7 +48,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Either list: `15,15,16`, or rows of devices and columns of chunks, `[[0,1],[1,1]*2,[3,0]]`."""
+    """Read either list: `15,15,16`, or rows of devices with columns of chunks, `[[0,1],[1,1]*2,[3,0]]`."""
     if text.strip().startswith("[["):
         table = rows(_NAME, _unrolled(text))
         check_length(_NAME, len(table), devices)
@@ -61,7 +61,7 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
 
 
 def _unrolled(text: str) -> str:
-    """Rows with a factor written out."""
+    """Return the text with rows that have a factor written out."""
 
     def repeated(match: re.Match[str]) -> str:
         number = int(match[2])

@@ -1,4 +1,4 @@
-"""A partition read from a runtime's settings, as the layers of each stage of a model."""
+"""Reading of a partition from a runtime's settings, as the layers of each stage of a model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
-    """Layers of each stage from `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`.
+    """Return the layers of each stage given by `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`.
 
-    `BadInput` has a line for each rule of the runtime that the setting breaks, and for each stage that the model's
-    layers do not fill as it says.
+    `BadInput` has a line for each rule of the runtime that the setting breaks, and for each stage whose layers the
+    model does not have in this order.
     """
     name, found, setting = text.partition("=")
     if not found:
@@ -28,7 +28,10 @@ def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
 
 
 def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[int, ...]:
-    """Number of the model's layers on each stage, first to last; without settings for MTP it is last."""
+    """Return the number of the model's layers on each stage.
+
+    Multi-token prediction that the setting omits goes last.
+    """
     counts, at = [], 0
     for number, stage in enumerate(stages):
         end = at + stage.layers + stage.mtp

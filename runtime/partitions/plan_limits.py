@@ -1,6 +1,6 @@
-"""Limits of a runtime's settings and orders, and a plan problem restricted to them.
+"""Limits of a runtime's settings and orders, and the plan problem restricted to them.
 
-They apply before the search, so that its result can be run and is the best that can.
+They apply before the search, so that its result can be run and is the best of those that can.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RULES = {
 
 
 class MtpPlace(Enum):
-    """Allowed places of multi-token prediction layers."""
+    """Stages on which multi-token prediction layers are allowed."""
 
     ANYWHERE = "anywhere"
     LAST_STAGE = "on the last stage"
@@ -37,12 +37,12 @@ class MtpPlace(Enum):
 
 @dataclass(frozen=True)
 class PlanLimits:
-    """Limits of one runtime. `schedules` are the orders that it runs; empty: any.
+    """Limits of one runtime. `placements` and `schedules` are those that it runs (`schedules` empty: any order).
 
-    `without_mtp`: placements for models without multi-token prediction only. `layers_divide`: with several chunks, the
-    stages divide the number of transformer layers. `whole_backwards`: none is split into B and W; `whole_last`: none of
-    the last stage. `groups`: the interleaved order takes groups of micro-batches, as Megatron does;
-    `as_many_as_devices`: no fewer micro-batches than devices. `forwards_only`: no layer trains. `check` raises
+    `without_mtp`: placements only for models without multi-token prediction. `layers_divide`: with several chunks, the
+    number of stages divides that of transformer layers. `whole_backwards`: no backward is split into B and W;
+    `whole_last`: none of the last stage. `groups`: the interleaved order has groups of micro-batches, as in Megatron.
+    `as_many_as_devices`: at least as many micro-batches as devices. `forwards_only`: no layer trains. `check` raises
     `BadInput` for names of layers.
     """
 
@@ -62,7 +62,8 @@ class PlanLimits:
 
 
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
-    """The problem whose plans the runtime can run, and what was left out, in words; `BadInput` if it runs none."""
+    """Return the problem whose plans the runtime can run, and texts on what was left out; `BadInput` if it can run
+    none."""
     if plan.shared:
         raise BadInput(f"--for {name}: found vocabulary shared; allowed: one, or free")
     if plan.encoder is not None:
@@ -118,7 +119,7 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
 
 
 def _orders(schedules: tuple[str, ...]) -> str:
-    """Their names; of an order in groups of micro-batches the sizes in brackets."""
+    """Return the names of orders as text, with group sizes of an order in brackets."""
     sizes = dict[str, list[str]]()
     for name, _, size in (schedule.partition(":") for schedule in schedules):
         sizes.setdefault(name, []).extend([size] if size else [])
@@ -173,12 +174,12 @@ def _schedules(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[str, .
 
 
 def _whole(layer: LayerType) -> LayerType:
-    """Its backward is never split."""
+    """Return the layer with a backward that is never split."""
     return replace(layer, backward=layer.full_backward, weight=None, fused=None, freed_by_backward=layer.activation * 0)
 
 
 def _told(layer: LayerType, limits: PlanLimits) -> LayerType:
-    """The layer with the recomputation modes that the runtime's settings can express."""
+    """Return the layer with only those recomputation modes that the runtime's settings can express."""
     role = role_of(layer.name)
     some = role in ROLES and (role is not Role.MTP or limits.recomputes_mtp)
     return replace(layer, recompute=tuple(way for way in layer.recompute if some and _is_known(way, limits)))
@@ -194,13 +195,13 @@ def _known(limits: PlanLimits) -> str:
 
 
 def _left_out(before: Model, after: Model) -> list[str]:
-    """Recomputation modes that no layer has any more."""
+    """Return the recomputation modes of `before` that no layer of `after` has."""
     kept = {way.name for layer in after.layers for way in layer.recompute}
     return list(dict.fromkeys(way.name for layer in before.layers for way in layer.recompute if way.name not in kept))
 
 
 def _mtp_together(model: Model, with_head: bool) -> Model:
-    """Multi-token prediction layers that share a stage, and that of the head where asked for."""
+    """Return the model with multi-token prediction layers on one stage, and with the head there if `with_head`."""
     layers: list[LayerType] = []
     for layer in model.layers:
         after_mtp = bool(layers) and role_of(layers[-1].name) is Role.MTP

@@ -1,4 +1,4 @@
-"""The settings of a runtime for a plan that it can express and run, never without the plan's own figures."""
+"""The settings of a runtime for a plan that it can express and run, always with that plan's own figures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from runtime.partitions.staged_model import StagedModel, staged
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Settings of one runtime: those of `plan.best`, in the order in which it runs it.
+    """Settings of one runtime for `plan.best`, in the order in which it runs it.
 
-    `plan` is the best plan that it can express and run, with a bound over them, `free` the best of all plans of the
-    file. `refusal` is the reason if there are none; `plan` and `settings` are None then. `words`: what was left out for
-    it.
+    `plan` is the result of searching all plans that it can express and run, `free` that of all plans of the file. If
+    there is none, `refusal` is the reason, and `plan` and `settings` are None. `words`: what was left out for the
+    runtime.
     """
 
     form: PartitionFormat
@@ -36,11 +36,11 @@ class PlanSettings:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """Lines: with these settings so much time and memory, no plan below so much, and what all plans allow."""
+        """Lines with the time and memory of this plan, its lower bound, and what all plans allow."""
         return () if self.plan is None else figures(self.form, self.plan, self.free)
 
     def document(self) -> dict[str, object]:
-        """Entries of `settings` of `plan --json`: each setting by its name, with the figures."""
+        """Return the entries of `settings` of `plan --json`: each setting by name, with the figures."""
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}
         problem, metrics = self.plan.best.timeline.problem, measure(self.plan.best.timeline)
@@ -64,7 +64,7 @@ class PlanSettings:
 
 
 def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str, ...] = ()) -> PlanSettings:
-    """Settings of the best of these plans, which must have an order that the runtime runs."""
+    """Return the settings of the best of these plans, which must have an order that the runtime runs."""
     if plan.best is None:
         reason = plan.reason or "no plan was found in the time given"
         return PlanSettings(form, free, refusal=f"{form.name}: {reason}", words=words)
@@ -94,7 +94,7 @@ def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
 
 
 def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ...] = ()) -> StagedModel:
-    """A plan as runtimes see it; `lines` stand at the head of its files."""
+    """Return a plan as runtimes see it; `lines` are put at the head of its files."""
     placement = candidate.timeline.problem.placement
     microbatches = problem.microbatches
     made = staged(problem.model, candidate.partition, placement, microbatches, candidate.schedule, problem.name, lines)
@@ -102,7 +102,8 @@ def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ..
 
 
 def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
-    """Time of the best plan with these settings, its bound, and the gain of the best of all plans."""
+    """Return lines on the time of the best plan with these settings, its bound, and the gain of the best of all
+    plans."""
     best = plan.best
     if best is None:
         return ()
@@ -138,7 +139,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
 
 
 def _memory(best: Candidate) -> str:
-    """The peak of the device with the least room; nothing where the file says of no memory."""
+    """Return the peak of the device with the least memory left, as text; empty if the file has no memory."""
     problem = best.timeline.problem
     peaks = measure(best.timeline).peak_memory
     if not any(peaks):

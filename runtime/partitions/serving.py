@@ -1,6 +1,6 @@
-"""Layer partitions of inference engines, vLLM and SGLang: an environment variable of every process.
+"""Settings for inference engines, vLLM and SGLang: an environment variable of every process.
 
-Both split the variable at commas, and stop where the numbers are not as many as pipeline ranks or do not add up to the
+Both split the variable at commas, and stop if the numbers are not as many as pipeline ranks or do not add up to the
 model's hidden layers: `get_pp_indices` in vllm/distributed/utils.py and sglang/srt/distributed/utils.py. The embedding
 is on the first rank, the head on the last.
 """

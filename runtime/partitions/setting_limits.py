@@ -10,7 +10,7 @@ from runtime.partitions.staged_model import StagedModel, StageLayers
 
 
 def one_chain(name: str, model: StagedModel) -> None:
-    """Refuses placements with every stage on two devices, or whose chain is not in stage order."""
+    """Raise `BadInput` for placements with every stage on two devices, or whose chain is not in stage order."""
     chains = model.placement.chains
     if chains != (tuple(range(model.placement.stages)),):
         what = "every stage on two devices" if len(chains) > 1 else "stages out of order"
@@ -18,7 +18,8 @@ def one_chain(name: str, model: StagedModel) -> None:
 
 
 def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
-    """The stages of a device, where stage s is on device s mod p and there are no more than `chunks`; else refused."""
+    """Return the stages of a device; `BadInput` unless stage s is on device s mod p, with at most `chunks` stages a
+    device."""
     one_chain(name, model)
     devices = model.devices
     each, rest = divmod(len(model.stages), devices)
@@ -34,7 +35,7 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
 
 
 def as_many_as_devices(name: str, model: StagedModel) -> None:
-    """Refuses fewer micro-batches than devices."""
+    """Raise `BadInput` if there are fewer micro-batches than devices."""
     if model.microbatches < model.devices:
         raise BadInput(
             f"{name}: not supported: {model.microbatches} micro-batches on {model.devices} devices; it has at "
@@ -43,20 +44,20 @@ def as_many_as_devices(name: str, model: StagedModel) -> None:
 
 
 def no_mtp(name: str, model: StagedModel, runtime: str) -> None:
-    """Refuses multi-token prediction layers."""
+    """Raise `BadInput` for multi-token prediction layers."""
     if model.mtp:
         raise BadInput(f"{name}: not supported: multi-token prediction layers; {runtime}")
 
 
 def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
-    """Refuses MTP layers on any stage but the last."""
+    """Raise `BadInput` for MTP layers on any stage but the last."""
     for at, stage in enumerate(model.stages[:-1]):
         if stage.count(Role.MTP):
             raise BadInput(f"{name}: not supported: a multi-token prediction layer on stage {at}; {runtime}")
 
 
 def known_ways(name: str, model: StagedModel, *ways: str) -> None:
-    """Refuse recomputation modes that are not among these, and recomputed embeddings and heads."""
+    """Raise `BadInput` for recomputation modes that are not among `ways`, and for recomputed embeddings and heads."""
     for stage in model.stages:
         unknown = [way for way in stage.ways if way not in ways]
         if unknown:
@@ -67,7 +68,7 @@ def known_ways(name: str, model: StagedModel, *ways: str) -> None:
 
 
 def refuse_ends(name: str, model: StagedModel) -> None:
-    """Refuses recomputed embeddings and heads."""
+    """Raise `BadInput` for recomputed embeddings and heads."""
     for at, stage in enumerate(model.stages):
         for run in stage.runs:
             if any(run.recomputed.values()) and run.role in (Role.EMBEDDING, Role.HEAD):
@@ -75,12 +76,13 @@ def refuse_ends(name: str, model: StagedModel) -> None:
 
 
 def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
-    """Number of fully recomputed layers of these roles on each stage; refused if they are not its first ones."""
+    """Return the number of fully recomputed layers of these roles on each stage; `BadInput` if they are not the first
+    ones."""
     return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
 
 
 def by_chunk(counts: list[int], devices: int) -> list[list[int]]:
-    """Numbers of stages as rows of chunks, of a number for each device."""
+    """Return numbers by stage as rows of chunks, with a number for each device."""
     return [counts[at : at + devices] for at in range(0, len(counts), devices)]
 
 
@@ -100,7 +102,8 @@ def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) ->
 
 
 def all_or_none(name: str, model: StagedModel, ways: tuple[str, ...], setting: str) -> bool:
-    """True if every transformer and MTP layer is recomputed in one of these modes; refused if only some are."""
+    """Return True if every transformer and MTP layer is recomputed in one of these modes; `BadInput` if only some
+    are."""
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     total = sum(run.layers for run in runs)
     number = sum(run.recomputed.get(way, 0) for run in runs for way in ways)

@@ -18,7 +18,7 @@ from pipesched.problem.placement import Placement
 
 
 class StageCounts(NamedTuple):
-    """Number of layers of each role on a stage: all that the settings of a partition say."""
+    """The number of layers of each role on a stage, which is all that settings of a partition express."""
 
     embedding: int
     layers: int
@@ -40,18 +40,18 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class StageLayers:
-    """One stage: the runs of layers it holds, first to last."""
+    """One stage: its device, and its runs of layers, first to last."""
 
     device: int
     runs: tuple[Run, ...]
 
     def count(self, role: Role) -> int:
-        """Number of layers of a role."""
+        """Return the number of layers of a role."""
         return sum(run.layers for run in self.runs if run.role is role)
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Recomputation modes of some of its layers."""
+        """The recomputation modes of some of its layers."""
         return tuple(dict.fromkeys(way for run in self.runs for way, layers in run.recomputed.items() if layers))
 
 
@@ -59,9 +59,9 @@ class StageLayers:
 class StagedModel:
     """A partition on a placement of one chain. `schedule` is the order's name; None for an order of our own.
 
-    An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections` are
-    the recomputation modes of types of layers by modules. `figures` are lines for the head of a file. `step` has the
-    training sizes of the plan's file; None if it lists layers. `trains` is False where no layer has a backward.
+    An embedding or a head that the model does not list is assumed on the first or the last stage. `selections` are the
+    recomputation modes of types of layers by modules. `figures` are lines for the head of a file. `step` has the
+    training sizes of the plan's file; None if it lists layers. `trains` is False if no layer has a backward.
     `decides_recomputation`: some of its layers can be recomputed, so that the plan decides for all of them.
     """
 
@@ -82,7 +82,7 @@ class StagedModel:
 
     @property
     def counts(self) -> tuple[StageCounts, ...]:
-        """Layer counts of every stage; embedding and head included, listed or not."""
+        """The layer counts of every stage; embedding and head are included, listed or not."""
         last = len(self.stages) - 1
         return tuple(
             StageCounts(int(at == 0), stage.count(Role.TRANSFORMER), stage.count(Role.MTP), int(at == last))
@@ -91,12 +91,12 @@ class StagedModel:
 
     @property
     def layers(self) -> int:
-        """Transformer layers in all."""
+        """The number of all transformer layers."""
         return sum(stage.count(Role.TRANSFORMER) for stage in self.stages)
 
     @property
     def mtp(self) -> int:
-        """Multi-token prediction layers in all."""
+        """The number of all multi-token prediction layers."""
         return sum(stage.count(Role.MTP) for stage in self.stages)
 
 
@@ -109,7 +109,7 @@ def staged(
     name: str = "plan",
     figures: Sequence[str] = (),
 ) -> StagedModel:
-    """The stages of a partition; `BadInput` where the model's layers are not in an order that runtimes know.
+    """Return the stages of a partition; `BadInput` if the model's layers are not in an order that runtimes know.
 
     `partition` gives the layers of the stages of a chain; a placement of two chains has each of them twice, and only
     the first is kept: formats refuse such a placement by its chains.
@@ -135,7 +135,10 @@ def staged(
 
 
 def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tuple[Run, ...]:
-    """Runs of equal names. Recomputed layers of a name that has several runs on the stage go to the first of them."""
+    """Return the runs of equal names.
+
+    Recomputed layers of a name with several runs are counted for the first of them.
+    """
     left: Counter[tuple[str, str]] = Counter()
     for one in recomputed:
         left[one.layer, one.way] += one.layers

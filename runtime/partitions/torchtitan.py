@@ -1,4 +1,4 @@
-"""Settings for torchtitan: `parallelism.module_fqns_per_model_part`, the modules of each stage by their names."""
+"""Settings for torchtitan: `parallelism.module_fqns_per_model_part`, the modules of each stage by name."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> dict[str, int]:
-    """Other parallel sizes of the plan's file; replicas are the remaining devices."""
+    """Return the other parallel sizes of the plan's file; replicas are the remaining devices."""
     step = model.step
     if step is None:
         return {}
@@ -97,14 +97,14 @@ def _sizes(model: StagedModel) -> dict[str, int]:
 
 
 def _checkpointing(model: StagedModel, recomputed: bool) -> str:
-    """Lines of the written function; none where the plan does not decide of recomputation."""
+    """Return the lines on activation checkpointing; empty where the plan does not decide on recomputation."""
     if recomputed:
         return f"    from {_CHECKPOINTING} import FullAC\n\n    config.activation_checkpoint = FullAC.Config()\n"
     return "    config.activation_checkpoint = None\n" if model.decides_recomputation else ""
 
 
 def _own_size(model: StagedModel) -> str:
-    """Sequences of a micro-batch and tokens of a sequence, in the words of the written function."""
+    """Return the expressions for sequences of a micro-batch and tokens of a sequence in the written function."""
     if model.step is None:
         return 'microbatch_size, microbatch_size and getattr(config.training, "max_context_length", None)'
     return f"microbatch_size or {model.step.microbatch_size}, {model.step.sequence}"
@@ -120,14 +120,14 @@ def _modules(counts: tuple[StageCounts, ...]) -> list[list[str]]:
 
 
 def _schedule(model: StagedModel) -> str:
-    """A schedule of torch by whose name torchtitan places the stages as here."""
+    """Return the name of a schedule of PyTorch for which torchtitan places the stages as here."""
     if model.placement.stage_device == v_shape(model.devices).stage_device:
         return "ZBVZeroBubble"
     return "1F1B" if loop(_NAME, model) == 1 else "Interleaved1F1B"
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """The parts in order; the head of older versions is called `output`."""
+    """Read the parts in order; older versions call the head `output`."""
     parts = read_json(text, _NAME)
     if not isinstance(parts, list) or not all(isinstance(part, list) and part for part in parts):
         raise BadInput(f"{_NAME}: found {shown(text)}; allowed: a list of lists of module names, none of them empty")

@@ -1,1 +1,1 @@
-"""From measured passes to a problem file."""
+"""Problem and plan files from measured passes."""

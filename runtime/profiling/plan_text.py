@@ -1,4 +1,4 @@
-"""Writes the profile of a model cut into single layers as a plan file."""
+"""Writing of the profile of a model, cut into single layers, as a plan file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MIB = 1024 * 1024
 
 
 class _Size(NamedTuple):
-    """Key of equal layers: bytes of parameters, of each pass's memory, and of the output."""
+    """The key by which layers count as equal: bytes of parameters, of each pass's memory, and of the output."""
 
     parameters: int
     memory: tuple[int, ...]
@@ -29,9 +29,10 @@ class _Size(NamedTuple):
 
 
 def layer_types(profile: Profile) -> tuple[LayerType, ...]:
-    """One entry for each run of layers of one size, in ms and MiB; times are the median over all layers of that size.
+    """Return a layer type for each run of layers of one size, in ms and MiB; times are medians over all layers of that
+    size.
 
-    The last layer's output is a loss, so its place is part of the key. Memory is parameters, gradients and Adam's
+    The last layer's output is a loss, so being last is part of the key. Memory is parameters, gradients and Adam's
     moments.
     """
     last = len(profile.stages) - 1
@@ -50,13 +51,16 @@ def _size(stage: StageProfile) -> _Size:
 
 
 def _median(profile: Profile, stages: Sequence[int], kind: PassKind) -> Fraction:
-    """Seconds to ms, to the microsecond."""
+    """Return the median time of a kind of pass over stages in ms, rounded to the microsecond."""
     seconds = median(profile.stages[stage].times[kind].median for stage in stages)
     return Fraction(round(seconds * 1_000_000), 1000)
 
 
 def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, bool], str]:
-    """`layer` for the commonest size, others numbered; the ends by what they are in the small GPT, else by place."""
+    """Return names of layers: `layer` for the most frequent size, others numbered.
+
+    First and last by their role or place.
+    """
     ends = ("embedding", "head") if model == "gpt" else ("first", "last")
     named: dict[tuple[_Size, bool], str] = {}
     inner = sorted(dict.fromkeys(keys), key=lambda key: -keys.count(key))
@@ -99,7 +103,7 @@ def _mib(amount: int) -> Fraction:
 def plan_text(
     profile: Profile, name: str, devices: int, microbatches: int, capacity: str | None, objective: str
 ) -> str:
-    """The text of a plan file in ms and MiB that `plan` reads; `capacity` is all of a device's memory in MiB."""
+    """Return the text of a plan file in ms and MiB; `capacity` is the whole memory of a device in MiB."""
     lines = "\n".join([*header(profile), *_body(profile, name, devices, microbatches, capacity, objective)])
     return f"{lines}\n{layers_text(layer_types(profile))}"
 

@@ -1,4 +1,4 @@
-"""Writes a profile as a problem file, with machine, versions and every measurement in its comments."""
+"""Writing of a profile as a problem file, with machine, versions and every measurement in comments."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MEMORY_STEP = Decimal("0.001")  # MiB
 
 
 def problem_text(profile: Profile, name: str, microbatches: int, capacity: str | None, objective: str) -> str:
-    """The text of a problem file in ms and MiB that `solve` reads; `capacity` is MiB a device, None for no limit."""
+    """Return the text of a problem file in ms and MiB; `capacity` is MiB a device, None for no limit."""
     return "\n".join([*header(profile), *_body(profile, name, microbatches, capacity, objective)]) + "\n"
 
 
 def first_stage_rule(profile: Profile) -> bool:
-    """True if B of the first stage does nothing and its W is the whole backward, as autograd splits."""
+    """Return True if B of the first stage does nothing and its W is the whole backward, as in autograd's split."""
     return profile.request.split == "autograd"
 
 
@@ -55,7 +55,7 @@ def _ms(seconds: float) -> Decimal:
 
 
 def _mib(taken: int) -> Decimal:
-    """Rounded up: a schedule that fits the numbers must fit the machine."""
+    """Return bytes in MiB, rounded up: a schedule that fits the numbers must fit the machine."""
     return (Decimal(taken) / MIB).quantize(MEMORY_STEP, ROUND_CEILING)
 
 
@@ -64,7 +64,7 @@ def _list(numbers: Iterable[Decimal]) -> str:
 
 
 def header(profile: Profile) -> Iterator[str]:
-    """Comment lines: what was measured, where, and how well it repeats."""
+    """Yield comment lines on what was measured, where, and how well it repeats."""
     request = profile.request
     options = ", ".join(f"{key} {value}" for key, value in request.options.items())
     yield "# Written by `pipesched profile`."
@@ -89,5 +89,5 @@ def header(profile: Profile) -> Iterator[str]:
 
 
 def time_and_spread(samples: Samples) -> str:
-    """A median with its spread."""
+    """Return a median with its spread as text."""
     return f"{1000 * samples.median:.3f} ms ± {100 * samples.spread / 2:.1f} %"

@@ -1,4 +1,4 @@
-"""The result of profiling a model, stage by stage, and the request for it; does not need PyTorch."""
+"""Requests for profiles of a model, and their results stage by stage; does not need PyTorch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Request:
     """A request for a profile.
 
     `model` is `gpt` or `package.module:function`, `options` its arguments. `split` is `autograd` or `store`, `device`
-    cpu or cuda, `dtype` a name of PyTorch's. `threads` None shares the processors out among the devices. `transfer` is
-    a given time in seconds, None to measure it.
+    cpu or cuda, `dtype` the name of a PyTorch type. `threads` None divides the processors among the devices. `transfer`
+    is a given time in seconds, None to measure it.
     """
 
     placement: Placement
@@ -37,13 +37,13 @@ class Request:
 
     @property
     def depth(self) -> int:
-        """Number of stages of the model; a bidirectional placement has each of them twice."""
+        """The number of stages of the model, which a bidirectional placement has twice."""
         return len(self.placement.chains[0])
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One time, measured again and again, in seconds."""
+    """Repeated measurements of one time, in seconds."""
 
     seconds: tuple[float, ...]
 
@@ -62,7 +62,8 @@ class Samples:
 
 @dataclass(frozen=True)
 class StageProfile:
-    """One stage: the time of each kind of pass, and in bytes its memory change (negative: released) and workspace.
+    """The profile of one stage: time of each kind of pass, and in bytes its memory change (negative: freed) and
+    workspace.
 
     `workspace` is the peak of a pass above the level before or after it, whichever is higher. `parameters` are the
     bytes of parameters and their gradients, `output` those of the tensor sent to the next stage.
@@ -77,7 +78,8 @@ class StageProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """All stages, the transfer from each to the next (a given one has a single sample), and where it was measured."""
+    """The profile of all stages, transfers from each to the next (a given one has a single sample), machine and
+    versions."""
 
     request: Request
     stages: tuple[StageProfile, ...]

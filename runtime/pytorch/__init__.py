@@ -1,1 +1,1 @@
-"""Runs and profiles schedules with PyTorch, which is an extra: no other package imports torch."""
+"""Execution and profiling of schedules with PyTorch, an optional dependency that no other package imports."""

@@ -25,7 +25,8 @@ _KERNELS: Mapping[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 2e
 
 @dataclass(frozen=True)
 class StepResult:
-    """The report of one process on a compared step: losses by micro-batch, its worst gradient, what is missing."""
+    """The report of one process on a compared step: losses by micro-batch, its worst gradient, parameters without
+    one."""
 
     losses: Mapping[int, float]
     right_losses: Mapping[int, float]
@@ -36,13 +37,13 @@ class StepResult:
 
 
 def tolerance(dtype: torch.dtype, microbatches: int) -> float:
-    """The difference that rounding explains, as a share of the contributions' mean norm."""
+    """Return the difference that rounding explains, as a share of the contributions' mean norm."""
     epsilon = torch.finfo(dtype).eps
     return _KERNELS.get(dtype, epsilon) + math.sqrt(microbatches) * epsilon / 2
 
 
 def take_gradients(modules: Mapping[int, nn.Module]) -> dict[tuple[int, str], Tensor | None]:
-    """Every gradient of every stage, taken from its parameter; parameters that ask for none are left out."""
+    """Return every gradient of every stage and remove it from its parameter; parameters that need none are left out."""
     taken = {}
     for number, module in modules.items():
         for name, parameter in module.named_parameters():
@@ -55,7 +56,7 @@ def compare_step(
     step: int, microbatches: int, names: Mapping[int, int], losses: Mapping[int, float],
     ran: Mapping[tuple[int, str], Tensor | None], right: StepReference,
 ) -> StepResult:  # fmt: skip
-    """One process's part of a step; `names[s]` is the number that stage s has in messages, its place in the model."""
+    """Compare one process's part of a step with the reference; `names[s]` is the number of stage s in messages."""
     differences, missing = [], []
     for (stage, name), reference in right.gradients.items():
         what = f"stage {names[stage]} {name}"
@@ -78,7 +79,7 @@ def _difference(what: str, step: int, gradient: Tensor, reference: Gradient, mic
 
 
 def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
-    """Every loss of the reference against the one some process had; NaN where nobody had one."""
+    """Compare every loss of the reference with the one that some process computed; NaN where none did."""
     found = {j: value for part in parts for j, value in part.losses.items()}
     return [
         Difference(
@@ -90,7 +91,7 @@ def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
 
 
 def worst(differences: Iterable[Difference | None]) -> Difference | None:
-    """The one that is furthest beyond its limit; NaN is worse than everything."""
+    """Return the difference that is furthest beyond its limit; NaN counts as worst."""
     return max((one for one in differences if one is not None), key=_excess, default=None)
 
 

@@ -1,4 +1,4 @@
-"""Loads the user's model: imports the function that `--model` names, calls it, and checks what it returns."""
+"""Loading of the user's model: imports the function that `--model` names, calls it, and checks what it returns."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from runtime.pytorch.user_code import described
 
 
 def load_model(name: str, stages: int, **options: object) -> PipelineModel:
-    """The model that `package.module:function` makes: `function(stages=S)` returns a `PipelineModel` of S stages.
+    """Return the model made by `package.module:function`: `function(stages=S)` returns a `PipelineModel` of S stages.
 
-    Of `options` (`dtype`, `seed`, ...) the function gets those it names. Modules in the working directory are found.
-    Every process calls it: it must return the same parameters each time. `BadInput` shows where the user's code raised.
+    Of `options` (`dtype`, `seed`, ...) the function gets those that it has as parameters. Modules in the working
+    directory are found. Every process calls it: it must return the same parameters each time. `BadInput` shows where
+    the user's code raised an error.
     """
     function = _function(name)
     taken = inspect.signature(function).parameters
@@ -61,7 +62,7 @@ def _raised(name: str, error: Exception) -> list[str]:
 
 
 def _no_shared_parameters(name: str, model: PipelineModel) -> None:
-    """`BadInput` for a parameter of two stages: each stage's process would train a copy of its own."""
+    """Raise `BadInput` for a parameter shared by two stages: each stage's process would train a copy of its own."""
     owner: dict[int, tuple[int, str]] = {}
     for number, stage in enumerate(model.stages):
         for name_here, parameter in stage.named_parameters() if isinstance(stage, nn.Module) else ():

@@ -17,12 +17,12 @@ from pipesched.errors import BadInput
 class PipelineModel:
     """A model cut into stages, with the data of its micro-batches.
 
-    A stage is a module, or a function without arguments that builds it: then only the process that runs the stage
-    holds its parameters. What passes from stage to stage, and what `inputs(n)` returns, is a tensor, a tuple of
-    tensors, which the next stage takes as its positional arguments, or a dict of tensors, which it takes as its keyword
-    arguments. The last stage returns what `loss(output, targets(n))` takes. `n` counts micro-batches over all steps:
-    step k of M micro-batches uses k*M to k*M + M - 1. All of them have one shape, with the batch as first dimension of
-    every tensor of the inputs; the loss is a mean over the micro-batch.
+    A stage is a module, or a function without arguments that builds it: then only the process that runs the stage has
+    its parameters. The value sent from stage to stage, and returned by `inputs(n)`, is a tensor, a tuple of tensors,
+    which the next stage takes as its positional arguments, or a dict of tensors, which it takes as its keyword
+    arguments. The last stage returns the first argument of `loss(output, targets(n))`. `n` counts micro-batches over
+    all steps: step k of M micro-batches uses k*M to k*M + M - 1. All of them have one shape, with the batch as first
+    dimension of every tensor of the inputs; the loss is a mean over the micro-batch.
     """
 
     stages: Sequence[nn.Module | Callable[[], nn.Module]]
@@ -31,12 +31,12 @@ class PipelineModel:
     loss: Callable[[Any, Any], Tensor]
 
     def stage(self, number: int) -> nn.Module:
-        """Stage `number` as a module, built now if it is given by a function."""
+        """Return stage `number` as a module, built now if it is given by a function."""
         given = self.stages[number]
         return given if isinstance(given, nn.Module) else given()
 
     def built(self) -> PipelineModel:
-        """The same with every stage a module."""
+        """Return the model with every stage built as a module."""
         return replace(self, stages=[self.stage(number) for number in range(len(self.stages))])
 
 
@@ -61,7 +61,7 @@ class _Block(nn.Module):
 
 
 class _Embedding(nn.Module):
-    """Token and position: maps token numbers [batch, sequence] to [batch, sequence, hidden]."""
+    """Token and position embedding: maps token numbers [batch, sequence] to [batch, sequence, hidden]."""
 
     def __init__(self, vocabulary: int, sequence: int, hidden: int) -> None:
         super().__init__()
@@ -85,11 +85,11 @@ def gpt(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> PipelineModel:
-    """A small GPT: embedding on the first stage, blocks shared out evenly, norm and head on the last, cross-entropy.
+    """Return a small GPT: embedding on the first stage, blocks spread evenly, norm and head on the last, cross-entropy.
 
-    `layers` (default: one a stage) must be at least `stages`; the first ones hold one more where it does not divide.
-    Of two stages more than layers the first has the embedding alone, the last norm and head, each other one a block.
-    The same arguments give the same parameters and data, whatever was drawn before.
+    `layers` (default: one a stage) must be at least `stages`, or `stages` - 2; the first stages have one more if they
+    do not divide. With two stages more than layers the first has only the embedding, the last norm and head, each other
+    one a block. The same arguments give the same parameters and data, whatever random numbers were drawn before.
     """
     layers = stages if layers is None else layers
     _check(stages, layers, hidden, heads)
@@ -124,7 +124,7 @@ def gpt(
 
 
 def _blocks(number: int, stages: int, layers: int) -> int:
-    """Number of blocks of a stage."""
+    """Return the number of blocks of a stage."""
     if stages == layers + 2:
         return int(0 < number < stages - 1)
     share, more = divmod(layers, stages)

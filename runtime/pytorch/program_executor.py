@@ -1,7 +1,7 @@
-"""Runs the program of a rank with torch's stages, for schedules that torch's runtime does not support.
+"""Execution of a rank's program with PyTorch's stages, for schedules that PyTorch's runtime does not support.
 
-These are placements that have a stage on two devices, and offload and recomputation, on the streams and with the waits
-of the program. Sends and receives are at the places of the proof, among all steps that the rank starts, in one order.
+These have a stage on two devices, or offload or recomputation, on the streams and with the waits of the program. Sends
+and receives are at the places of the proof, in one order with all other steps that the rank launches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runtime.pytorch.passes.replicas import sum_replicas
 
 
 class RankStages(Protocol):
-    """A process's stages by the placement's stage number, and what passes in and out of each."""
+    """A process's stages by the placement's stage number, and the inputs and outputs of each."""
 
     @property
     def stages(self) -> Mapping[int, PipelineStage]: ...
@@ -39,9 +39,9 @@ class RankStages(Protocol):
 
 
 class ProgramExecutor:
-    """One rank; `executed` is what it ran in the last iteration, and `moved` how many bytes went to the host.
+    """The executor of one rank; `executed` is what it ran in the last iteration, `moved` the bytes copied to the host.
 
-    `watch` runs each pass, once what it waits for is here.
+    `watch` is called to run each pass, once what it waits for is there.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ProgramExecutor:
             _prepare(stage, problem, number)
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
-        """One iteration; the losses of the micro-batches whose last stage is here."""
+        """Run one iteration; returns the losses of the micro-batches whose last stage is on this rank."""
         for stage in self._held.stages.values():
             stage.clear_runtime_states()
         kept = Activations(
@@ -131,7 +131,7 @@ class ProgramExecutor:
         self._give(step, found, transfers, leaving)
 
     def _give(self, step: Step, tensors: list[Tensor], transfers: Transfers, leaving: dict[Any, Any]) -> None:
-        """Hand tensors to a stage of this rank, or to the send that follows."""
+        """Hand tensors to a stage of this rank, or store them for the send that follows."""
         if self._neighbour(step.kind, step.stage) in self._held.stages:
             for name, tensor in zip(self._names(step), tensors, strict=True):
                 transfers.hand_over(name, tensor)
@@ -139,18 +139,18 @@ class ProgramExecutor:
             leaving[step.yields] = tensors
 
     def _neighbour(self, kind: str, stage: int) -> int:
-        """The stage that gets what a pass yields."""
+        """Return the stage that gets the output of a pass."""
         where = self._problem.placement
         found = where.next[stage] if kind == "F" else where.previous[stage]
         assert found is not None
         return found
 
     def _names(self, step: Step) -> Iterator[tuple[Any, ...]]:
-        """Names of the tensors that a pass yields for its neighbour."""
+        """Yield the names of the tensors that a pass yields for the neighbouring stage."""
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
     def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:
-        """Like those tensors; the stage or its neighbour is here."""
+        """Return empty tensors like those that a pass yields; the stage or its neighbour is on this rank."""
         takes, gives = self._held.takes, self._held.gives
         if kind == "F":
             return [*(gives[stage] if stage in gives else takes[self._neighbour("F", stage)]).like]

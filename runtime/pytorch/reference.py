@@ -16,14 +16,14 @@ from runtime.running.job import Job
 
 
 class Gradient(NamedTuple):
-    """A parameter's gradient, None where it got none, and the mean norm of what each micro-batch adds to it."""
+    """A parameter's gradient (None if it got none), and the mean norm of the contributions of micro-batches to it."""
 
     value: Tensor | None
     scale: float
 
 
 class StepReference(NamedTuple):
-    """Losses by micro-batch where a last stage is here; gradients by stage and parameter for every stage here."""
+    """The reference of a step: losses by micro-batch if a last stage is here, gradients by stage and parameter."""
 
     losses: Mapping[int, Tensor]
     gradients: Mapping[tuple[int, str], Gradient]
@@ -32,11 +32,11 @@ class StepReference(NamedTuple):
 def reference(
     job: Job, held: RankStages, rank: int, device: torch.device, step: int, tell: Callable[[], None]
 ) -> StepReference:
-    """Losses and gradients of the mean loss over a step's micro-batches; called by every process.
+    """Return losses and gradients of the mean loss over a step's micro-batches; to be called by every process.
 
-    Every chain computes all micro-batches of the step, each stage by plain autograd in the process that holds it, so
-    that no process holds more than its stages. `tell` is called before each stage. Parameters stay as they are, and
-    their `grad` ends as None.
+    Every chain computes all micro-batches of the step, each stage by plain autograd in the process that has it, so that
+    no process needs more than its stages. `tell` is called before each stage. Parameters stay as they are, and their
+    `grad` ends as None.
     """
     sums = _Sums(held, job.problem.microbatches)
     where = job.problem.placement
@@ -52,7 +52,7 @@ def reference(
 
 
 class _OneMicrobatch:
-    """One micro-batch passing through the stages of a chain on this device."""
+    """One micro-batch on its path through the stages of a chain on this device."""
 
     def __init__(
         self, held: RankStages, chain: Sequence[int], device: torch.device, number: int, tell: Callable[[], None]
@@ -73,7 +73,7 @@ class _OneMicrobatch:
         return result
 
     def backward(self, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
-        """The gradients of a stage's inputs, from those of its outputs (of the loss: None)."""
+        """Return the gradients of a stage's inputs, from those of its outputs (None for the loss)."""
         self._tell()
         inputs, outputs = self._passed.pop(stage)
         pairs = list(zip(outputs, [None] * len(outputs) if given is None else given, strict=True))
@@ -84,7 +84,7 @@ class _OneMicrobatch:
 
 
 class _Sums:
-    """Adds up what each micro-batch gives to each parameter, as autograd adds, and how much that is."""
+    """Sums of the contributions of micro-batches to each parameter, added as autograd does, and of their norms."""
 
     def __init__(self, held: RankStages, microbatches: int) -> None:
         self.losses: dict[int, Tensor] = {}
@@ -105,7 +105,7 @@ class _Sums:
         return result
 
     def gradients(self) -> dict[tuple[int, str], Gradient]:
-        """The sums over the micro-batches, divided as PyTorch's runtime divides them: at the end."""
+        """Return the sums over the micro-batches, divided at the end as PyTorch's runtime does."""
         found = {}
         for stage, module in self._held.twins.items():
             for name, parameter in module.named_parameters():

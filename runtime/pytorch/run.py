@@ -1,4 +1,4 @@
-"""Runs one schedule with PyTorch, however this process was started, and returns the outcome as a trace."""
+"""Execution of one schedule with PyTorch, in new processes or under torchrun, with the outcome as a trace."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from runtime.running.job import Job, Outcome
 
 
 def need_torch() -> None:
-    """`BadInput` with what to type where torch is not installed."""
+    """Raise `BadInput` with the command to install torch if it is not installed."""
     if importlib.util.find_spec("torch") is None:
         raise BadInput(f"torch: not installed, and this command needs it: {to_install('pipesched[torch]')}")
 
 
 def seconds_per_unit(job: Job) -> float | None:
-    """Duration of one unit of the problem's time in this run; None if the unit is only a label."""
+    """Return the seconds of one unit of the problem's time in this run; None if the unit is only a label."""
     if job.seconds_per_tick:
         return job.seconds_per_tick / float(job.problem.tick)
     seconds = seconds_in(job.problem.time_unit)
@@ -28,7 +28,7 @@ def seconds_per_unit(job: Job) -> float | None:
 
 
 def execute(job: Job, timeout: float, device: str) -> Outcome | None:
-    """Run a job in new processes, or as the rank given by torchrun; None except on the first rank."""
+    """Run a job in new processes, or as the rank given by torchrun; returns None except on the first rank."""
     need_torch()
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         return launch([job], timeout, device)[0]
@@ -44,7 +44,7 @@ def execute(job: Job, timeout: float, device: str) -> Outcome | None:
 
 
 def measured_of(job: Job, outcome: Outcome) -> Measured:
-    """The trace of a run, without its first step, in which processes warm up."""
+    """Return the trace of a run, without its first step, in which processes warm up."""
     return Measured(
         problem=job.problem,
         schedule=job.schedule.name,

@@ -1,4 +1,4 @@
-"""Prepares PyTorch's pipeline runtime with a schedule: for `run`, and for a training loop of the user's own."""
+"""PyTorch's pipeline runtime loaded with a schedule: for `run`, and for a training loop of the user's own."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Loss = Callable[[Any, Any], Tensor]
 def load(
     schedule: str | Path, stages: Stages, loss_fn: Loss | None = None, *, comms: bool = True, scale_grads: bool = True
 ) -> _PipelineScheduleRuntime | StagesRuntime:
-    """The runtime of this rank, ready for `step`: it executes a schedule file's order.
+    """Return the runtime of this rank, ready for `step`, which executes the order of a schedule file.
 
     `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
-    receives stand where our plan puts them, without it where torch does. `step` takes the whole batch of the schedule's
-    micro-batches. The process group must be there. `BadInput` for what does not fit the schedule.
+    receives are placed as in our plan, without it as PyTorch does. `step` takes the whole batch of the schedule's
+    micro-batches. The process group must exist. `BadInput` for what does not fit the schedule.
     """
     timeline = read_schedule(schedule).timeline
     where = timeline.problem.placement
@@ -50,7 +50,7 @@ def load(
 
 
 def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None, scale_grads: bool) -> StagesRuntime:
-    """The runtime of what PyTorch's has not: an order with copies to the host or recomputation, or both directions."""
+    """Return our runtime for what PyTorch's does not support: offload, recomputation, or bidirectional placements."""
     broken = next((violation for violation in validate(timeline) if violation.rule != "memory"), None)
     if broken is not None:
         raise BadInput(f"{name}: only a valid schedule can be run; in this one {broken.text}")
@@ -82,7 +82,7 @@ def _on_cpu(modules: Mapping[int, nn.Module]) -> None:
 def runtime_of(
     job: Job, stages: Sequence[PipelineStage], loss_fn: Loss | None, scale_grads: bool = True
 ) -> _PipelineScheduleRuntime:
-    """The runtime that has loaded a job's rows."""
+    """Return PyTorch's runtime with a job's rows loaded."""
     assert job.rows is not None
     runtime = _PipelineScheduleRuntime(  # type: ignore[no-untyped-call]
         [*stages], job.problem.microbatches, loss_fn=loss_fn, scale_grads=scale_grads
@@ -95,7 +95,7 @@ def runtime_of(
 
 
 def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
-    """A stage on the device of its parameters; torch finds out the shapes of its messages in the first step."""
+    """Return a stage on the device of its parameters; PyTorch finds the shapes of its messages in the first step."""
     device = next((parameter.device for parameter in module.parameters()), None)
     if device is None:
         raise BadInput(f"stages: stage {number} has no parameters to tell its device; allowed: a PipelineStage of it")
@@ -103,7 +103,7 @@ def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
 
 
 def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[int, nn.Module]:
-    """The modules of a placement that holds every stage on two devices; `BadInput` where they are not this rank's."""
+    """Return the modules of a bidirectional placement by stage; `BadInput` if they are not this rank's."""
     if not isinstance(stages, Mapping):
         raise BadInput(
             f"{name}: a {where.name} placement holds every stage on two devices, which a PipelineStage cannot tell;"
@@ -119,7 +119,7 @@ def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[int, nn.
 
 
 def _check(stages: Sequence[PipelineStage], where: Placement, name: str) -> None:
-    """The rank holds the schedule's stages, and there are as many ranks as devices."""
+    """Raise `BadInput` unless the rank has the schedule's stages, and there are as many ranks as devices."""
     if not stages:
         raise BadInput("stages: found none; allowed: those that this rank runs")
     rank, ranks = stages[0].group_rank, stages[0].group_size

@@ -1,4 +1,4 @@
-"""Stages of exact duration: they sleep in forward, input gradient and weight gradient, and compute almost nothing.
+"""A model of stages with exact durations: they sleep in forward, B and W, and compute almost nothing.
 
 With them a predicted and a measured makespan can be compared on a machine with fewer cores than devices.
 """
@@ -25,7 +25,7 @@ def _sleep_until(moment: float) -> None:
 
 
 class _Input(torch.autograd.Function):
-    """Adds a shift; its backward takes the time of the input's gradient."""
+    """Adds a shift; its backward sleeps for the time of the input's gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, shift: Tensor | None, stage: SleepingStage) -> Tensor:
@@ -39,7 +39,7 @@ class _Input(torch.autograd.Function):
 
 
 class _Weight(torch.autograd.Function):
-    """The weight itself; its backward takes the time of the weight's gradient."""
+    """Returns the weight; its backward sleeps for the time of the weight's gradient."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, stage: SleepingStage) -> Tensor:
@@ -64,9 +64,9 @@ class _Weight(torch.autograd.Function):
 
 
 class SleepingStage(nn.Module):
-    """x * weight, and sleeps for `seconds[kind]` in a pass of that kind.
+    """A stage that computes x * weight, and sleeps for `seconds[kind]` in a pass of that kind.
 
-    The first stage shifts its input by a parameter: else autograd would see no use in an input gradient there.
+    The first stage shifts its input by a parameter, since autograd would otherwise skip an input gradient there.
     """
 
     def __init__(self, number: int, first: bool) -> None:
@@ -94,7 +94,7 @@ class SleepingStage(nn.Module):
 
 
 def sleeping(stages: int, *, dtype: torch.dtype = torch.float64, seed: int = 0) -> PipelineModel:
-    """A chain of sleeping stages that sleep for no time until their `seconds` are set."""
+    """Return a chain of sleeping stages whose times are 0 until their `seconds` are set."""
     made: list[nn.Module] = [SleepingStage(number, number == 0).to(dtype) for number in range(stages)]
 
     def data(number: int) -> Tensor:

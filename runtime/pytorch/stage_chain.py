@@ -1,7 +1,7 @@
-"""Runs micro-batches through a chain of stages spread over processes: one stage after the other, without a schedule.
+"""Micro-batches run through a chain of stages spread over processes, one stage after the other, without a schedule.
 
-The reference and the shapes of the messages come from here. It uses nothing of PyTorch's pipeline runtime: each process
-runs its stages when the one before has handed over, and every process goes through chains and micro-batches alike.
+It computes the reference and the shapes of messages. It uses nothing of PyTorch's pipeline runtime: each process runs
+its stages when the stage before has handed over, and every process goes through chains and micro-batches alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipesched.problem.placement import Placement
 
 
 class ChainWalk:
-    """One chain of a placement, as process `rank` sees it; every process that holds a part of it goes along."""
+    """One chain of a placement, as process `rank` sees it; every process with a part of the chain must take part."""
 
     def __init__(self, where: Placement, chain: Sequence[int], rank: int, device: torch.device) -> None:
         self._device_of, self._chain = where.stage_device, chain
@@ -29,11 +29,12 @@ class ChainWalk:
         return self._device_of[self._chain[0]] == self._rank
 
     def forward(self, start: Any, run: Callable[[int, Any], Any]) -> None:
-        """`run(stage, value)` for each stage here: `start` is the first one's value, each result is the next one's."""
+        """Call `run(stage, value)` for each stage here: `start` is the first stage's value, each result the next
+        one's."""
         self._walk(self._chain, start, run)
 
     def backward(self, run: Callable[[int, Any], Any]) -> None:
-        """The same from the last stage, which is given None, to the first."""
+        """Call `run(stage, value)` from the last stage, whose value is None, to the first."""
         self._walk(tuple(reversed(self._chain)), None, run)
 
     def _walk(self, stages: Sequence[int], start: Any, run: Callable[[int, Any], Any]) -> None:
@@ -54,7 +55,7 @@ class ChainWalk:
 
 
 def _moved(value: Any, device: torch.device) -> Any:
-    """Tensors on another device, cut off from their graph but with its wish for a gradient."""
+    """Return a value with its tensors detached and moved to a device, still requiring a gradient if they did."""
 
     def move(one: Any) -> Any:
         return one.detach().to(device).requires_grad_(one.requires_grad) if isinstance(one, Tensor) else one

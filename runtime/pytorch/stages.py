@@ -1,4 +1,4 @@
-"""Builds one process's share of a job: its stages of the model, wrapped for PyTorch's pipeline runtime."""
+"""One process's share of a job: its stages of the model, built and wrapped for PyTorch's pipeline runtime."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from runtime.running.torch_timing import sleeping_seconds
 class RankStages:
     """A process's stages by the placement's stage number.
 
-    `modules` run in the pipeline; `twins` are the same stages as they were built, with the very same parameters, for
-    the reference. `takes` and `gives` say what passes in and out of each. `draws` seeds those that use random numbers.
+    `modules` run in the pipeline; `twins` are the same stages as they were built, sharing the parameters, for the
+    reference. `takes` and `gives` are the input and output of each. `draws` seeds those that use random numbers.
     """
 
     model: PipelineModel
@@ -39,7 +39,7 @@ class RankStages:
 
 
 def build(job: Job) -> PipelineModel:
-    """The model of a job; the same in every process."""
+    """Return the model of a job; it is the same in every process."""
     options = {"dtype": getattr(torch, job.dtype), "seed": job.seed, **job.model.options}
     if job.model.name == "gpt":
         return gpt(job.depth, **options)
@@ -49,7 +49,7 @@ def build(job: Job) -> PipelineModel:
 
 
 def hold(job: Job, rank: int, on: torch.device) -> RankStages:
-    """The stages that device `rank` of the placement runs, on the torch device `on`; called by every process."""
+    """Return the stages of device `rank` of the placement, on the torch device `on`; to be called by every process."""
     where = job.problem.placement
     model = build(job)
     position = {number: at for chain in where.chains for at, number in enumerate(chain)}
@@ -86,7 +86,7 @@ def _store(job: Job, module: nn.Module) -> WeightStore | None:
 def _boundaries(
     job: Job, model: PipelineModel, twins: Mapping[int, nn.Module], draws: Draws, rank: int, on: torch.device
 ) -> tuple[dict[int, Boundary], dict[int, Boundary]]:
-    """Input and output of each stage here, which fix the messages' shapes before the first step.
+    """Return the input and output of each stage here, which fix the messages' shapes before the first step.
 
     Otherwise PyTorch's runtime runs a backward of its own first, which would fill a weight store with gradients that
     the first step then adds to its own.
@@ -110,7 +110,7 @@ _Result = TypeVar("_Result")
 
 
 class Draws:
-    """Stages that draw random numbers in their forward, and the seed of each of their forwards.
+    """Stages that draw random numbers in their forward, and the seeds of their forwards.
 
     A schedule runs forwards in another order than the reference, so they would draw other numbers; seeded by stage and
     micro-batch they draw the same.
@@ -121,7 +121,7 @@ class Draws:
         self.stages: set[int] = set()
 
     def watch(self, stage: int, forward: Callable[[], _Result]) -> _Result:
-        """Run a forward of a stage, and note whether it drew random numbers."""
+        """Run a forward of a stage, and note if it drew random numbers."""
         before = self._state()
         result = forward()
         if any(not torch.equal(one, other) for one, other in zip(before, self._state(), strict=True)):
@@ -129,7 +129,8 @@ class Draws:
         return result
 
     def seed(self, position: int, stage: int, microbatch: int) -> None:
-        """Before the forward of a micro-batch, which is numbered over all steps, in a stage that draws."""
+        """Seed the random generators before a forward of a stage that draws; `microbatch` is numbered over all
+        steps."""
         if stage in self.stages:
             torch.manual_seed((self._seed * 1_000_003 + position) * 1_000_003 + microbatch)
 
@@ -139,6 +140,6 @@ class Draws:
 
 
 def twin(module: nn.Module) -> nn.Module:
-    """A copy of a stage with separate buffers and state that shares the original's parameters."""
+    """Return a copy of a stage with separate buffers and state that shares the original's parameters."""
     shared = {id(parameter): parameter for parameter in module.parameters()}
     return copy.deepcopy(module, shared)

@@ -1,4 +1,4 @@
-"""Executors of ours with the interface of PyTorch's runtime, for a loop of the user's own."""
+"""Our executors with the interface of PyTorch's runtime, for training loops of the user's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.pytorch.stages import twin
 
 @dataclass
 class WiredStages:
-    """A process's stages as PyTorch's `PipelineStage`s, and what passes in and out of each."""
+    """A process's stages as PyTorch's `PipelineStage`s, and the input and output of each."""
 
     stages: dict[int, PipelineStage] = field(default_factory=dict)
     takes: dict[int, Boundary] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class WiredStages:
 
 
 class StageExecutor(Protocol):
-    """Runs one iteration; gives the losses of the micro-batches whose last stage is here."""
+    """An executor of one iteration, which returns the losses of the micro-batches whose last stage is here."""
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]: ...
 
@@ -38,10 +38,10 @@ MakeExecutor: TypeAlias = Callable[[WiredStages, Callable[[Any, Any], Tensor]], 
 
 
 class StagesRuntime:
-    """The stages of this rank, by the placement's number of each, and the executor that `make` makes for them.
+    """The stages of this rank, by the placement's number, and the executor that `make` makes for them.
 
-    A rank that holds the first stage of a chain gives `step` the whole batch, one that holds a last stage all targets:
-    each chain takes its own micro-batches of them.
+    A rank with the first stage of a chain gives `step` the whole batch, one with a last stage all targets: each chain
+    takes its own micro-batches of them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class StagesRuntime:
         self._executor: StageExecutor | None = None
 
     def step(self, *args: Any, target: Any = None, losses: list[Tensor] | None = None, **_: Any) -> None:
-        """One iteration; `losses` gets those of the micro-batches whose last stage is here, in their order."""
+        """Run one iteration; `losses` gets those of the micro-batches whose last stage is here, in order."""
         number = self._problem.microbatches
         self._check(args[0] if args else None, "a batch", self._first)
         self._check(target, "a target", self._last)
@@ -80,7 +80,7 @@ class StagesRuntime:
             raise BadInput("loss_fn: found none; allowed: a loss, since this rank holds a last stage")
 
     def _prepared(self, sample: Any) -> StageExecutor:
-        """Sends one micro-batch through each chain without gradients kept, to learn what stages take and give."""
+        """Send one micro-batch through each chain without gradients, to learn the inputs and outputs of stages."""
         wired, where = WiredStages(), self._problem.placement
         position = {stage: at for chain in where.chains for at, stage in enumerate(chain)}
         on = next((p.device for module in self._modules.values() for p in module.parameters()), torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""Records the passes that a process executes, with times: wraps the methods by which PyTorch's stages run passes."""
+"""Recording of the passes that a process executes, with times, by wrapping the methods that run PyTorch's stages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Point = Any
 
 
 class Tracer:
-    """The passes of one step on one device, with the times of the method that runs each; waiting is not in them."""
+    """The passes of one step on one device, with the times of the method that runs each; waiting is not included."""
 
     def __init__(self, device: torch.device, heartbeat: Heartbeat, microbatch_of: Callable[[int], int]) -> None:
         self._cuda = device.type == "cuda"
@@ -29,7 +29,8 @@ class Tracer:
         self._seed: Callable[[int, int], None] = lambda _stage, _microbatch: None
 
     def begin(self, seed: Callable[[int, int], None]) -> None:
-        """Right after the barrier before a step; `seed` is called with stage and micro-batch before each forward."""
+        """Start recording, right after the barrier before a step; `seed(stage, micro-batch)` is called before each
+        forward."""
         self._ran, self._seed = [], seed
         if self._cuda:
             torch.cuda.synchronize()
@@ -37,7 +38,10 @@ class Tracer:
         self._heartbeat.tell(WAITS, 0)
 
     def finish(self) -> tuple[float, list[tuple[Pass, float, float]]]:
-        """Start of the step, and its passes in execution order; seconds of this machine's monotonic clock."""
+        """Return the start of the step, and its passes in execution order.
+
+        Seconds of this machine's monotonic clock.
+        """
         began, origin = self._origin
         if not self._cuda:
             return began, self._ran
@@ -56,7 +60,7 @@ class Tracer:
         return event
 
     def watch(self, stage: Any, number: int, module: nn.Module) -> None:
-        """Record the passes of a `PipelineStage`, `number` being the placement's number of it."""
+        """Record the passes of a `PipelineStage`; `number` is the placement's number of it."""
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
 
         def forward_one_chunk(label: int, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +84,7 @@ class Tracer:
         stage.backward_weight_one_chunk = backward_weight_one_chunk
 
     def run(self, step: Step, execute: Callable[[], Any]) -> Any:
-        """Record a pass of a program."""
+        """Run and record a pass of a program."""
         if step.kind == F:
             self._seed(step.stage, step.microbatch)
         return self._run(PassKind(step.kind), step.stage, step.microbatch, execute)
@@ -95,7 +99,7 @@ class Tracer:
         return result
 
     def with_loss(self, loss: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-        """The loss belongs to the forward before it."""
+        """Return the loss function, recorded as a part of the forward before it."""
 
         def timed(output: Any, target: Any) -> Tensor:
             value = loss(output, target)

@@ -1,4 +1,4 @@
-"""Says where in the user's own code an exception was raised: its traceback without the frames of the libraries."""
+"""Location of an exception in the user's own code: its traceback without the frames of libraries."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _INSTALLED = str(Path(_PYTHON) / "site-packages")
 
 
 def described(error: BaseException) -> list[str]:
-    """The error in a line, then the lines of its traceback that are neither ours nor PyTorch's nor Python's own.
+    """Return the error as a line, then the traceback lines that are neither ours nor PyTorch's nor Python's own.
 
-    Of an error that was raised from another one, it is the first: PyTorch wraps what a stage raises.
+    Of an error raised from another one, it is the original: PyTorch wraps what a stage raises.
     """
     while error.__cause__ is not None:
         error = error.__cause__

@@ -1,1 +1,1 @@
-"""Parts of running a schedule without PyTorch: the job, its heartbeat, predicted times."""
+"""Parts of running a schedule that do not need PyTorch: the job, its heartbeat, predicted times."""

@@ -1,4 +1,4 @@
-"""Heartbeats: each process reports its current pass, so that a stalled run ends and can say who waits for whom."""
+"""Heartbeats: each process reports its current pass, so that a stalled run ends with a report of who waits for whom."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ BUILDS, REFERENCE = "builds its model", "computes the reference"
 
 @dataclass(frozen=True)
 class State:
-    """State of a process: `doing` is waits or runs, of pass number `at` of its order, or free text for anything else.
+    """The state of a process: `doing` is waits or runs, of pass number `at` of its order, or free text for anything
+    else.
 
     `beat` grows with every change, so that an unchanged state differs from one that repeats.
     """
@@ -33,7 +34,10 @@ class State:
 
 
 class Heartbeat:
-    """Writes a process's state to a file that its parent reads; without a path it only keeps it."""
+    """A writer of a process's state to a file that its parent reads.
+
+    Without a path the state is only kept in memory.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self.state = State()
@@ -41,14 +45,14 @@ class Heartbeat:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT) if path else None
 
     def tell(self, doing: str, at: int = 0) -> None:
-        """One small write: a reader sees the old state or the new one."""
+        """Write the state in one small write: a reader sees the old state or the new one."""
         self.state = State(doing, self.job, at, self.state.beat + 1)
         if self._file is not None:
             os.pwrite(self._file, json.dumps(asdict(self.state)).ljust(200).encode(), 0)
 
 
 def read_state(path: Path) -> State:
-    """The last state that a process wrote."""
+    """Return the last state that a process wrote."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
@@ -56,7 +60,7 @@ def read_state(path: Path) -> State:
 
 
 def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[int] | None = None) -> list[str]:
-    """A line for each device (default: all, in order): the pass it waits for, or what else it is doing."""
+    """Return a line for each device (default: all, in order): the pass it waits for, or what else it is doing."""
     numbers = range(len(states)) if devices is None else devices
     return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]
 
@@ -78,10 +82,10 @@ def _lines(jobs: Sequence[Job], device: int, state: State) -> list[str]:
 
 
 def end_when_stalled(heartbeat: Heartbeat, timeout: float, describe: Callable[[State], Sequence[str]]) -> None:
-    """For a process without a parent to watch it: end it when for `timeout` seconds it has not moved on within a step.
+    """End this process when it has not moved on within a step for `timeout` seconds; for processes without a parent.
 
-    Between steps it may wait for others that build their model or compute the reference; who starts all of them ends
-    them when one has failed.
+    Between steps it may wait for others that build their model or compute the reference; the program that started all
+    processes ends them when one has failed.
     """
 
     def watch() -> None:

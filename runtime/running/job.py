@@ -1,4 +1,4 @@
-"""A job for all processes of a run, and the results of each of them and of the comparison."""
+"""A job for all processes of a run, and its outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """The model to build: `gpt`, `sleep`, or the user's `package.module:function`; with its options."""
+    """The model to build, with its options: `gpt`, `sleep`, or the user's `package.module:function`."""
 
     name: str = "gpt"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -36,10 +36,10 @@ class ModelSpec:
 class Job:
     """One schedule to execute for some steps.
 
-    `rows` is the text that PyTorch's runtime loads, `comms` whether it holds sends and receives too, `labels[j]` the
-    number micro-batch j has in it. Without `rows` an executor of ours runs the `program` of the schedule: both
-    directions, copies to the host, recomputation. `split` is `autograd` or `store`. `seconds_per_tick` is how long
-    sleeping stages sleep. The first `compared` steps are compared with the reference; all are timed.
+    `rows` is the text that PyTorch's runtime loads, `comms` is True if it has sends and receives too, `labels[j]` the
+    number of micro-batch j in it. Without `rows` one of our executors runs the `program` of the schedule (both
+    directions, offload, recomputation). `split` is `autograd` or `store`. `seconds_per_tick` is the time that sleeping
+    stages sleep. The first `compared` steps are compared with the reference; all are timed.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Job:
 
     @property
     def depth(self) -> int:
-        """Number of stages of the model; a bidirectional placement has each of them twice."""
+        """The number of stages of the model, which a bidirectional placement has twice."""
         return len(self.problem.placement.chains[0])
 
     def order_on(self, device: int) -> tuple[Pass, ...]:
-        """Passes of a device, in the order in which it starts them."""
+        """Return the passes of a device, in the order in which it starts them."""
         if self.program is None:
             return self.schedule.passes_on(device)
         row = (step for step in self.program.rows[device] if not step.transfer)
@@ -71,10 +71,10 @@ class Job:
 
 
 def job_for(timeline: Timeline, like: Job | None = None) -> Job:
-    """The job that executes a timeline's schedule, with the options of `like`.
+    """Return the job that executes a timeline's schedule, with the options of `like`.
 
     PyTorch's runtime gets the text of an exporter, which raises `BadInput` for what it cannot express: `torch-csv`, or
-    with `comms` `torch-csv-comms`. A bidirectional placement, and copies or recomputation, go to executors of ours.
+    with `comms` `torch-csv-comms`. A bidirectional placement, offload and recomputation use our own executors.
     """
     problem, schedule = timeline.problem, timeline.schedule
     name, labels = schedule.name or "schedule", tuple(range(problem.microbatches))
@@ -96,7 +96,7 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 
 
 def refuse_unequal(name: str, problem: Problem) -> None:
-    """Refuses collectives, and micro-batches that are not whole or not of one shape."""
+    """Raise `BadInput` for collectives, and for micro-batches that are cut into pieces or of unequal shapes."""
     for feature in FEATURES:
         if not feature.runs_in_torch and feature.there(problem):
             raise BadInput(
@@ -106,20 +106,20 @@ def refuse_unequal(name: str, problem: Problem) -> None:
 
 
 def saves(schedule: Schedule) -> bool:
-    """True if activations are offloaded or recomputed, which PyTorch's runtime cannot express."""
+    """Return True if activations are offloaded or recomputed, which PyTorch's runtime cannot express."""
     return any(p.kind not in (F, B, W, BW) for p in schedule.passes())
 
 
 def two_directions(name: str, where: Placement) -> None:
-    """Refuses chains that our executor, which is for the two of a bidirectional placement, does not run."""
+    """Raise `BadInput` for several chains that are not the two of a bidirectional placement."""
     if where != bidirectional(where.devices):
         raise BadInput(f"{name}: found {len(where.chains)} chains; allowed: one, or the two of placement bidirectional")
 
 
 class Difference(NamedTuple):
-    """Difference of a loss or a gradient from the reference, in the Euclidean norm.
+    """The difference of a loss or a gradient from the reference, in the Euclidean norm.
 
-    `limit` is explained by rounding, `norm` is the reference's own norm.
+    `limit` is the part explained by rounding, `norm` the reference's own norm.
     """
 
     what: str
@@ -135,7 +135,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a job; `refused` is the runtime's reason for not accepting the schedule.
+    """The result of a job; `refused` is the runtime's reason for not accepting the schedule.
 
     `missing` names the parameters that got no gradient, `executed[d]` are the passes that device d ran, in order.
     `random` are the stages that draw random numbers in their forward.
@@ -156,11 +156,11 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """True if every loss and gradient is the reference's and every device kept its order."""
+        """True if every loss and gradient equals the reference's and every device kept its order."""
         return not self.complaints()
 
     def complaints(self) -> list[str]:
-        """Problems found, a line each."""
+        """Return the problems found, a line each."""
         if self.refused is not None:
             return [f"the runtime refused the schedule: {self.refused}"]
         found = [f"{name} has no gradient" for name in self.missing]

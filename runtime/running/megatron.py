@@ -1,4 +1,4 @@
-"""Installs schedule files in Megatron-Core, as the modules that `export --format megatron` writes do."""
+"""Installation of schedule files in Megatron-Core, as modules written by `export --format megatron` do it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from runtime.exporters.megatron import program_document
 
 
 def install(*schedules: str | Path) -> None:
-    """One for each number of micro-batches; `BadInput` for what Megatron cannot run, or where it is missing."""
+    """Install schedule files, one for each number of micro-batches; `BadInput` for what Megatron cannot run, or without
+    it."""
     documents = []
     for path in schedules:
         timeline = read_schedule(path).timeline

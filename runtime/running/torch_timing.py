@@ -1,4 +1,4 @@
-"""Predicted times under the rules of PyTorch's runtime, which the plan does not know, as another problem."""
+"""Predicted times under the rules of PyTorch's runtime, which the plan does not have, as another problem."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SPLITS = ("autograd", "store")
 
 
 def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
-    """The same problem with the times that hold when PyTorch runs it.
+    """Return the problem with the times that apply when PyTorch runs it.
 
-    With autograd's split, B of a chain's first stage does nothing, since no input asks for a gradient, and its W is the
-    whole backward. The two passes of an overlapped slot run in turn. `transfers=False` leaves transfers out, as where
-    a model only sleeps and sends next to nothing.
+    With autograd's split, B of a chain's first stage does nothing, since no input needs a gradient, and its W is the
+    whole backward. The two passes of an overlapped slot run in turn. `transfers=False` leaves transfers out, for a
+    model that only sleeps and sends next to nothing.
     """
     stages = [replace(stage, overlapped=None) for stage in problem.stages]
     links = problem.links
@@ -32,19 +32,20 @@ def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
 
 
 def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool = True) -> Timeline:
-    """The timeline to hold a run against: the schedule's order, as soon as possible, under `as_run`'s times."""
+    """Return the timeline to compare a run with: the schedule's order, as soon as possible, under the times of
+    `as_run`."""
     return simulate(as_run(problem, split, transfers), schedule)
 
 
 def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> dict[str, float]:
-    """Sleeping time of a stage in each kind of pass, as the plan says; the runtime adds its own time."""
+    """Return the sleeping time of a stage in each kind of pass, as the plan says; the runtime adds its own time."""
     own = problem.stages[stage]
     ticks = {"F": own.forward, "BW": own.fused, "B": own.backward, "W": own.weight or 0}
     return {kind: seconds_per_tick * count for kind, count in ticks.items()}
 
 
 def inputs_from_elsewhere(problem: Problem, schedule: Schedule, p: Pass) -> list[tuple[Pass, int]]:
-    """The passes on other devices whose tensors p waits for, with their devices."""
+    """Return the passes on other devices whose tensors `p` waits for, each with its device."""
     here = problem.device(p)
     needed = [before for before, _ in problem.network.predecessors(p, schedule.pass_set)]
     return [(before, problem.device(before)) for before in needed if problem.device(before) != here]

@@ -1,4 +1,4 @@
-"""CSV versions that the installed PyTorch reads; does not import it."""
+"""The CSV version for the installed PyTorch, found without importing it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def csv_version() -> str:
-    """The value of the option `torch` of `torch-csv-comms`; the first one where PyTorch is not installed."""
+    """Return the value for the option `torch` of `torch-csv-comms`; the first one if PyTorch is not installed."""
     try:
         found = re.match(r"(\d+)\.(\d+)", version("torch"))
     except PackageNotFoundError:

@@ -1,1 +1,1 @@
-"""Traces of other programs read as problems: one format a file, found by the registry."""
+"""Traces of other programs, read as problems: one module for each format, found by the registry."""

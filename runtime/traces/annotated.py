@@ -1,4 +1,4 @@
-"""The events of several ranks as one trace: the passes of a pipeline, or the blocks of one device."""
+"""Conversion of the events of several ranks to a trace: the passes of a pipeline, or the blocks of one device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from runtime.traces.rank_events import RankEvents, blocks_of, has_passes
 
 
 def read_ranks(form: str, ranks: Sequence[RankEvents], hints: Hints) -> PipelineTrace | BlockTrace:
-    """Passes where torch's pipeline runtime annotated them, else annotated blocks; ranks of equal stages count once."""
+    """Return the passes annotated by torch's pipeline runtime, else annotated blocks.
+
+    Ranks of equal stages count once.
+    """
     notes: list[str] = []
     ranks = with_snapshots(ranks, [read_snapshot(path) for path in hints.snapshots], notes)
     with_passes = sorted((one for one in ranks if has_passes(one)), key=lambda one: one.rank)

@@ -1,4 +1,4 @@
-"""The registry of trace formats: each reads the files of one program's run."""
+"""The registry of trace formats, each of which reads the files of one program's run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 
 @dataclass(frozen=True)
 class Hints:
-    """Data that files may lack: devices of the pipeline, micro-batches of a step; None if not given.
+    """Data that files may lack: devices of the pipeline, and micro-batches of a step; None if not given.
 
-    `snapshots` are those of torch's allocator, one a rank, which belong to the traces.
+    `snapshots` are those of torch's allocator, one for each rank, which belong to the traces.
     """
 
     devices: int | None = None
@@ -26,7 +26,8 @@ class Hints:
 
 @dataclass(frozen=True)
 class TraceFormat:
-    """One format: whether a file is in it, and what the files of a run, one or more, say; `BadInput` if broken."""
+    """A format: `recognises` is True for a file in it, `read` returns the trace in a run's files (`BadInput` if
+    broken)."""
 
     name: str
     description: str
@@ -39,7 +40,7 @@ TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
 
 
 def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> PipelineTrace | BlockTrace:
-    """The trace in the files of one run; a folder stands for the files in it."""
+    """Return the trace in the files of one run; a folder stands for the files in it."""
     paths = [file for name in names for file in _files(Path(name))]
     snapshots = tuple(path for path in paths if is_snapshot(path))
     found: dict[str, list[Path]] = {}
@@ -66,7 +67,7 @@ def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> Pipe
 
 
 def form_of(path: Path) -> TraceFormat | None:
-    """The format of a file, None where no format knows it."""
+    """Return the format of a file; None if no format recognises it."""
     if not path.is_file():
         raise BadInput(f"{path}: cannot be read: there is no such file")
     return next((one for one in TRACES if one.recognises(path)), None)
@@ -77,6 +78,6 @@ def _files(path: Path) -> list[Path]:
 
 
 def head_of(path: Path) -> str:
-    """The beginning of a file as text."""
+    """Return the beginning of a file as text."""
     with path.open("rb") as file:
         return file.read(4096).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Chrome traces of torch's profiler (Kineto), one a rank: torch's pipeline runtime, torchtitan, or annotated blocks."""
+"""Chrome traces of torch's profiler (Kineto), one for each rank: torch's pipeline runtime, torchtitan, or blocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
 
 
 def _events(path: Path, place: int) -> RankEvents:
-    """The events of a file; times are in seconds of the clock that the files share."""
+    """Return the events of a file; times are in seconds of the clock that the files share."""
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             document = json.load(file)

@@ -1,4 +1,4 @@
-"""Megatron's timers where a log has no rank by rank: the last rank's alone, or the least and the most over ranks.
+"""Megatron's timers in logs without times by rank: the last rank's alone, or least and most over ranks.
 
 Lines are `time (ms) | forward-compute: 1.00 | …` of the last rank, or after `(min, max) time across ranks (ms):` and
 `max time across ranks (ms):` one timer a line.
@@ -26,7 +26,7 @@ _MOST = re.compile(r"^\s*(forward-compute|backward-compute) ?\.+:\s*([\d.]+)\s*$
 
 
 def sizes_in(lines: Iterable[str], hints: Hints) -> Hints:
-    """The hints, with pipeline devices and micro-batches that the log itself says where they lack them."""
+    """Return the hints, with pipeline devices and micro-batches filled in from the log where they are missing."""
     text = "\n".join(lines)
     devices, microbatches = _DEVICES.search(text), _MICROBATCHES.search(text)
     return Hints(
@@ -37,10 +37,10 @@ def sizes_in(lines: Iterable[str], hints: Hints) -> Hints:
 
 
 def read_summary(lines: Sequence[str], hints: Hints) -> PipelineTrace | None:
-    """The pipeline by its last rank, or by extremes over ranks; None where the log has neither.
+    """Return the pipeline by its last rank, or by extremes over ranks; None if the log has neither.
 
-    Times are in ms in the log and totals of a step. Extremes are preferred: the last device has the most, as it has
-    the head, and every other the least.
+    Times are in ms in the log and totals of a step. Extremes are preferred: the last device has the most, as it has the
+    head, and every other the least.
     """
     last: dict[PassKind, list[tuple[float, float]]] = {}
     extremes: dict[PassKind, list[tuple[float, float]]] = {}

@@ -1,4 +1,4 @@
-"""Logs of Megatron-LM with timers, of every rank (`--timing-log-option all`) or summed up: totals a step."""
+"""Logs of Megatron-LM with timers, for every rank (`--timing-log-option all`) or summarised: totals of a step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def _recognises(path: Path) -> bool:
 
 
 def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
-    """Each rank's compute divided by the micro-batches; the ranks of one pipeline device follow each other."""
+    """Return a trace in which each rank's compute is divided by the micro-batches.
+
+    Ranks of one device are consecutive.
+    """
     found: dict[tuple[str, int], list[float]] = {}
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     hints = sizes_in(lines, hints)

@@ -23,7 +23,7 @@ _KINETO_BASE = 10**12  # microseconds: traces of torch's profiler are read modul
 
 
 class MemorySnapshot(NamedTuple):
-    """One process: microseconds of Unix time with bytes allocated (negative: released), and the peak."""
+    """A snapshot of one process: (microseconds of Unix time, bytes allocated; negative: released), and the peak."""
 
     path: Path
     events: tuple[tuple[int, int], ...]
@@ -31,7 +31,8 @@ class MemorySnapshot(NamedTuple):
 
 
 class _PlainData(pickle.Unpickler):
-    """Numbers, texts, lists, dictionaries and tuples alone: nothing in the file can run."""
+    """An unpickler that accepts only numbers, texts, lists, dictionaries and tuples, so that nothing in the file can
+    run."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"it names {module}.{name}")
@@ -41,12 +42,12 @@ class _PlainData(pickle.Unpickler):
 
 
 def is_snapshot(path: Path) -> bool:
-    """True if a file is a pickle, by its ending."""
+    """Return True if a file is a pickle, by its ending."""
     return path.suffix.lower() in _ENDINGS
 
 
 def read_snapshot(path: Path) -> MemorySnapshot:
-    """The device with most events; `BadInput` says what is wrong with the file."""
+    """Return the snapshot of the device with most events; `BadInput` says what is wrong with the file."""
     try:
         with path.open("rb") as file:
             document = _PlainData(file).load()
@@ -79,7 +80,7 @@ def _of(path: Path, document: dict[str, Any]) -> MemorySnapshot:
 def with_snapshots(
     ranks: Sequence[RankEvents], snapshots: Sequence[MemorySnapshot], notes: list[str]
 ) -> list[RankEvents]:
-    """The ranks with the memory of their snapshots, found by the number in a file's name, else by the order."""
+    """Return the ranks with the memory of their snapshots, matched by the number in a file's name, else by order."""
     if not snapshots:
         return list(ranks)
     if len(snapshots) != len(ranks):
@@ -96,13 +97,13 @@ def with_snapshots(
 
 
 def _number(path: Path) -> int:
-    """The rank in a file's name: the number after `rank`, else its last one."""
+    """Return the rank in a file's name: the number after `rank`, else its last number."""
     said = re.search(r"rank\D?(\d+)", path.stem) or re.search(r"(\d+)\D*$", path.stem)
     return int(said[1]) if said else 0
 
 
 def _joined(rank: RankEvents, snapshot: MemorySnapshot, notes: list[str]) -> RankEvents:
-    """Events on the trace's clock, where the two clocks meet; else the peak alone."""
+    """Return the rank with the snapshot's events on the trace's clock if the clocks match; else with the peak alone."""
     first = min((one.start for one in rank.annotations), default=0.0)
     last = max((one.end for one in rank.annotations), default=0.0)
     for modulus in (_KINETO_BASE, 10**18):

@@ -1,4 +1,4 @@
-"""SQLite exports of Nsight Systems (`nsys export --type sqlite`), one a rank, with the ranges that torch annotates."""
+"""SQLite exports of Nsight Systems (`nsys export --type sqlite`), one for each rank, with ranges annotated by torch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
 
 
 def _events(path: Path, place: int) -> RankEvents:
-    """Ranges and kernels; a process that launches nothing has its ranges alone. Ranks are numbered as the files are."""
+    """Return ranges and kernels of a file; without kernels, the ranges alone. Ranks are numbered as the files are."""
     try:
         tables = _tables(path)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:

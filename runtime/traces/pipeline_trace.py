@@ -1,4 +1,4 @@
-"""A trace as it was read: the passes of every device with their times, or the annotated blocks of one."""
+"""A trace as it was read: the passes of every device with their times, or the annotated blocks of one device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.profiling.profile import Samples
 
 
 class RanPass(NamedTuple):
-    """A pass as it ran, in seconds of a clock that all devices share; `memory` is what it took less what it gave."""
+    """An executed pass, in seconds of a clock that all devices share; `memory` is the net bytes taken."""
 
     of: Pass
     start: float
@@ -25,8 +25,8 @@ class RanPass(NamedTuple):
 class PipelineTrace:
     """A trace of a pipeline's run.
 
-    `steps` has whole steps only, and is empty if a format has totals alone. Times are samples in seconds by kind and
-    stage; memory in bytes; `peaks` those of the devices. `notes` says what could not be read.
+    `steps` has complete steps only, and is empty if a format has only totals. Times are samples in seconds by kind and
+    stage; memory is in bytes; `peaks` are those of the devices. `notes` say what could not be read.
     """
 
     form: str
@@ -41,7 +41,7 @@ class PipelineTrace:
 
 
 class Block(NamedTuple):
-    """A piece of one layer's forward (F), backward (B) or weight pass (W): its name, stream and seconds."""
+    """A part of one layer's forward (F), backward (B) or weight pass (W): its name, stream and seconds."""
 
     kind: PassKind
     name: str
@@ -51,7 +51,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockTrace:
-    """Annotated blocks of one device, in the order in which they were launched."""
+    """The annotated blocks of one device, in the order of launch."""
 
     form: str
     blocks: tuple[Block, ...]
@@ -61,7 +61,7 @@ class BlockTrace:
 def assembled(
     form: str, rows: Sequence[Sequence[RanPass]], notes: Iterable[str] = (), peaks: Sequence[int] | None = None
 ) -> PipelineTrace:
-    """A trace of the passes of every device in the order they ran; steps that are not whole are left out."""
+    """Return a trace of the passes of every device in execution order; incomplete steps are left out."""
     where = {one.of.stage: device for device, row in enumerate(rows) for one in row}
     stages = len(where)
     if sorted(where) != list(range(stages)) or not stages:
@@ -97,7 +97,7 @@ _Rows = list[list[RanPass]]
 
 
 def _steps(row: Sequence[RanPass]) -> _Rows:
-    """A device's passes step by step: a step begins where a pass repeats."""
+    """Return a device's passes step by step: a step begins where a pass repeats."""
     steps: _Rows = [[]]
     seen: set[Pass] = set()
     for one in row:
@@ -110,7 +110,7 @@ def _steps(row: Sequence[RanPass]) -> _Rows:
 
 
 def _whole_steps(found: Sequence[_Rows], notes: list[str]) -> list[_Rows]:
-    """The steps that every device has whole."""
+    """Return the steps that every device has completely."""
     most = [max((frozenset(one.of for one in step) for step in steps), key=len) for steps in found]
     number = min(map(len, found))
     whole = [
@@ -132,7 +132,8 @@ def _measured(step: _Rows) -> Step:
 
 
 def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, list[float]]:
-    """From the end of a pass to the start of the one that waited for its tensor, by the earlier stage of the two."""
+    """Return, by the earlier of the two stages, the times from a pass's end to the start of the pass waiting for its
+    tensor."""
     found: dict[int, list[float]] = {}
     for step in steps:
         ended = {one.of: one.end for row in step for one in row}
@@ -147,7 +148,7 @@ def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, li
 
 
 def _sender(p: Pass, ran: Mapping[Pass, float]) -> Pass | None:
-    """The pass of another stage whose tensor p takes."""
+    """Return the pass of another stage whose tensor `p` takes."""
     if p.kind is PassKind.W:
         return None
     kinds = (F,) if p.kind is F else (PassKind.B, PassKind.BW)

@@ -1,4 +1,4 @@
-"""The problem of a trace, as the text of a file with every figure in its comments, and its run as a measured trace."""
+"""The problem of a trace, as a problem file's text with all figures in comments, and its run as a measured trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
 
 
 def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | None, objective: str) -> str:
-    """The text of a problem file in ms, and in MiB where the trace tells memory; `capacity` is MiB a device."""
+    """Return the text of a problem file in ms, and in MiB if the trace has memory; `capacity` is MiB a device."""
     body = _blocks(trace, name) if isinstance(trace, BlockTrace) else _pipeline(trace, name, capacity)
     notes = (f"# {note}" if note.startswith(("assumed: ", "used: ")) else f"# not read: {note}" for note in trace.notes)
     return (
@@ -30,14 +30,15 @@ def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | Non
 
 
 def measured_run(trace: PipelineTrace, problem: Problem) -> Measured | None:
-    """The run that was traced, of the problem read off it; None where the format tells no single pass."""
+    """Return the traced run, of the problem read from it; None if the format has no single passes."""
     if not trace.steps:
         return None
     return Measured(problem, "measured", trace.steps, split="", seconds_per_unit=0.001)
 
 
 def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list[str]]:
-    """Median seconds of every kind at every stage, and what had to be assumed: a kind that a stage never ran."""
+    """Return the median seconds of every kind at every stage, and notes on what was assumed for kinds that never
+    ran."""
     stages, said = range(len(trace.stage_device)), list[str]()
     known = {key: samples.median for key, samples in trace.times.items()}
     missing = [stage for stage in stages if (F, stage) not in known]
@@ -65,7 +66,8 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
 
 
 def fastest_quartile(samples: Samples) -> float:
-    """Time of an undisturbed transfer: most of the longer ones wait for something else."""
+    """Return the lower quartile: the time of an undisturbed transfer, since most longer ones wait for something
+    else."""
     if len(samples.seconds) < 2:
         return samples.median
     return quantiles(samples.seconds, n=4, method="inclusive")[0]
@@ -95,7 +97,7 @@ def _pipeline(trace: PipelineTrace, name: str, capacity: str | None) -> Iterator
 
 
 def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> Iterator[str]:
-    """Memory of forwards, if known for every stage, and the part that its B releases."""
+    """Yield the lines on memory of forwards, if known for every stage, and the part that its B frees."""
     stages = range(len(trace.stage_device))
     taken = [trace.memory[F, s].median for s in stages if (F, s) in trace.memory]
     if len(taken) < len(stages) or min(taken, default=0) <= 0:
@@ -117,7 +119,7 @@ def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> I
 
 
 def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
-    """One device with two micro-batches: while one waits for its messages the other computes."""
+    """Yield the lines of a problem with one device and two micro-batches: while one communicates the other computes."""
     of: Mapping[PassKind, list[Block]] = {kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)}
     if not of[F] or not of[B]:
         raise BadInput(

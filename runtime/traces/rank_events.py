@@ -21,7 +21,7 @@ _WAITS = re.compile("notify|barrier", re.IGNORECASE)
 
 
 class Span(NamedTuple):
-    """A named stretch of time, in seconds."""
+    """A named interval of time, in seconds."""
 
     name: str
     start: float
@@ -40,9 +40,9 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True)
 class RankEvents:
-    """`operations` are those of the host, of all threads; `memory` are times and bytes taken (negative: given back).
+    """The events of one rank: `operations` are those of the host, of all threads; `memory` has times and bytes taken.
 
-    Lists are in the order of their start, kernels in that of their launch.
+    Bytes are negative when freed. Lists are in the order of their start, kernels in that of their launch.
     """
 
     rank: int
@@ -53,11 +53,11 @@ class RankEvents:
     peak: int | None = None
 
     def passes(self) -> list[RanPass]:
-        """The passes, without the time in which they wait for their tensors.
+        """Return the passes, without the time in which they wait for their tensors.
 
-        Of a pass with kernels it is from the first to the last of those launched in it; on the host alone from its
-        first operation, since waiting for a message is none. A pass that did nothing takes no time, at its end: torch's
-        input backward of stage 0 waits for a gradient, and leaves the work to its W.
+        A pass with kernels lasts from the first to the last of those launched in it; on the host alone it starts with
+        its first operation, since waiting for a message is none. A pass that did nothing takes no time, at its end:
+        torch's input backward of stage 0 waits for a gradient, and leaves the work to its W.
         """
         launched = [one.launched for one in self.kernels]
         begun = [one.start for one in self.operations]
@@ -80,7 +80,7 @@ class RankEvents:
         return found
 
     def blocks(self) -> Iterator[tuple[Span, str, PassKind, list[Kernel]]]:
-        """Annotated blocks with the kernels launched in them; of nested ones the inner."""
+        """Yield the annotated blocks with the kernels launched in them; of nested ones the inner."""
         spans = [(one, found) for one in self.annotations if (found := _BLOCK.fullmatch(one.name)) is not None]
         held: list[list[Kernel]] = [[] for _ in spans]
         for kernel in self.kernels:
@@ -92,14 +92,15 @@ class RankEvents:
 
 
 def has_passes(events: RankEvents) -> bool:
-    """True if torch's pipeline runtime wrote the annotations."""
+    """Return True if torch's pipeline runtime wrote the annotations."""
     return any(_PASS.fullmatch(one.name) for one in events.annotations)
 
 
 def blocks_of(events: RankEvents) -> list[Block]:
-    """Every block with its time: from the first kernel to the last after those that wait for other ranks.
+    """Return every block with its time: from the first kernel to the last, those that wait for other ranks left out
+    first.
 
-    Blocks of one name are on the stream that works most for them; the streams are named by their work in all.
+    Blocks of one name are on the stream that works most for them; streams are named by their total work.
     """
     found = [(name, kind, own) for _, name, kind, own in events.blocks() if own]
     alike: dict[tuple[str, PassKind], list[list[Kernel]]] = {}
@@ -127,7 +128,7 @@ def _main_stream(kernels: Sequence[Kernel]) -> int:
 
 
 def _names(work: dict[int, float]) -> dict[int, str]:
-    """The stream that works most is `compute`; a single other one `comm`."""
+    """Return names of streams: the one that works most is `compute`; a single other one `comm`."""
     if not work:
         return {}
     first, *others = sorted(work, key=lambda stream: -work[stream])

@@ -1,1 +1,1 @@
-"""Passes of a stage: values passed on, activations kept or saved, backwards split, replicas summed."""
+"""Passes of a PyTorch stage: values sent on, activations kept or offloaded, split backwards, sums over replicas."""

@@ -1,4 +1,4 @@
-"""Activations of torch's stages: kept, moved to the host and back, or recomputed."""
+"""Activations of PyTorch's stages: kept, moved to the host and back, or recomputed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Where: TypeAlias = tuple[int, int]
 
 
 class Activations:
-    """Activations of one rank in one iteration; `moved` counts the bytes sent to the host."""
+    """The activations of one rank in one iteration; `moved` counts the bytes sent to the host."""
 
     def __init__(
         self, program: Program, rank: int, stages: Mapping[int, PipelineStage], loss: Callable[[int, Any], Tensor]
@@ -31,7 +31,7 @@ class Activations:
         self.moved = 0
 
     def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
-        """Runs it, and keeps of it what the schedule says; what it yields for the next stage."""
+        """Run a forward and keep what the schedule says; returns the tensors for the next stage."""
         where = step.stage, step.microbatch
         if where in self._recomputed:
             self._inputs[where] = arguments
@@ -48,7 +48,7 @@ class Activations:
             return self._run(step, arguments)
 
     def again(self, step: Step) -> None:
-        """The forward once more, from the same input and random state."""
+        """Recompute a forward from the same input and random state."""
         where = step.stage, step.microbatch
         now, before = _random_state(), self._random.pop(where)
         _restore(before)
@@ -89,21 +89,22 @@ class Activations:
 
 
 def _left(output: Tensor) -> Tensor:
-    """An output for the next stage. Here only its place in the graph and its shape are needed from now on."""
+    """Return an output for the next stage, and free its data here, where only its graph node and shape are still
+    needed."""
     left = output.detach()
     output.data = output.new_empty(()).expand(output.shape)
     return left
 
 
 def _input(stage: PipelineStage, step: Step, arguments: tuple[Any, ...]) -> Iterable[Tensor]:
-    """The tensors that a forward takes."""
+    """Return the tensors that a forward takes."""
     if stage.is_first:
         return [one for one in arguments if isinstance(one, Tensor)]
     return [one.buffer for one in stage.args_recv_info[step.microbatch]]  # type: ignore[misc]
 
 
 def _random_state() -> list[Tensor]:
-    """State of the CPU's generator and of this process's GPU, if it has one."""
+    """Return the states of the random generators of the CPU and of this process's GPU, if it has one."""
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
 
 

@@ -1,4 +1,4 @@
-"""The values passed between stages (a tensor, tuple or dict), and the flat form in which PyTorch sends them."""
+"""Values sent between stages (a tensor, tuple or dict), and the flat form in which PyTorch sends them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipesched.errors import BadInput
 
 
 class Boundary(NamedTuple):
-    """Input or output of a stage: the structure of its tensors, and an empty tensor like each of them.
+    """The input or output of a stage: the structure of its tensors, and an empty tensor like each of them.
 
-    They require a gradient where the model's own tensors do.
+    The empty tensors require a gradient where the model's own tensors do.
     """
 
     spec: TreeSpec
@@ -23,13 +23,13 @@ class Boundary(NamedTuple):
 
 
 def boundary_of(value: Any, what: str) -> Boundary:
-    """The boundary of a value; `BadInput` where it holds something that is no tensor."""
+    """Return the boundary of a value; `BadInput` if it contains something that is no tensor."""
     leaves, spec = tensors_of(value, what)
     return Boundary(spec, tuple(torch.empty_like(one).requires_grad_(one.requires_grad) for one in leaves))
 
 
 def tensors_of(value: Any, what: str) -> tuple[list[Tensor], TreeSpec]:
-    """The tensors of a value in order, and their arrangement."""
+    """Return the tensors of a value in order, and their structure."""
     leaves, spec = tree_flatten(value)
     wrong = next((one for one in leaves if not isinstance(one, Tensor)), None)
     if wrong is not None or not leaves:
@@ -40,16 +40,16 @@ def tensors_of(value: Any, what: str) -> tuple[list[Tensor], TreeSpec]:
 
 
 def call(stage: nn.Module, value: Any) -> Any:
-    """A stage on what the one before gave: a dict by keyword, a tuple or list by position."""
+    """Call a stage on a value: a dict by keyword, a tuple or list by position."""
     if isinstance(value, dict):
         return stage(**value)
     return stage(*value) if isinstance(value, tuple | list) else stage(value)
 
 
 class FlatStage(nn.Module):
-    """A stage as PyTorch's runtime wants it: tensors in by position, a tuple of tensors out.
+    """A stage as PyTorch's runtime expects it: tensors in by position, a tuple of tensors out.
 
-    An output that is a view or one of the inputs is copied: autograd's split detaches outputs in place.
+    An output that is a view or one of the inputs is copied, since autograd's split detaches outputs in place.
     """
 
     def __init__(self, stage: nn.Module, takes: TreeSpec) -> None:
@@ -62,11 +62,11 @@ class FlatStage(nn.Module):
 
 
 def loss_of_tensors(loss: Callable[[Any, Any], Tensor], gives: TreeSpec) -> Callable[[Sequence[Tensor], Any], Tensor]:
-    """The loss as a function of the last stage's flat output."""
+    """Return the loss as a function of the last stage's flat output."""
     return lambda output, target: loss(tree_unflatten(output, gives), target)
 
 
 def to_device(value: Any, device: torch.device) -> Any:
-    """The same value with its tensors on a device."""
+    """Return a value with its tensors on a device."""
     leaves, spec = tree_flatten(value)
     return tree_unflatten([one.to(device) if isinstance(one, Tensor) else one for one in leaves], spec)

@@ -1,4 +1,4 @@
-"""The gradients of a stage that two devices hold: summed at the end of a step, so that both copies have one."""
+"""Gradients of a stage that two devices run: summed at the end of a step, so that both copies have the sum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 
 
 def sum_replicas(problem: Problem, stages: Mapping[int, PipelineStage]) -> None:
-    """Sum the replicas of all stages of this process, in an order common to all processes."""
+    """Sum the gradients over the replicas of all stages of this process, in an order common to all processes."""
     where = problem.placement
     for number, stage in sorted(stages.items(), key=lambda item: _position(problem, item[0])):
         position = _position(problem, number)

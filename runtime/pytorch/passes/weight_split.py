@@ -1,4 +1,4 @@
-"""Splits a backward by hand: linear layers defer their weight gradients, to be computed in a later W pass.
+"""Split of a backward by hand: linear layers defer their weight gradients, to be computed in a later W pass.
 
 PyTorch itself splits through autograd and keeps the whole graph alive until W. Here B computes the gradient of the
 input at once and keeps only the inputs of the weights' gradients: a linear layer's input and output gradient.
@@ -17,10 +17,10 @@ Todo = Callable[[], None]
 
 
 class WeightStore:
-    """The weight gradients that a stage's backwards have put aside.
+    """A store of the weight gradients that a stage's backwards have deferred.
 
-    Called, as PyTorch's `PipelineStage(dw_builder=...)` calls it after each backward, it hands out all it holds as one
-    closure: the W pass of that micro-batch.
+    When called, as `PipelineStage(dw_builder=...)` of PyTorch does after each backward, it returns all that it contains
+    as one closure: the W pass of that micro-batch.
     """
 
     def __init__(self) -> None:
@@ -40,13 +40,13 @@ class WeightStore:
 
 
 def add_gradient(parameter: Tensor, gradient: Tensor) -> None:
-    """Set or add a gradient, as autograd would have done."""
+    """Set or add a parameter's gradient, as autograd would."""
     if parameter.requires_grad:
         parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
 
 class _Split(torch.autograd.Function):
-    """`linear(x, weight, bias)` whose backward returns the gradient of x and puts the others aside.
+    """`linear(x, weight, bias)` whose backward returns the gradient of x and defers the others.
 
     It computes in the type of its output: under autocast that is not the parameters' type.
     """
@@ -78,10 +78,10 @@ class _Split(torch.autograd.Function):
 
 
 def store_weight_gradients(stage: nn.Module) -> WeightStore:
-    """Have every `nn.Linear` of `stage`, itself included, put its weight gradients into a store; others stay in B.
+    """Make every `nn.Linear` in `stage` defer its weight gradients to a store, which is returned; others stay in B.
 
-    Only the layers' `forward` is replaced, in place: they stay what they are, with their parameters and attributes.
-    Hooks of data parallelism do not see gradients that a store computes.
+    Only the layers' `forward` is replaced, in place: they keep their type, parameters and attributes. Hooks of data
+    parallelism do not see gradients that a store computes.
     """
     store = WeightStore()
     for module in stage.modules():

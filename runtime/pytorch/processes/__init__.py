@@ -1,1 +1,1 @@
-"""One process for each device: launched, fed with jobs, and what all of them report put together."""
+"""Processes of a run, one for each device: launched, given jobs, and their reports combined."""

@@ -1,4 +1,4 @@
-"""Launches one process per device on this machine, watches for stalls, and collects the results of the jobs."""
+"""Launching of one process for each device on this machine, detection of stalls, and collection of results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE = 180.0  # seconds more for loading torch, or for saying what went wro
 
 
 class RunFailed(PipeschedError):
-    """A run that stalled or broke; `lines` say which device waits for which, or what went wrong where."""
+    """A run that stalled or failed; `lines` say which device waits for which, or what failed where."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -30,11 +30,11 @@ class RunFailed(PipeschedError):
 
 
 def launch(jobs: Sequence[Job], timeout: float = 60.0, device: str = "auto") -> list[Outcome]:
-    """Run jobs of equally many devices in one group of processes, one job after the other.
+    """Run jobs with equal numbers of devices in one group of processes, one job after the other.
 
-    `timeout` is for how many seconds, once all have loaded torch, no process may move on to another pass; building the
-    model and computing the reference may take any time. `device` is auto, cpu or cuda. Raises `RunFailed`, and
-    `BadInput` for what the user can change; no process outlives the call.
+    `timeout` is the number of seconds, once all have loaded torch, in which no process may move on to another pass;
+    building the model and computing the reference may take any time. `device` is auto, cpu or cuda. Raises `RunFailed`,
+    and `BadInput` for what the user can change; no process outlives the call.
     """
     (devices,) = {job.problem.devices for job in jobs}
     with tempfile.TemporaryDirectory(prefix="pipesched-run-") as name:
@@ -50,9 +50,10 @@ def launch(jobs: Sequence[Job], timeout: float = 60.0, device: str = "auto") -> 
 
 
 def _start(folder: Path, devices: int) -> subprocess.Popen[bytes]:
-    """The process that starts one for each device; what they print goes to a file, looked at only if one breaks.
+    """Start the supervisor, which starts a process for each device; their output goes to a file, read only after a
+    failure.
 
-    With -P it does not look for our modules in the working directory, which may hold others of the same name.
+    With -P Python does not look for our modules in the working directory, which may have others of the same name.
     """
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
@@ -66,14 +67,14 @@ def _start(folder: Path, devices: int) -> subprocess.Popen[bytes]:
 
 
 def _end(supervisor: subprocess.Popen[bytes]) -> None:
-    """End it and all it started, which are one session."""
+    """End the supervisor and all processes it started, which form one session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(supervisor.pid, signal.SIGKILL)
     supervisor.wait()
 
 
 def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes], devices: int, timeout: float) -> None:
-    """Until all have ended well; raises as soon as one has broken, or when for `timeout` seconds none has moved on."""
+    """Wait until all have ended well; raises as soon as one has failed, or none has moved on for `timeout` seconds."""
     seen: list[State] = []
     since = time.monotonic()
     while (code := supervisor.poll()) is None:
@@ -88,12 +89,12 @@ def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes]
 
 
 def _is_apart(state: State) -> bool:
-    """True for states whose time says nothing about the run."""
+    """Return True for states whose duration says nothing about the run."""
     return state.doing in (STARTS, FAILED)
 
 
 def _broken(folder: Path, code: int) -> None:
-    """Say what broke: in the order in which the processes failed, since others then fail for want of the first."""
+    """Raise an error on what failed, in the order of failure, since later ones may fail because of the first."""
     failed = sorted(folder.glob("failed.*"), key=lambda path: path.stat().st_mtime_ns)
     reports = [(path.suffix[1:], pickle.loads(path.read_bytes())) for path in failed]
     for _, report in reports:
@@ -108,5 +109,5 @@ def _broken(folder: Path, code: int) -> None:
 
 
 def _failed(ranks: Sequence[str], text: Sequence[str]) -> list[str]:
-    """The report of processes that failed alike."""
+    """Return the report of processes that failed with the same error."""
     return [f"device {ranks[0]} failed: {text[0]}", *text[1:], *(f"device {rank} failed alike" for rank in ranks[1:])]

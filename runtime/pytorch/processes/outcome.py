@@ -1,4 +1,4 @@
-"""Combines what all processes report about a job, and compares the executed order with the schedule."""
+"""Combination of all processes' reports on a job, and comparison of the executed order with the schedule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ran:
 
 
 def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outcome:
-    """The reports of all processes, combined."""
+    """Return the combined reports of all processes."""
     refused = next((ran.refused for ran in everyone if ran.refused is not None), None)
     if refused is not None:
         return Outcome(job.name, refused)
@@ -55,7 +55,10 @@ def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outco
 
 
 def _step(everyone: Sequence[Ran], number: int) -> Step:
-    """Seconds from the first start: one clock on one host; on several, each counts from the barrier before the step."""
+    """Return the passes of a step, in seconds from the first start.
+
+    Processes of one host share a clock; on several hosts, each counts from the barrier before the step.
+    """
     one_host = len({ran.host for ran in everyone}) == 1
     rows = []
     for ran in everyone:

@@ -1,4 +1,5 @@
-"""Loads torch once and forks one process per device; ends them all when one fails or the parent is gone."""
+"""The supervisor: loads torch once, forks a process for each device, and ends all when one fails or the parent is
+gone."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _GRACE = 1.0  # seconds in which others may say what went wrong with them too
 
 
 def supervise(folder: Path, devices: int) -> int:
-    """Run the workers; 0 if all ended well.
+    """Run the workers; returns 0 if all ended well.
 
     Forking is safe here: torch is loaded, but no tensor was made, so neither its threads nor CUDA have started.
     """

@@ -1,4 +1,4 @@
-"""One process of a run: executes its device's part of every job and compares it with the reference."""
+"""A worker process of a run: executes its device's part of every job and compares it with the reference."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _NO_LIMIT = timedelta(days=7)
 
 
 class Worker:
-    """This process's place in the group, and the jobs it runs."""
+    """A process with its place in the group, and the jobs it runs."""
 
     def __init__(self, heartbeat: Heartbeat, device: torch.device) -> None:
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self._heartbeat, self._device = heartbeat, device
 
     def run(self, job: Job) -> Outcome | None:
-        """All steps of a job; the outcome on rank 0."""
+        """Run all steps of a job; returns the outcome on rank 0, None elsewhere."""
         self._heartbeat.tell(BUILDS)
         held = hold(job, self.rank, self._device)
         ran = Ran(socket.gethostname(), tuple(held.draws.stages))
@@ -64,7 +64,10 @@ class Worker:
         return None if everyone is None else outcome_of(job, everyone, self._device)
 
     def _prepare(self, job: Job, held: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
-        """Load before the first message, so that what is refused leaves the group in order."""
+        """Load the job before the first message, so that a refused job leaves the group in order.
+
+        Yields results by step.
+        """
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
         tracer = Tracer(self._device, self._heartbeat, microbatch_of)
@@ -96,7 +99,7 @@ class Worker:
             yield result, times
 
     def _data(self, job: Job, held: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Inputs and targets of a step by micro-batch, where this process holds a stage that takes them."""
+        """Return the inputs and targets of a step by micro-batch, if this process has a stage that takes them."""
         where, first = job.problem.placement, step * job.problem.microbatches
         ends = [(chain[0] in held.stages, chain[-1] in held.stages) for chain in where.chains]
         numbers = range(job.problem.microbatches)
@@ -107,7 +110,7 @@ class Worker:
         return inputs, targets
 
     def _torch(self, job: Job, held: RankStages, tracer: Tracer) -> _Execute:
-        """PyTorch's own runtime, with the exported text."""
+        """Return a function that executes a step with PyTorch's own runtime, from the exported text."""
         mine = [held.stages[number] for number in sorted(held.stages)]
         first, last = 0 in held.stages, job.depth - 1 in held.stages
         by_label = sorted(range(job.problem.microbatches), key=job.labels.__getitem__)
@@ -138,7 +141,10 @@ class Worker:
 
 
 def _loss(job: Job, held: RankStages) -> Callable[[Any, Any], Tensor]:
-    """Loss of the last stage's output as tensors; the model's loss itself if no last stage is here."""
+    """Return the loss as a function of the last stage's output tensors.
+
+    The model's loss itself if no last stage is here.
+    """
     lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in held.stages]
     return loss_of_tensors(held.model.loss, held.gives[lasts[0]].spec) if lasts else held.model.loss
 
@@ -148,7 +154,7 @@ def _seed(held: RankStages, position: Mapping[int, int], first: int, stage: int,
 
 
 def join(device: str, store: str | None = None) -> torch.device:
-    """Join the process group that RANK and WORLD_SIZE name; NCCL where every process here has a GPU of its own."""
+    """Join the process group named by RANK and WORLD_SIZE; uses NCCL if every process here has a GPU of its own."""
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     here = int(os.environ.get("LOCAL_WORLD_SIZE", world))
     if device == "auto":
@@ -164,7 +170,7 @@ def join(device: str, store: str | None = None) -> torch.device:
 
 
 def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list[Outcome] | None:
-    """This process as the rank that its environment says; the outcomes on rank 0."""
+    """Run jobs as the rank given by the environment; returns the outcomes on rank 0, None elsewhere."""
     heartbeat = Heartbeat()
     rank = int(os.environ["RANK"])
     end_when_stalled(heartbeat, timeout, lambda state: who_waits(jobs, [state], [rank]))
@@ -179,7 +185,7 @@ def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list
 
 
 def main(folder: Path, rank: int, world: int) -> None:
-    """A process that the supervisor started: jobs from its folder, state and outcomes into it."""
+    """Run as a process started by the supervisor: reads jobs from its folder, and writes state and outcomes to it."""
     own = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": world}
     os.environ.update({key: str(value) for key, value in own.items()})
     heartbeat = Heartbeat(folder / f"state.{rank}")

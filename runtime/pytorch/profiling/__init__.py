@@ -1,1 +1,1 @@
-"""Measures a PyTorch model stage by stage: time, memory, transfers."""
+"""Measurement of a PyTorch model stage by stage: time, memory, transfers."""

@@ -1,4 +1,4 @@
-"""Builds the model to be profiled and, by one forward through all of it, the inputs of each stage."""
+"""The model to be profiled, and the inputs of each stage, found by one forward through all stages."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from runtime.pytorch.profiling.stage_passes import prepared
 
 
 class Chain(NamedTuple):
-    """A model on its device, with what each stage is given: its input, and the gradient of its output."""
+    """A model on its device, with the input of each stage and the gradient of its output."""
 
     model: PipelineModel
     inputs: list[Tensor]
     gradients: list[Tensor | None]
 
     def links(self) -> list[Tensor]:
-        """Tensors from each stage to the next."""
+        """The tensors sent from each stage to the next."""
         return self.inputs[1:]
 
     def output_bytes(self, number: int) -> int:
-        """Bytes that stage `number` sends to the next; none from the last."""
+        """Return the bytes that stage `number` sends to the next; 0 for the last."""
         gradient = self.gradients[number]
         return 0 if gradient is None else gradient.nbytes
 
 
 def build_chain(request: Request, device: torch.device) -> Chain:
-    """Build the model and run it forward once, to have every stage's input."""
+    """Build the model and run it forward once, to get every stage's input."""
     options = {"dtype": getattr(torch, request.dtype), "seed": request.seed, **request.options}
     if request.model == "gpt":
         model = gpt(request.depth, **options)
@@ -65,7 +65,7 @@ def _one_tensor(number: int, value: object) -> Tensor:
 
 
 def bench_of(request: Request, chain: Chain, number: int, device: torch.device) -> StageBench:
-    """Stage `number` ready to be measured: with checkpoints and weight store where asked for, the loss on the last."""
+    """Return a stage ready to be measured: with checkpoints and weight store if requested, and the loss on the last."""
     module, store = prepared(chain.model.stage(number), device, request.split, request.checkpoints)
     last = number == request.depth - 1
     targets = chain.model.targets(0).to(device) if last else None

@@ -1,4 +1,5 @@
-"""Measures the memory that passes take and free: exact bytes of live storages on CPU, the allocator's count on GPU."""
+"""Measurement of memory that passes take and free: exact bytes of live storages on CPU, the allocator's count on
+GPU."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ from torch.utils._pytree import tree_leaves
 
 
 class Meter(Protocol):
-    """Counts the bytes in use; a context around the work to be measured."""
+    """A counter of the bytes in use, as a context around the work to be measured."""
 
     def held(self) -> int:
-        """Bytes now in use by tensors created inside the context."""
+        """Return the bytes now in use by tensors created inside the context."""
         ...
 
     def reset_peak(self) -> None:
-        """Reset the peak."""
+        """Reset the peak to the bytes now in use."""
         ...
 
     def peak(self) -> int:
-        """Peak of bytes in use since `reset_peak`."""
+        """Return the peak of bytes in use since `reset_peak`."""
         ...
 
     def __enter__(self) -> Meter: ...
@@ -36,14 +37,14 @@ class Meter(Protocol):
 
 
 class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Exact bytes of the CPU storages made inside the context and still referenced, forward and backward alike.
+    """A meter of exact bytes of CPU storages made inside the context and still referenced, in forward and backward.
 
-    Every operator's results pass through here; their storages are followed by weak references, so that nothing is
-    kept alive by being counted. Memory that an operator uses only inside itself is not seen.
+    Every operator's results pass through here; their storages are followed by weak references, so that nothing is kept
+    alive by being counted. Memory that an operator uses only inside itself is not seen.
     """
 
     def __init__(self, others: Iterable[Tensor] = ()) -> None:
-        """`others` are tensors made before, which are not counted."""
+        """Make a meter that does not count the tensors in `others`, which exist already."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes: dict[StorageWeakRef, int] = {}
         self._others = {_reference(tensor.untyped_storage()) for tensor in others}
@@ -79,7 +80,8 @@ def _reference(storage: torch.UntypedStorage) -> StorageWeakRef:
 
 
 class Allocator:
-    """Bytes that PyTorch's CUDA allocator has handed out on one GPU; each tensor is rounded up to 512 bytes there."""
+    """A meter of the bytes allocated by PyTorch's CUDA allocator on one GPU, which rounds each tensor up to 512
+    bytes."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -106,5 +108,5 @@ class Allocator:
 
 
 def meter(device: torch.device, others: Iterable[Tensor]) -> Meter:
-    """The meter for a device; `others` are tensors made before, which are not counted."""
+    """Return the meter for a device; tensors in `others`, which exist already, are not counted."""
     return Allocator(device) if device.type == "cuda" else LiveStorages(others)

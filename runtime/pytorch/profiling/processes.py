@@ -1,4 +1,4 @@
-"""Profiles the stages of all devices at once, one process per device as in a run, then the transfers between two."""
+"""Profiling of the stages of all devices at once, with a process for each device, then of transfers between two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMEOUT = timedelta(seconds=600)  # for the processes to wait for each other
 
 
 class Found(NamedTuple):
-    """Measurements of one process."""
+    """The measurements of one process."""
 
     stages: dict[int, StageProfile]
     transfers: list[Samples]
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def in_processes(request: Request) -> list[Found]:
-    """One process a device, each with the stages it measures; at least two, for the transfers."""
+    """Profile with a process for each device, each measuring its stages; at least two processes, for the transfers."""
     devices = request.placement.devices
     shares: list[list[int]] = [[] for _ in range(max(2, devices))]
     if devices > (os.cpu_count() or 1):
@@ -54,7 +54,7 @@ def in_processes(request: Request) -> list[Found]:
 
 
 def _process(rank: int, request: Request, shares: Sequence[Sequence[int]], folder: Path) -> None:
-    """One of the processes: measures its share, writes what it found to the folder."""
+    """Run one of the processes: measures its share of the stages, and writes the results to the folder."""
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine, whatever its name resolves to
     at_once = sum(map(bool, shares))

@@ -1,4 +1,4 @@
-"""Profiles a model cut into stages: every pass, every transfer, and the memory they take."""
+"""Profiling of a model cut into stages: every pass, every transfer, and their memory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from runtime.pytorch.profiling.transfer import between_gpus, check_link
 def profile(request: Request) -> Profile:
     """Measure every stage and the transfers between them.
 
-    On CPU each device is a process that measures its own stages while the others measure theirs, since that is how
-    they will run; where there are more devices than processors, one process measures all. On GPU one process measures
-    stage after stage. `BadInput` for what the user can change.
+    On CPU each device is a process that measures its own stages while the others measure theirs, since that is how they
+    will run; with more devices than processors, one process measures all. On GPU one process measures stage after
+    stage. `BadInput` for what the user can change.
     """
     device = _device(request)
     chain = build_chain(request, device)  # a mistake of the user's shows here, not in another process
@@ -52,7 +52,7 @@ def _device(request: Request) -> torch.device:
 
 
 def _alone(request: Request, chain: Chain, device: torch.device) -> Found:
-    """All stages in this process, one after the other; on GPU also the transfers."""
+    """Measure all stages in this process, one after the other; on GPU also the transfers."""
     stages: dict[int, StageProfile] = {}
     for number in range(request.depth):
         bench = bench_of(request, chain, number, device)
@@ -73,7 +73,7 @@ def _machine(device: torch.device, threads: int) -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The processor's name from Linux, else from Python."""
+    """Return the processor's name from Linux, else from Python."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Measures one stage of a model: repeats its passes and takes their time and memory."""
+"""Measurement of one stage of a model: repeats its passes and records their time and memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SPLIT, FUSED = (F, B, W), (F, BW)
 class StageBench:
     """A stage ready to run one micro-batch at a time.
 
-    `x` is what it gets from the stage before, `gradient` what the next one would send back: None on the last stage,
-    whose forward ends in `loss`.
+    `x` is its input, as the stage before would send it; `gradient` is what the next one would send back, None on the
+    last stage, whose forward ends in `loss`.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class StageBench:
         }
 
     def run(self, kind: PassKind, microbatch: int) -> None:
-        """One pass of a micro-batch."""
+        """Run one pass of a micro-batch."""
         self._runs[kind](microbatch)
 
     def _input(self) -> Tensor:
-        """A separate tensor for every micro-batch on the bytes of the one given: a receive buffer."""
+        """Return a separate tensor for a micro-batch that shares the data of the given input, like a receive buffer."""
         x = self._x.detach()
         return x if self._first else x.requires_grad_()
 
     def timed(self) -> list[tuple[PassKind, float]]:
-        """Seconds of every pass of one split and one fused micro-batch; F stands in both."""
+        """Return the seconds of every pass of one split and one fused micro-batch; F appears in both."""
         points = []
         for kinds in (SPLIT, FUSED):
             for kind in kinds:
@@ -66,7 +66,7 @@ class StageBench:
         return [(kind, end - start) for kind, start, end in points]
 
     def _point(self) -> Any:
-        """Now: a time on CPU, an event between the kernels on GPU."""
+        """Return a point in time: a clock reading on CPU, an event between the kernels on GPU."""
         if self._device.type != "cuda":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -74,14 +74,15 @@ class StageBench:
         return event
 
     def meter(self) -> Meter:
-        """Counts what passes hold from now on: all but parameters, their gradients, and what other stages sent."""
+        """Return a meter of what passes take from now on: not parameters, their gradients, or tensors of other
+        stages."""
         parameters = list(self._module.parameters())
         gradients = [p.grad for p in parameters if p.grad is not None]
         received = [self._x] if self._gradient is None else [self._x, self._gradient]
         return meter(self._device, [*parameters, *gradients, *self._module.buffers(), *received])
 
     def memory(self) -> tuple[dict[PassKind, int], dict[PassKind, int]]:
-        """Bytes each kind of pass takes (negative: gives back), and its workspace meanwhile."""
+        """Return the bytes that each kind of pass takes (negative: frees), and its workspace while it runs."""
         taken: dict[PassKind, int] = {}
         workspace: dict[PassKind, int] = {}
         with self.meter() as held:
@@ -94,12 +95,12 @@ class StageBench:
         return taken, workspace
 
     def bytes_of_parameters(self) -> int:
-        """Parameters and their gradients."""
+        """Return the bytes of parameters and their gradients."""
         return sum(2 * p.numel() * p.element_size() for p in self._module.parameters() if p.requires_grad)
 
 
 def profiled(bench: StageBench, warm_up: int, repetitions: int, output: int) -> Iterator[StageProfile | None]:
-    """Measure a stage bit by bit: yields None after each repetition, and the profile at the end."""
+    """Measure a stage step by step: yields None after each repetition, and the profile at the end."""
     for _ in range(warm_up):
         bench.timed()
         yield None

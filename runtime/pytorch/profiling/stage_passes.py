@@ -1,4 +1,4 @@
-"""Runs the passes of one stage in isolation, exactly as PyTorch's pipeline runtime would, to measure them."""
+"""Passes of one stage in isolation, run exactly as PyTorch's pipeline runtime would, to measure them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from runtime.pytorch.passes.weight_split import Todo, WeightStore, store_weight_
 
 
 class StagePasses:
-    """One stage and what it keeps between the passes of its micro-batches.
+    """One stage, and the tensors that it keeps between the passes of its micro-batches.
 
-    What is kept, and until when, is what `torch.distributed.pipelining.PipelineStage` keeps: inputs and output from F
-    to the backward; with autograd's split, inputs, output, its gradient and the graph from B to W. The tensors that
-    come from other stages (`x`, `gradient`) are the caller's, as they are the runtime's receive buffers there.
-    `loss` maps the last stage's output to a scalar; it belongs to F. With a `store`, B leaves the weights' gradients
-    to it; without one, autograd splits, and B of the first stage does nothing: its W is the whole backward.
+    They are kept as `torch.distributed.pipelining.PipelineStage` does: inputs and output from F to the backward; with
+    autograd's split, inputs, output, its gradient and the graph from B to W. The tensors received from other stages
+    (`x`, `gradient`) belong to the caller, as to the runtime's receive buffers there. `loss` maps the last stage's
+    output to a scalar; it belongs to F. With a `store`, B leaves the weights' gradients to it; without one, autograd
+    splits, and B of the first stage does nothing: its W is the whole backward.
     """
 
     def __init__(
@@ -32,20 +32,20 @@ class StagePasses:
         self._todo: dict[int, Todo] = {}
 
     def forward(self, microbatch: int, x: Tensor) -> None:
-        """F; `x` asks for a gradient unless the stage is the first."""
+        """Run F; `x` requires a gradient unless the stage is the first."""
         output = self._module(x)
         result = output if self._loss is None else self._loss(output)
         self._forwarded[microbatch] = output, result, [x]
 
     def fused(self, microbatch: int, gradient: Tensor | None) -> None:
-        """BW: gradients of the input and of the weights."""
+        """Run BW: gradients of the input and of the weights."""
         _, result, inputs = self._forwarded.pop(microbatch)
         stage_backward(result, gradient, inputs)
         if self._store is not None:
             self._store()()
 
     def backward(self, microbatch: int, gradient: Tensor | None) -> None:
-        """B: the gradient of the input, as far as the split can separate it."""
+        """Run B: the gradient of the input, as far as the split can separate it."""
         _, result, inputs = self._forwarded.pop(microbatch)
         if self._store is not None:
             stage_backward(result, gradient, inputs)
@@ -58,7 +58,7 @@ class StagePasses:
         self._graphs[microbatch] = inputs, groups, result, gradient
 
     def weight(self, microbatch: int) -> None:
-        """W: the gradients of the weights."""
+        """Run W: the gradients of the weights."""
         if self._store is not None:
             self._todo.pop(microbatch)()
             return
@@ -82,7 +82,8 @@ class Checkpointed(nn.Module):
 
 
 def with_checkpoints(stage: nn.Module) -> nn.Module:
-    """The stage with activation checkpointing: each part of a `nn.Sequential`, or any other stage as a whole."""
+    """Return the stage with activation checkpointing: of each part of a `nn.Sequential`, or of any other stage as a
+    whole."""
     if isinstance(stage, nn.Sequential):
         return nn.Sequential(*map(Checkpointed, stage))
     return Checkpointed(stage)
@@ -91,7 +92,7 @@ def with_checkpoints(stage: nn.Module) -> nn.Module:
 def prepared(
     stage: nn.Module, device: torch.device, split: str, checkpoints: bool
 ) -> tuple[nn.Module, WeightStore | None]:
-    """A stage on its device as it will be run, and its store where the split is by one."""
+    """Return a stage on its device as it will be run, and its weight store if `split` is `store`."""
     module = with_checkpoints(stage) if checkpoints else stage
     module = module.to(device)
     return module, store_weight_gradients(module) if split == "store" else None

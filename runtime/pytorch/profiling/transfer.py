@@ -1,4 +1,4 @@
-"""Measures how long a tensor takes from one device to another: between two processes on CPU, between two GPUs."""
+"""Measurement of transfer times: between two processes on CPU, or between two GPUs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NO_LINK = "found no second GPU, so there is no transfer to measure; allowed: --t
 
 
 def between_processes(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list[Samples]:
-    """Between ranks 0 and 1 of the process group, called by both: half of each round trip of tensors like these.
+    """Measure transfers between ranks 0 and 1 of the process group, which both call this: half of each round trip.
 
-    A round trip needs one clock only, and its halves are alike.
+    A round trip needs one clock only, and its halves are alike. `like` are tensors to send.
     """
     found = []
     for tensor in like:
@@ -37,13 +37,14 @@ def between_processes(like: Sequence[Tensor], warm_up: int, repetitions: int) ->
 
 
 def check_link(device: torch.device) -> None:
-    """`BadInput` where this machine has no second GPU to copy to."""
+    """Raise `BadInput` if this machine has no second GPU to copy to."""
     if device.type == "cuda" and torch.cuda.device_count() < 2:
         raise BadInput(NO_LINK)
 
 
 def between_gpus(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list[Samples]:
-    """From the first GPU to the second, as a peer copy where they have a link, timed by events on the first."""
+    """Measure copies from the first GPU to the second, as peer copies if they have a link, timed by events on the
+    first."""
     found = []
     for tensor in like:
         source = torch.zeros_like(tensor, device="cuda:0")
