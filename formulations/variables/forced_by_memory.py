@@ -24,8 +24,11 @@ Array = NDArray[np.int64]
 
 
 class _Activation(NamedTuple):
-    """Memory that a forward takes, the part of it counted here, and the least released as each later pass of its
-    micro-batch ends; the last one releases the remainder."""
+    """Memory that a forward takes (`takes`), and the part of it that is counted here (`holds`).
+
+    `givers` are the later passes of its micro-batch with the least memory released as each ends; the last releases the
+    remainder.
+    """
 
     taker: int
     takes: int

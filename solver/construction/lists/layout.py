@@ -78,9 +78,10 @@ class Rules(NamedTuple):
 class State(NamedTuple):
     """Progress of a run.
 
-    By device `now`, and of its micro-batches `batches`; by stage the next micro-batch of each kind, `turn`, the ends of
-    forwards and backwards of each micro-batch, `in_block` for backwards in a block, and when its next forward and
-    backward may start (-1: not yet); by queue the numbers of its forwards and backwards that have run.
+    By device: the columns `now`, and rows of `batches` for its micro-batches. By stage: the next micro-batch of each
+    kind (`turn`), the ends of the forward and backward of each micro-batch (`ends`), the backwards that ran in a block
+    (`in_block`), and when the next forward and backward may start (`able`, -1: not yet). By queue: the numbers of
+    forwards and backwards that have run (`line_turn`).
     """
 
     now: Array

@@ -96,7 +96,7 @@ def _padded(lists: Sequence[Sequence[int]]) -> Array:
 
 
 def _stage(problem: Problem, s: int, split: bool) -> list[int]:
-    """Return the row of a stage."""
+    """Return the row of a stage in `Shop.stages`, with its backwards split or full."""
     where, walked, own = problem.placement, problem.microbatches_of[s], problem.stages[s]
     line = problem.walks.queues[s] if problem.walks.queues else -1
     block = -1 if own.overlapped is None else own.overlapped

@@ -46,7 +46,7 @@ class FirstSchedule:
 
 
 def _all_in_turn(jobs: Jobs) -> int:
-    """Return the ticks in which everything runs in sequence: no schedule without unneeded waits takes longer."""
+    """Return the ticks of everything run in sequence, an upper bound for schedules without unnecessary waits."""
     return -(-(sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)) // jobs.scale)
 
 

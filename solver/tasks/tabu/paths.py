@@ -62,7 +62,7 @@ def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
 
 @inner
 def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
-    """Add to `paths` the longest path on one side to each job of a row, if the row follows `neighbour` there."""
+    """Add to `paths` the longest path on one side to each job of a row that is to follow job `neighbour` there."""
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
     for at in range(first, stop, step):
         n = row[at]
