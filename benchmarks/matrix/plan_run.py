@@ -26,6 +26,7 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Objective
 from tests.support.plan_brute_force import partitions
 
 # Partitions of which all orders are tried, at most.
@@ -126,7 +127,8 @@ def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) ->
                 count += 1
                 if count > _MOST:
                     return
-                problem = replace(plan.problem(choice, partition), objective=plan.objective)
+                aim = Objective.MAKESPAN if plan.objective.repeats else plan.objective
+                problem = replace(plan.problem(choice, partition), objective=aim)
                 values.append(optimum(in_fractions(problem_document(problem))))
     except TooLargeError:
         return
@@ -140,6 +142,9 @@ def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) ->
         return
     least = min(one.least for one in fitting if one.least is not None)
     most = min((one.most for one in fitting if one.most is not None), default=None)
+    if plan.objective.repeats:
+        # One iteration after the other is a schedule without end.
+        least, most = Fraction(0), None if most is None else most / plan.microbatches
     if answer["status"] == "infeasible" and most is not None:
         found.faults.append(f"wrong: no plan, where one takes {float(most)}")
     if value is not None and value < least * (1 - slack):

@@ -52,9 +52,9 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
         raise BadInput(f"{path}: found a plan file and {given[0]}; allowed: a problem file with {given[0]}")
     problem = read_plan(path)
     if args.objective is not None:
-        if args.objective == Objective.PERIOD.value:
-            raise BadInput("objective: found period; plans are for makespan or span")
         problem = replace(problem, objective=Objective(args.objective))
+    if problem.objective.repeats:
+        raise BadInput("objective: found period; published schedules of a plan file are for makespan or span")
     note_plan(path, problem)
     names = published(args.schedules) or HEURISTICS.names()
     orders = {name: orders_of(problem, name) for name in names}

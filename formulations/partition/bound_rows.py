@@ -8,7 +8,7 @@ choice.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 
 from ortools.sat.python import cp_model
 
@@ -16,6 +16,7 @@ from formulations.partition.chain_paths import ChainPaths, PathLengths
 from formulations.partition.extra_loads import ExtraLoads
 from formulations.partition.memory_rows import MemoryRows
 from formulations.partition.partition_model import PartitionModel
+from formulations.partition.period_rows import PeriodRows
 from formulations.partition.stage_terms import Linear, StageTerms
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.stage import COMPUTE
@@ -33,6 +34,10 @@ class BoundRows:
     def add(self) -> None:
         """Add all rows."""
         self._memory()
+        if self.plan.objective.repeats:
+            self.model.cp.add(self.value >= mean_load(self.plan, self._choice))
+            PeriodRows(self._chain, self.value, self._capacity).add()
+            return
         paths = self.add_of_devices()
         # With pieces, memory admits parts of micro-batches, which these rows do not count.
         if paths is not None and self._capacity is not None and len(self.model.pieces) == 1:
@@ -136,7 +141,10 @@ class BoundRows:
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> int:
-    """Return the work of the model on the chains of `choice` divided by the total speed of the devices, in ticks."""
+    """Return the work of the model on the chains of `choice` divided by the total speed of the devices, in ticks.
+
+    Of a period the work of one micro-batch; rounded down where there are several chains, which share a period.
+    """
     each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
     for model in (piece.model for piece in plan.pieces_of(choice)):
         each += sum((layer.count * (layer.forward + layer.least_backward) for layer in model.layers), Fraction(0))
@@ -145,5 +153,8 @@ def mean_load(plan: PlanProblem, choice: Choice) -> int:
         (layer.count * layer.step for layer in plan.model.layers), stages * (plan.model.parameters.step or Fraction(0))
     )
     chains, extra = len(choice.on(plan.cluster.devices).chains), ExtraLoads.of(plan, choice)
+    if plan.objective.repeats:
+        per_microbatch = each / plan.tick / plan.cluster.speed
+        return floor(per_microbatch) if chains > 1 else ceil(per_microbatch)
     own = sum(extra.load(device) / plan.cluster.slowness_of(device) for device in range(plan.cluster.devices))
     return ceil(((plan.microbatches * each + chains * steps) / plan.tick + own) / plan.cluster.speed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from typing import NamedTuple
 
 from pipesched.checking.check import check_bound
@@ -133,7 +133,7 @@ def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
 def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
     """Return the mean work of the devices, by speed, of all micro-batches and all steps, rounded up to a tick.
 
-    No plan is below it.
+    No plan is below it. For a period it is the work of one micro-batch, rounded down where several chains share one.
     """
     stages, each = len(choice.on(plan.cluster.devices).chains[0]), Fraction(0)
     for model in (piece.model for piece in plan.pieces_of(choice)):
@@ -149,6 +149,9 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
     steps, cluster = len(choice.on(plan.cluster.devices).chains) * once, plan.cluster
     # In the time of one layer on a device of its own speed, a device s times as slow does 1/s of one.
     together = sum((1 / slowness for slowness in cluster.slowness), Fraction(0)) or Fraction(cluster.devices)
+    if plan.objective.repeats:
+        whole = ceil if len(choice.on(cluster.devices).chains) == 1 else floor
+        return whole(each / together / plan.tick) * plan.tick
     return ceil((plan.microbatches * each + steps) / together / plan.tick) * plan.tick
 
 

@@ -52,7 +52,7 @@ def plan_text(plan: Plan) -> str:
     problem."""
     best = plan.best
     assert best is not None
-    file = ScheduleFile(best.timeline)
+    file = ScheduleFile(best.timeline, value_ticks=best.period_ticks)
     asked = plan.asked or plan.problem
     answer = PlanAnswer(asked, plan.lower_bound, plan.choices, best.choice, best.partition, file)
     return answer_text(replace(answer, variants=plan.variants))

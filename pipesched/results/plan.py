@@ -3,7 +3,7 @@ plans."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -24,18 +24,34 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan: a partition on a placement, and the order found for it; `timeline` is valid for its problem."""
+    """A plan: a partition on a placement, and the order found for it; `timeline` is valid for its problem.
+
+    For the objective period the timeline is a pattern unrolled, and `period` that of the pattern, in the file's unit.
+    """
 
     choice: Choice
     partition: Partition
     timeline: Timeline
     schedule: str
+    period: Fraction | None = None
 
     @property
     def value(self) -> Fraction:
         """The objective's value in the file's time unit."""
+        if self.period is not None:
+            return self.period
         problem = self.timeline.problem
         return measure(self.timeline).value_ticks(problem.objective) * problem.tick
+
+    @property
+    def period_ticks(self) -> int | None:
+        """The period in ticks of the timeline's problem, which are as fine as it needs; None for other objectives."""
+        return None if self.period is None else int(self.period / self.timeline.problem.tick)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics of the timeline, with the period."""
+        return replace(measure(self.timeline), period_ticks=self.period_ticks)
 
 
 @dataclass(frozen=True)
@@ -156,7 +172,7 @@ class Plan(Tabular):
 
     @property
     def metrics(self) -> Metrics | None:
-        return None if self.best is None else measure(self.best.timeline)
+        return None if self.best is None else self.best.metrics
 
     def document(self, settings: dict[str, object] | None = None) -> dict[str, object]:
         """Return the object of `plan --json`; `settings` are those of runtimes, by format."""

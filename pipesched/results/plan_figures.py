@@ -97,15 +97,17 @@ class DeviceMemory:
 
 
 def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
-    """Return the parts of a plan's value."""
+    """Return the parts of a plan's value; those of one micro-batch for a period."""
     problem, cluster = best.timeline.problem, plan.all_devices
-    work = [ticks * problem.tick for ticks in measure(best.timeline).work_ticks]
+    share = problem.tick / (problem.microbatches if plan.objective.repeats else 1)
+    work = [ticks * share for ticks in best.metrics.work_ticks]
     # A device that takes twice a layer's time does half of what another does in the same time.
     done = sum((each / cluster.slowness_of(at) for at, each in enumerate(work)), Fraction(0))
     again = sum(
         row.costs.recomputation
         / cluster.slowness_of(row.device)
         * len(problem.microbatches_of[row.stage * best.choice.pieces])
+        / (problem.microbatches if plan.objective.repeats else 1)
         for row in stage_rows(plan, best)
     )
     mean, again = done / cluster.speed, again / cluster.speed
@@ -116,8 +118,11 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
     """Return the time of a step with a plan; without known reductions it is that of its pipeline.
 
     If the objective is the span, each device begins the next step by itself (optimizer post-validation, arXiv
-    2401.10241, section 4): the pipeline then takes the longest time from a device's first pass to its last.
+    2401.10241, section 4): the pipeline then takes the longest time from a device's first pass to its last. A period
+    has no steps: it is the time of one micro-batch.
     """
+    if plan.objective.repeats:
+        return StepTime(best.value, Fraction(0))
     problem, taken = best.timeline.problem, list[Fraction]()
     for device in range(problem.devices):
         begin, end = device_reach(best.timeline, device)

@@ -61,13 +61,20 @@ class PlanLimits:
     check: Callable[[list[str]], None] = lambda _: None
 
 
-def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
-    """Return the problem whose plans the runtime can run, and texts on what was left out; `BadInput` if it can run
-    none."""
+def _refuse_what_none_runs(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
+    """Raise `BadInput` for parts of a plan that no settings of this runtime express."""
     if plan.shared:
         raise BadInput(f"--for {name}: found vocabulary shared; allowed: one, or free")
     if plan.encoder is not None:
         raise BadInput(f"--for {name}: found an encoder; allowed: a model without, since no setting places one")
+    if plan.objective.repeats and limits.schedules:
+        raise BadInput(f"--for {name}: found objective period; allowed: makespan or span, since it runs its own orders")
+
+
+def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
+    """Return the problem whose plans the runtime can run, and texts on what was left out; `BadInput` if it can run
+    none."""
+    _refuse_what_none_runs(plan, name, limits)
     plan = replace(plan, either_vocabulary=False)
     names = [layer.name for layer in plan.model.sequence]
     try:

@@ -43,7 +43,7 @@ class PlanSettings:
         """Return the entries of `settings` of `plan --json`: each setting by name, with the figures."""
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}
-        problem, metrics = self.plan.best.timeline.problem, measure(self.plan.best.timeline)
+        problem, metrics = self.plan.best.timeline.problem, self.plan.best.metrics
         told = {
             "runtime": self.form.name,
             "value": float(self.plan.best.value),
@@ -112,7 +112,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}{_memory(best)}"]
     step = step_time(plan.problem, best)
     whole = _time(plan, round(step.total, 3))
-    lines.append(
+    more = (
         f"a step takes {whole} with the exchange of gradients and the optimizer's step"
         if step.optimizer
         else f"a step takes {whole} with the exchange of gradients; the optimizer's own step comes on top"
@@ -121,6 +121,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
         if plan.problem.model.trains
         else f"{objective}: of forwards alone"
     )
+    lines += [] if plan.problem.objective.repeats else [more]
     if plan.status is Status.OPTIMAL:
         lines.append(f"optimal: no plan that {form.name} can express and run is better ({searched(plan.problem)})")
     else:

@@ -58,13 +58,14 @@ def solve_period(
     report: Report | None = None,
     stop: Event | None = None,
     search: bool = True,
+    published: bool = True,
 ) -> Solution:
     """Return the solution with the shortest period found, and the proved lower bound on the period.
 
-    With `search` off only the published schedules are examined. The timeline is the pattern unrolled over the problem's
-    micro-batches. A period may be a fraction of a tick, so the solution's problem is the same problem in finer ticks,
-    and all of its values are in those. Progress is reported exactly, in the file's unit. `BadInput` for a problem
-    without a period.
+    With `search` off only the published schedules are examined, with `published` off none of these. The timeline is the
+    pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's problem
+    is the same problem in finer ticks, and all of its values are in those. Progress is reported exactly, in the file's
+    unit. `BadInput` for a problem without a period.
     """
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
@@ -106,7 +107,7 @@ def solve_period(
         certificate=argument,
         timeline=timeline,
         metrics=metrics,
-        candidates=_published(problem, fine, parts, until, stop),
+        candidates=_published(problem, fine, parts, until, stop) if published else (),
         history=tuple(_moment(problem, at, period, certificate.value) for at, period in moments),
         wall_seconds=time.monotonic() - started,
         interrupted=stop.is_set(),

@@ -23,6 +23,7 @@ from solver.planning.progress import Report
 from solver.planning.race import Raced, raced
 from solver.planning.search.evenness import EVENNESS
 from solver.planning.search.free_orders import FreeOrders
+from solver.planning.search.periods import Periods
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
 
@@ -72,7 +73,7 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
             return _best_of(problem, rows[0].plan, rows, stop)
         problem = rows[0].problem
     placements = Placements(problem, limits, report, stop)
-    search = PublishedOrders(placements) if problem.schedules else FreeOrders(placements)
+    search = _search(placements)
 
     def run() -> None:
         for start in given:
@@ -87,6 +88,13 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
     short = EVENNESS.steps * placements.budget.slowest_plan <= _PARAMS.evening_seconds
     placements.budget.within(placements.even_out, _PARAMS.evening_seconds if short else 0.0)
     return _result(placements)
+
+
+def _search(placements: Placements) -> PublishedOrders | FreeOrders | Periods:
+    """Return the search for the problem's objective and orders."""
+    if placements.problem.objective.repeats:
+        return Periods(placements)
+    return PublishedOrders(placements) if placements.problem.schedules else FreeOrders(placements)
 
 
 def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:

@@ -164,7 +164,9 @@ def entered(key: K, problem: PlanProblem) -> Raced[K]:
     """Return a problem's state before any plan: bounds, and `dropped` if parameters alone exceed memory."""
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
-    known = () if problem.step is None else (problem.step.reduction, problem.step.optimizer)
+    known = (
+        () if problem.step is None or problem.objective.repeats else (problem.step.reduction, problem.step.optimizer)
+    )
     layers = problem.model.layers
     each = (layer.count * of.get(layer.name, Fraction(0)) for of in known for layer in layers)
     after = sum(each, Fraction(0))

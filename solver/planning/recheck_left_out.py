@@ -28,7 +28,7 @@ def may_be_left_out(
     """Return True if no plan with the partition of `one` is below `bound`, False if one is, None if unknown in time.
 
     The proof is its own certificate, else a simulation of the published schedules where only these are allowed, else a
-    CP-SAT search for a schedule below the bound.
+    CP-SAT search for a schedule below the bound, which there is none of for a period.
     """
     finding = partition_finding(plan, bound, choice, one)
     if finding.verdict in (Verdict.VERIFIED, Verdict.REFUSED):
@@ -39,6 +39,8 @@ def may_be_left_out(
         return _published_value(plan, choice, one) >= bound
     problem = plan.problem(choice, one.partition)
     try:
+        if plan.objective.repeats:
+            raise NotCoveredError("no search for a period ends in a refutation")
         return recheck_refutation(problem, simplest(bound / problem.tick), Refutation(None), limits, stop)
     except Disagreement:
         return False

@@ -78,7 +78,8 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
     if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
-        if able and not problem.encoder:
+        # Modules, which shared layers are, have no period.
+        if able and not problem.encoder and not problem.objective.repeats:
             shared = replace(problem, choices=able, schedules=()).sharing_vocabulary()
             names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
             # Published orders have no passes for shared modules.

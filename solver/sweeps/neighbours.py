@@ -88,8 +88,11 @@ def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcom
 
 
 def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
-    """Return the outcome with the schedule of a cell with less memory, if it is better and valid in this cell."""
-    if from_less.value is None or from_less.schedule is None:
+    """Return the outcome with the schedule of a cell with less memory, if it is better and valid in this cell.
+
+    Unchanged for a period, which a timeline of this cell's problem does not have.
+    """
+    if from_less.value is None or from_less.schedule is None or cell.problem.objective.repeats:
         return before
     if before.value is not None and before.value <= from_less.value:
         return before
@@ -106,12 +109,9 @@ def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
 
 
 def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return the starts of a timeline in another problem, whose tick is a multiple of the timeline's.
-
-    None for other ticks, and for the objective period.
-    """
+    """Return the starts of a timeline in another problem, whose tick is a multiple of the timeline's; else None."""
     parts = problem.tick / timeline.problem.tick
-    if parts.denominator != 1 or problem.objective.repeats:
+    if parts.denominator != 1:
         return None
     return Timeline(finer(problem, parts.numerator), timeline.schedule, timeline.starts)
 

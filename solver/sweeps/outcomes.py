@@ -64,10 +64,10 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
         "schedule": best.schedule,
     }
     return replace(
-        _with_metrics(known, best.timeline.problem, measure(best.timeline)),
+        _with_metrics(known, best.timeline.problem, best.metrics),
         value=best.value,
         choice=choice,
-        schedule=_packed(ScheduleFile(best.timeline)),
+        schedule=_packed(ScheduleFile(best.timeline, value_ticks=best.period_ticks)),
     )
 
 

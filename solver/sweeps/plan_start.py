@@ -57,9 +57,9 @@ def published_beside(
     """Return the plan, with the published schedules that the cell allows.
 
     Each has a partition of its own or, if better, that of the plan. If one of them is better than the plan, it becomes
-    the plan.
+    the plan. There are none for a period.
     """
-    if plan.best is None:
+    if plan.best is None or problem.objective.repeats:
         return plan, ()
     names = problem.schedules or HEURISTICS.names()
     here = Solution(plan.best.timeline.problem, Status.FEASIBLE, 0, None)

@@ -80,7 +80,8 @@ def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str |
     found = answer.found
     if found.best is not None:
         channel.send("chart", document(found.best.timeline))
-        channel.send("file", to_text(ScheduleFile(found.best.timeline)))
+        file = ScheduleFile(found.best.timeline, value_ticks=found.best.period_ticks)
+        channel.send("file", to_text(file))
     channel.send("solution", _document(answer) | {"scope": scope(target)})
 
 

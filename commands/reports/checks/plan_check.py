@@ -7,6 +7,7 @@ from fractions import Fraction
 from threading import Event
 
 from commands.options.search import interrupt_sets, limits_of
+from commands.reports.checks.schedule_check import repeats_as_stated
 from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, Verdict
@@ -32,7 +33,7 @@ def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
             findings = _again(answer, findings, args, stop)
     verdict = weakest(findings)
     value = None if wrong else plan_value(answer)
-    optimal = value == answer.lower_bound and verdict is Verdict.VERIFIED
+    optimal = value == answer.lower_bound and verdict is Verdict.VERIFIED and _value_verified(answer)
     if args.json:
         write_json(
             {
@@ -58,7 +59,12 @@ def _say(
         print(text)
     if value is not None:
         objective = answer.problem.objective.with_article
-        print(f"{path}: the plan is valid, with {objective} of {plain(float(value))} {unit}".rstrip())
+        stated = f"{plain(float(value))} {unit}".rstrip()
+        print(
+            f"{path}: the plan is valid, with {objective} of {stated}"
+            if _value_verified(answer)
+            else f"{path}: the plan is valid; its period, {stated} as stated, is not verified"
+        )
     for one in findings:
         print(f"{one.verdict}: {one.text}")
     if optimal:
@@ -72,9 +78,16 @@ def plan_findings(answer: PlanAnswer) -> list[Finding]:
 
 
 def plan_value(answer: PlanAnswer) -> Fraction:
-    """Return the value of the plan's schedule, in the plan file's unit."""
-    problem = answer.schedule.timeline.problem
-    return measure(answer.schedule.timeline).value_ticks(problem.objective) * problem.tick
+    """Return the value of the plan's schedule, in the plan file's unit; a period as stated, 0 where none is."""
+    file = answer.schedule
+    problem = file.timeline.problem
+    ticks = file.value_ticks if problem.objective.repeats else measure(file.timeline).value_ticks(problem.objective)
+    return (ticks or 0) * problem.tick
+
+
+def _value_verified(answer: PlanAnswer) -> bool:
+    """Return True if the plan's value is that of its schedule: for a period, if the order repeats in it."""
+    return not answer.problem.objective.repeats or repeats_as_stated(answer.schedule)
 
 
 def broken_plan(answer: PlanAnswer) -> list[str]:

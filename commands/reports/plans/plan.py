@@ -26,7 +26,6 @@ from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.plan_figures import searched, step_time, time_parts
 from pipesched.results.solution import Status
-from pipesched.schedule.metrics import measure
 from solver.planning.sensitivity import Change
 
 
@@ -86,7 +85,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     parts = time_parts(plan.problem, best)
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
-    idle = idle_said(best.timeline.problem, measure(best.timeline))
+    idle = idle_said(best.timeline.problem, best.metrics)
     ideal = "ideal: all work spread evenly over the devices; imbalance: of the busiest device more than that"
     found = [said, step_said(plan, best), f"{value} = {made_of} ({ideal}); {idle}"]
     if plan.certificate:
@@ -111,6 +110,8 @@ def step_said(plan: Plan, best: Candidate) -> str:
 
 def what_is_in_it(plan: PlanProblem) -> str:
     """Return a sentence on the parts of a step that a plan's time includes, and those that it does not."""
+    if plan.objective.repeats:
+        return "from one micro-batch to the next in a long run, whose first and last ones do not count"
     own, more = plan.model.parameters, list[str]()
     if not plan.model.trains:
         return "of forwards alone"

@@ -37,7 +37,9 @@ def write_plan(
     assert best is not None
     timeline = best.timeline
     timed.must(lambda: [write_whole(folder / "problem.yaml", problem_text(timeline.problem))])
-    timed.must(lambda: [write_schedule(folder / "schedule.json", ScheduleFile(timeline))])
+    timed.must(
+        lambda: [write_schedule(folder / "schedule.json", ScheduleFile(timeline, value_ticks=best.period_ticks))]
+    )
     timed.must(lambda: [write_whole(folder / "plan.json", plan_text(found))])
     timed.may("plan.png", lambda: [write_whole(folder / "plan.png", render_plan(found.problem, best))])
     timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png")])

@@ -10,7 +10,7 @@ from commands.shared.tables import Column
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.plan_figures import device_memory, stage_rows
-from pipesched.schedule.metrics import BUBBLE, IDLE, measure
+from pipesched.schedule.metrics import BUBBLE, IDLE
 from solver.planning.sensitivity import Change
 
 CHOICES = [
@@ -93,7 +93,7 @@ def _idle(best: Candidate | None) -> list[str]:
     """Return the cells of both readings of idle time; empty without a plan."""
     if best is None:
         return ["", ""]
-    return [percent(share) for _, share in idle_shown(best.timeline.problem, measure(best.timeline))]
+    return [percent(share) for _, share in idle_shown(best.timeline.problem, best.metrics)]
 
 
 def stage_columns(plan: Plan) -> list[Column]:

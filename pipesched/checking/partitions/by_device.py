@@ -55,27 +55,33 @@ def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | Non
     """Return True if no partition has a plan below `bound`, in the file's unit; None if not covered, or too many
     partitions.
 
-    Covered are makespan and span of whole micro-batches on one chain whose work is all in its stages.
+    Covered are makespan, span and period of whole micro-batches on one chain whose work is all in its stages.
     """
-    of_passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
+    of_passes = plan.objective is not Objective.ITERATION and not plan.model.parameters.some
     in_stages = not plan.shared and plan.encoder is None
     if not of_passes or not in_stages or choice.pieces > 1 or len(choice.on(plan.cluster.devices).chains) > 1:
         return None
     try:
-        return _ByDevice(plan, choice, ceil(bound / plan.tick) - 1).none_left()
+        return _ByDevice(plan, choice, bound / plan.tick).none_left()
     except _TooManyError:
         return None
 
 
 class _ByDevice:
-    """The search for partitions with plans of at most `value` ticks (for a span, of less than `value` + 1)."""
+    """The search for partitions with plans below `bound` ticks: of at most `value` ticks; a span or period, which may
+    be a fraction, of less than `value` + 1.
 
-    def __init__(self, plan: PlanProblem, choice: Choice, value: int) -> None:
-        cluster, placement = plan.cluster, choice.on(plan.cluster.devices)
+    Of a period the passes of one micro-batch are looked at, as often as it repeats.
+    """
+
+    def __init__(self, plan: PlanProblem, choice: Choice, bound: Fraction) -> None:
+        cluster, placement, value = plan.cluster, choice.on(plan.cluster.devices), ceil(bound) - 1
+        self._bound, self._repeats = bound, plan.objective.repeats
         where = [placement.stage_device[stage] for stage in placement.chains[0]]
         held = {device: [k for k, at in enumerate(where) if at == device] for device in where}
         self._devices = [*reversed(held.items())]
-        self._value, self._m, self._stages = value, plan.microbatches, len(where)
+        self._m = 1 if self._repeats else plan.microbatches
+        self._value, self._stages = value, len(where)
         self._split, self._span = plan.model.splittable, plan.objective is Objective.SPAN
         ways = [[int(cluster.lag(*way) / plan.tick) for way in ((a, b), (b, a))] for a, b in pairwise(where)]
         lags = [[there, plan.least_gradient_lag(k, back)] for k, (there, back) in enumerate(ways)]
@@ -102,8 +108,9 @@ class _ByDevice:
             needed = self._work - sum(self._most[number + 1 :])
             for k in reversed(own):
                 rows = self._with_stage(rows, k, self._options[device], needed if k == own[0] else 0)
-            rows = rows.take(self._in_time(rows, own[0]))
-            rows = rows.take(self._one_by_one(rows, own))
+            if not self._repeats:
+                rows = rows.take(self._in_time(rows, own[0]))
+                rows = rows.take(self._one_by_one(rows, own))
             rows = rows.take(self._in_memory(rows, own[0], device))
             later = {cut for _, stages in self._devices[number + 1 :] for k in stages for cut in (k, k + 1)}
             cuts, work, before = _least(rows, sorted(later & {*rows.cuts} | {0, self._stages}))
@@ -188,6 +195,8 @@ class _ByDevice:
         fits: Fits = (room >= 0) & (np.sum([own.kept for own in rows.stages], axis=0) <= room)
         # Those of the devices before come after this one's first stage, which is the last in its list.
         around = [*rows.around[:-1], rows.around[-1] + rows.before]
+        if self._repeats:
+            return fits & self._repeating(rows, around, room)
         there, back = self._there_and_back(rows, first)
         to_gradient = [own.forward + way + own.gradient for own, way in zip(rows.stages, around, strict=True)]
         to_end = [own.forward + way + own.rest for own, way in zip(rows.stages, around, strict=True)]
@@ -200,6 +209,16 @@ class _ByDevice:
             waits = np.where(number < self._m, around[0] - (number - 1) * own.forward, 0)
             end = there + self._m * (own.forward + own.rest) + waits
             fits &= end + (0 if self._split else back) <= self._value
+        return fits
+
+    def _repeating(self, rows: _Rows, around: list[Array], room: Array) -> Fits:
+        """Rows of which each stage has a round trip in the periods of as many micro-batches as its memory admits."""
+        fits: Fits = np.full(len(rows.before), True)
+        for own, way in zip(rows.stages, around, strict=True):
+            # No round trip is longer than that of all work and transfers, so that more micro-batches limit nothing.
+            trip = own.forward + way + own.gradient
+            most = int(trip.max(initial=0)) + 1
+            fits &= trip * self._bound.denominator < _number(own.kept, room, most) * self._bound.numerator
         return fits
 
     def _share(self, held: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:

@@ -28,7 +28,7 @@ from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.plan_problem import Decide
 from pipesched.layers.recompute_rule import RecomputeRule
 
-OBJECTIVES = ("makespan", "span", "iteration")
+OBJECTIVES = ("makespan", "span", "iteration", "period")
 
 
 class RecomputeEntry(Section):

@@ -17,7 +17,7 @@ class SolvedPartitions:
     """Collection of the solved partitions of one placement.
 
     `left_out` are those excluded from the master problem, and `values` (ticks) the optima of those among them with a
-    plan.
+    plan, or the bounds proved for them: of those `open` whose best schedule is not known.
     """
 
     def __init__(self, plan: PlanProblem) -> None:
@@ -25,6 +25,7 @@ class SolvedPartitions:
         self._known: dict[Partition, SolvedPartition] = {}
         self.values: list[Fraction] = []
         self.left_out: set[Partition] = set()
+        self.open: dict[Partition, Fraction] = {}
 
     @property
     def known(self) -> tuple[SolvedPartition, ...]:
@@ -48,6 +49,13 @@ class SolvedPartitions:
             ticks = simplest(Fraction(certificate.value_ticks) * solution.problem.tick / tick)
             self._known[partition] = SolvedPartition(partition, lower * tick, replace(certificate, value_ticks=ticks))
         return lower
+
+    def leave_out(self, partition: Partition, lower: Fraction) -> None:
+        """Leave a partition out of the master problem with the bound `lower` (ticks), unless it is left out already."""
+        if partition not in self.left_out:
+            self.left_out.add(partition)
+            self.values.append(lower)
+            self.open[partition] = lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
         """Record the values, in the file's unit, of all allowed published schedules that fit on `partition`."""

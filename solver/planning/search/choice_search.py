@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
+from math import ceil, floor
 from time import monotonic
 
 from formulations.partition.bound_rows import mean_load
@@ -33,6 +33,7 @@ from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
+from solver.cyclic.solve_period import solve_period
 from solver.planning.budget import Budget
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.by_device import bound_by_device
@@ -45,6 +46,7 @@ from solver.solve import solve
 Offer = Callable[[Candidate], None]
 
 _ARGUMENT = "load, head and tail, and the pipeline's latency under the memory of every partition"
+_OF_PERIODS = "load, and round trips under the memory of every partition"
 
 
 class ChoiceSearch:
@@ -127,8 +129,11 @@ class ChoiceSearch:
 
     @cached_property
     def balanced(self) -> Partition:
-        """The balanced partition at which the search begins; it may not fit the memory."""
-        return balanced_loads(self.plan, self.choice, True)
+        """The balanced partition at which the search begins; it may not fit the memory.
+
+        The path to a device and back does not count in a period.
+        """
+        return balanced_loads(self.plan, self.choice, not self.plan.objective.repeats)
 
     def best_of_order(self, order: Schedule, most: float) -> FixedOrder:
         """Search the best partition for `order` for at most `most` seconds or work units; plans found are offered."""
@@ -156,11 +161,12 @@ class ChoiceSearch:
         if self._master is None:
             self._master = Master(self.plan, self.choice)
         if best is not None:
-            self._master.at_most(ceil(best / self.plan.tick))
+            whole = floor if self.plan.objective.repeats else ceil
+            self._master.at_most(whole(best / self.plan.tick))
         hint = self.first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
         self.next, self._relaxed, self.bound_is_final = found.partition, True, found.complete
-        self.argument = _ARGUMENT
+        self.argument = _OF_PERIODS if self.plan.objective.repeats else _ARGUMENT
         if found.bound is not None:
             known = self.best is not None and self.best.partition not in self._solved.left_out
             if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):
@@ -197,17 +203,26 @@ class ChoiceSearch:
         solution = self.solve(partition, most * 2 ** (visits - 1))
         self.offer_solved(partition, solution)
         lower = self._solved.add(partition, solution)
+        if self.plan.objective.repeats:
+            # A search for patterns ends of itself, and would find no more the next time.
+            self._solved.leave_out(partition, lower)
         if partition in self._solved.left_out:
             self._master.exclude(partition)
         else:
             self._master.exclude(partition, int(lower))
+
+    def left_open(self) -> list[tuple[Partition, Fraction]]:
+        """Return the partitions left out without the best schedule being known, each with its bound in ticks."""
+        return [*self._solved.open.items()]
 
     def solve(self, partition: Partition, most: float) -> Solution:
         """Search any order for `partition`, starting from that of the best plan where it fits the memory."""
         problem = self.plan.problem(self.choice, partition)
         limits = self.budget.of_solve(most)
         found = None
-        if self.best is not None:
+        if problem.objective.repeats:
+            found = solve_period(problem, limits, stop=self.budget.stop, published=False)
+        elif self.best is not None:
             # Its order may not fit the memory that these stages leave.
             with suppress(BadInput):
                 found = solve(problem, limits, stop=self.budget.stop, start=self.best.timeline.schedule)
@@ -277,7 +292,9 @@ class ChoiceSearch:
         """Offer the schedule of a solution, if it has one."""
         if solution.timeline is not None:
             name = solution.timeline.schedule.name
-            self.offer(Candidate(self.choice, partition, solution.timeline, name or "pipesched"))
+            metrics, tick = solution.metrics, solution.problem.tick
+            period = None if metrics is None or metrics.period_ticks is None else metrics.period_ticks * tick
+            self.offer(Candidate(self.choice, partition, solution.timeline, name or "pipesched", period))
 
     def no_plan(self, reason: str) -> None:
         """Record that this placement has no plan, for this reason."""

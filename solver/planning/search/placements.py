@@ -56,6 +56,9 @@ class Placements:
             return
         for each in self.choices:
             if each.choice == known.choice and known.partition.stages == each.stages and not each.settled:
+                if self.problem.objective.repeats:
+                    each.offer_solved(known.partition, each.solve(known.partition, self.budget.least_step))
+                    continue
                 timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
                 each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
@@ -130,8 +133,10 @@ class Placements:
                 self.say(self._phase)
 
     def even_out(self) -> None:
-        """Replace the best plan by a more even one of equal value."""
+        """Replace the best plan by a more even one of equal value, unless its order is a pattern of one partition."""
         owner = next((each for each in self.choices if each.best is self.best), None)
+        if self.problem.objective.repeats:
+            return
         if owner is not None and self.best is not None and not self.budget.stop.is_set():
             with self.errors_noted("a more even plan"):
                 for found in evened(owner, self.best):

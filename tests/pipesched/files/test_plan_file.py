@@ -84,7 +84,7 @@ def test_a_layer_without_weight_is_not_split_beside_those_that_are():
         ({"memory": {"capacity": [1, 2, 3]}}, ["memory.capacity"]),
         ({"transfer": [1, 2]}, ["transfer"]),
         ({"decide": {"recompute": "maybe"}}, ["decide.recompute"]),
-        ({"objective": "period"}, ["objective"]),
+        ({"objective": "fastest"}, ["objective"]),
         ({"sequence_chunks": {"count": [0, 2]}}, ["sequence_chunks"]),
         ({"sequence_chunks": {"count": 2, "lengths": "even"}}, ["sequence_chunks"]),
         ({"layers": [LAYER | {"attention": 1}]}, ["layers[0].attention"]),

@@ -1,0 +1,54 @@
+"""Lower bounds on the period for every order, as rows of a partition's variables: load and in-flight limit.
+
+They are the arguments of `solver/cyclic/period_bounds.py`, stated for all partitions at once. A period may be a
+fraction of a tick: `value` is its whole ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from formulations.partition.chain_paths import ChainPaths
+
+# Memory that admits more micro-batches than this many times the devices limits no period beyond the loads: a round
+# trip is no longer than the work of all devices, but for transfers.
+_MOST_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class PeriodRows:
+    """Rows that make `value`, the whole ticks of the period, at least every lower bound for this placement."""
+
+    chain: ChainPaths
+    value: cp_model.IntVar
+    capacity: Sequence[int] | None
+
+    def add(self) -> None:
+        """Add all rows; those of load alone where the placement has several chains."""
+        for device in range(self.chain.placement.devices):
+            self._load(device)
+        if self.chain.one_chain and self.capacity is not None:
+            self._in_flight(self.capacity)
+
+    def _load(self, device: int) -> None:
+        """A device runs the passes of one micro-batch of each chain, one at a time, in so many periods."""
+        chains = len(self.chain.chains)
+        work = sum(self.chain.model.terms[k].work for k in self.chain.held(device))
+        self.chain.model.cp.add(chains * self.value + chains - 1 >= work)
+
+    def _in_flight(self, capacity: Sequence[int]) -> None:
+        """Memory admits n micro-batches to a stage, so that n of them take one round trip at least.
+
+        A literal for each n from 1 on: `more` micro-batches than n fit, or n periods are a round trip.
+        """
+        cp, around = self.chain.model.cp, self.chain.paths().around
+        for k, terms in enumerate(self.chain.model.terms):
+            device = self.chain.placement.stage_device[self.chain.chains[0][k]]
+            held, trip = self.chain.layers(device), terms.forward + around[k] + terms.gradient
+            for n in range(1, _MOST_ROUNDS * self.chain.placement.devices + 1):
+                more = cp.new_bool_var(f"more{k}.{n}")
+                cp.add(held + (n + 1) * terms.activation <= capacity[device]).only_enforce_if(more)
+                cp.add(n * self.value + n - 1 >= trip).only_enforce_if(~more)

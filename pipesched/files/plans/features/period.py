@@ -1,0 +1,37 @@
+"""The objective period of a plan: a pattern without end, and the features that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature
+from pipesched.layers.vocabulary import Vocabulary
+
+
+def _published(document: Mapping[str, Any]) -> bool:
+    return document.get("schedule") not in (None, "free")
+
+
+_PERIOD = of_value("objective", "period")
+_PATTERNLESS = (
+    given("sequence_chunks"),
+    given("encoder"),
+    *(of_value("vocabulary", str(one)) for one in Vocabulary if one is not Vocabulary.ONE),
+)
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="period",
+        refused=(
+            Refused(
+                _PERIOD,
+                Part("schedule", "a published schedule", _published),
+                "a free schedule",
+                "a pattern of least period may run passes in any order",
+            ),
+            *(Refused(_PERIOD, one, "makespan or span", "no part of such a schedule repeats") for one in _PATTERNLESS),
+        ),
+    )
+)
