@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from commands.main import main
 from commands.reports.solved.atlas import _RATIOS, TABLE, Cell, cells, nearest_cell
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
+from tests.support.daily import daily
 
 DOCUMENT = {
     "devices": 4, "microbatches": 4, "placement": "v-shape", "times": {"forward": 10, "backward": 10, "weight": 10, "transfer": 1},
@@ -33,7 +33,7 @@ def at(cell: Cell | None) -> tuple[int, int, float, str, float] | None:
 
 def test_every_cell_is_nearest_to_a_problem_with_just_its_numbers() -> None:
     """An eighth of them, another one every day."""
-    for cell in cells()[date.today().toordinal() % 8 :: 8]:
+    for cell in daily(cells(), 8):
         forward, backward, weight = RATIOS[cell.times]
         times = {"forward": forward, "backward": backward, "transfer": int(cell.transfer * 20)}
         own = problem_from(

@@ -1,14 +1,12 @@
 """Numbers of 1 to 17 digits and of any size that a file may have: every answer is valid, and no part fails.
 
-Others are drawn every day. `NUMBERS=500 pytest tests/commands/test_numbers_of_any_digits.py` draws more of them, and
-PIPESCHED_NUMBERS_SEED those from a seed on that a failed test has in its name.
+Others are drawn every day. `NUMBERS=500 pytest tests/commands/test_numbers_of_any_digits.py` draws more of them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,10 +16,10 @@ import pytest
 from benchmarks.matrix.commands_of import faults_of, of_problem, of_schedule
 from commands.main import main
 from commands.shared.catalogue import Exit
+from tests.support.daily import DAY
 
 DRAWN = int(os.environ.get("NUMBERS", "2"))
-FIRST = int(os.environ.get("PIPESCHED_NUMBERS_SEED") or 2 * datetime.now(UTC).toordinal())
-SEEDS = range(FIRST, FIRST + DRAWN)
+SEEDS = range(2 * DAY, 2 * DAY + DRAWN)
 PLACEMENTS: tuple[dict[str, Any], ...] = (
     {"placement": "linear"}, {"placement": "interleaved", "chunks": 2}, {"placement": "v-shape"},
     {"placement": "wave", "chunks": 2}, {"placement": "bidirectional"}, {"placement": [0, 1, 1, 0]},

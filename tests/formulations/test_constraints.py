@@ -139,7 +139,7 @@ def numbered_timeline(seed: int, in_microbatch_order: bool) -> Timeline:
 def test_all_rules_together_say_what_the_validator_says(literals: bool) -> None:
     added = [constraint for constraint in CONSTRAINTS if not constraint.of_problem]
     seen = {True: 0, False: 0}
-    for seed in range(250):
+    for seed in range(120):
         rng = Random(seed)
         timeline = random_timeline(small_problem(rng), rng)
         checks = all(constraint.check(timeline) for constraint in CONSTRAINTS)
@@ -168,6 +168,11 @@ def granted(rule: Constraint, literals: bool) -> list[Constraint]:
     return [CONSTRAINTS[name] for name in GRANTED.get((rule.name, literals), BY_LITERALS if literals else ())]
 
 
+# Where all else holds, a backward that is both fused and split cannot be; and these problems gather nothing: of those that
+# do, test_against_every_order says the same as all rules together.
+NEVER_BROKEN_ALONE = ("fused or split", "gathers")
+
+
 @pytest.mark.parametrize("literals", [True, False], ids=["order literals", "intervals"])
 @pytest.mark.parametrize("name", CONSTRAINTS.names())
 def test_each_rule_alone_is_the_same_as_check_and_as_rows(name: str, literals: bool) -> None:
@@ -177,12 +182,10 @@ def test_each_rule_alone_is_the_same_as_check_and_as_rows(name: str, literals: b
     for seed in range(600):
         timeline = numbered_timeline(1000 + seed, literals and name != "micro-batch order")
         said = constraint.check(timeline)
-        if min(seen.values()) == 20:
+        if min(seen.values()) == 20 or (seen[True] == 20 and name in NEVER_BROKEN_ALONE):
             break
         if seen[said] < 20 and all(other.check(timeline) for other in others):
             assert feasible([constraint], timeline, literals) == said, seed
             seen[said] += 1
     assert seen[True] > 10
-    # Where all else holds, a backward that is both fused and split cannot be; and these problems gather nothing: of those
-    # that do, test_against_every_order says the same as all rules together.
-    assert seen[False] > 10 or name in ("fused or split", "gathers")
+    assert seen[False] > 10 or name in NEVER_BROKEN_ALONE

@@ -165,7 +165,7 @@ def test_one_that_would_is_found(wrong: Relaxation) -> None:
 
 def test_the_check_reads_the_same_poorer_problems() -> None:
     applied, together = Counter[str](), 0
-    for names, problem in drawn(2, 600):
+    for names, problem in drawn(2, 300):
         for keeping, evidence in READS.items():
             poorer = relaxed(problem, keeping)
             found = posed(problem, Certificate("load", 0, "", None, evidence))

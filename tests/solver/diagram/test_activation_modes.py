@@ -32,7 +32,7 @@ from tests.support.mode_problems import copying_back, putting_off
 from tests.support.small_memory import small_memory
 from tests.support.tiny_memory import tiny_memory
 
-AMPLE = 10**8
+AMPLE, PROBLEMS = 10**8, 80
 
 
 def _claims(problem: Problem, proved: float, known: float) -> list[Certificate]:
@@ -67,12 +67,12 @@ def _too_high(count: int) -> bool:
 
 def test_no_claim_is_above_the_optimum_and_each_is_verified() -> None:
     stronger = 0
-    for problem, proved, optimum in _small(160):
+    for problem, proved, optimum in _small(PROBLEMS):
         for claim in _claims(problem, max(0.0, proved - 4), optimum + 4):
             assert claim.value_ticks <= optimum
             assert check_bound(problem, claim).verdict is Verdict.VERIFIED, claim
             stronger += claim.value_ticks > proved
-    assert stronger > 10
+    assert stronger > 5
 
 
 def test_values_that_another_model_proves() -> None:
@@ -131,7 +131,7 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
         return own._replace(stages=turns, modes=tuple(modes) if part == "copies" else own.modes, devices=devices)
 
     monkeypatch.setattr(activation_mode_bounds, "relaxation_of", stricter)
-    assert _too_high(160)
+    assert _too_high(PROBLEMS)
 
 
 def _stricter(one: ModelledDevice, part: str) -> ModelledDevice:

@@ -24,7 +24,7 @@ RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
 
 
 @pytest.mark.parametrize("schedules", [(), ("zbv", "v-half", "dualpipe-v")], ids=["any order", "three schedules"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str, ...]) -> None:
     """On devices of unequal speed and memory, where some of them cannot hold what balanced partitions give them."""
     random = Random(seed)
@@ -36,7 +36,7 @@ def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str,
     ]
     fast, slow = random.choice((34, 46)), random.choice((15, 18, 24))
     classes = [{"devices": 1, "speed": 1, "memory": fast}, {"devices": 1, "speed": 0.6, "memory": slow}]
-    document = {"cluster": classes, "microbatches": random.choice((4, 6)), "layers": layers, "placement": "v-shape"}
+    document = {"cluster": classes, "microbatches": random.choice((3, 4)), "layers": layers, "placement": "v-shape"}
     free = replace(plan_problem_from(document), schedules=schedules)
     value = at_once(free).value
     for name, restrict in RESTRICTED.items():

@@ -39,6 +39,7 @@ from solver.replanning.replan import replan
 from solver.tasks.placing import placed_at
 from tests.support.columns import with_tasks
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.makers import problem
 from tests.support.open_ends import open_ends
 from tests.support.states import (
@@ -58,16 +59,16 @@ STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 @pytest.mark.parametrize(
     ("first", "tiny"),
     [
-        *((n, tiny_state) for n in range(0, 120, 20)),
-        *((n, tiny_state_of_tasks) for n in range(0, 60, 20)),
-        *((n, tiny_state_of_memory) for n in range(0, 60, 20)),
+        *((n, tiny_state) for n in daily(range(0, 120, 20), 3)),
+        *((n, tiny_state_of_tasks) for n in daily(range(0, 60, 20), 3)),
+        *((n, tiny_state_of_memory) for n in daily(range(0, 60, 20), 3)),
         (0, tiny_state_of_gathers),
         (0, tiny_state_in_span),
     ],
 )
 def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random], tuple[Problem, State]]) -> None:
     """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters;
-    copies and recomputations that have begun, are told, or are open; gathered parameters."""
+    copies and recomputations that have begun, are told, or are open; gathered parameters. A third of them on each day."""
     compared = 0
     for seed in range(first, first + 20):
         one, state = tiny(Random(seed))

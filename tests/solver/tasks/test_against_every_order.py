@@ -10,23 +10,23 @@ from benchmarks.proofs.attack import KINDS, Counts, count
 from pipesched.problem.passes import F
 from solver.solve import solve
 from tests.support.collective_problems import tiny_collectives
+from tests.support.daily import daily
 from tests.support.piece_problems import PROVED, compared, features
 from tests.support.task_brute_force import TooManyOrdersError, tiny_tasks, with_lookups
 
-# How many problems of each kind, and how many at a time.
-NUMBERS = {"modules": (80, 20), "pieces": (80, 20), "saving": (30, 30), "collectives": (60, 20)}
+# How many problems of each kind, of which a quarter is looked at on a day, and those that found a fault on every day: in
+# number 74 of pieces annealing went on from starts alone, where passes of no length stand beside what waits.
+NUMBERS = {"modules": 80, "pieces": 80, "saving": 30, "collectives": 60}
+ALWAYS = {"pieces": (74,)}
 
 
-@pytest.mark.parametrize(
-    ("kind", "first"), [(kind, n) for kind, (most, step) in NUMBERS.items() for n in range(0, most, step)]
-)
-def test_all_that_is_claimed(kind: str, first: int) -> None:
-    """In number 74 of pieces annealing went on from starts alone, where passes of no length stand beside what waits."""
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_all_that_is_claimed(kind: str) -> None:
     counts: Counts = {}
-    for number in range(first, first + NUMBERS[kind][1]):
+    for number in {*daily(range(NUMBERS[kind]), 4), *ALWAYS.get(kind, ())}:
         count(number, counts, KINDS[kind])
         assert not counts["all"]["wrong"], number
-    assert counts["all"]["problems"] > 10 or kind == "collectives"
+    assert counts["all"]["problems"] > 2
 
 
 def test_collectives_are_drawn_together_with_each_other_part() -> None:
@@ -36,14 +36,14 @@ def test_collectives_are_drawn_together_with_each_other_part() -> None:
 
 def test_tasks_that_need_nothing_of_the_stage_before() -> None:
     tried = 0
-    for seed in range(60):
+    for seed in range(24):
         random = Random(seed)
         one = with_lookups(random, tiny_tasks(random))
         try:
             tried += any(stage.entry(F) for stage in one.stages) and compared(one) is not None
         except TooManyOrdersError:
             continue
-    assert tried > 6
+    assert tried > 2
 
 
 def test_what_is_no_pass_of_a_micro_batch_takes_its_own_time_in_the_exact_model() -> None:
