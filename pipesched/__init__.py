@@ -1,4 +1,7 @@
-"""The best schedule for your pipeline, with proof: the names that `from pipesched import ...` offers."""
+"""pipesched finds the best schedule of a pipeline, with a proof.
+
+These are the names for `from pipesched import ...`.
+"""
 
 from __future__ import annotations
 

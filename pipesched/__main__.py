@@ -1,4 +1,4 @@
-"""`python -m pipesched`, `torchrun -m pipesched`, and the entry of the `pipesched` script."""
+"""Entry points: `python -m pipesched`, `torchrun -m pipesched`, and the `pipesched` script."""
 
 from __future__ import annotations
 
@@ -25,22 +25,26 @@ def main() -> NoReturn:
 
 
 def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
-    """Handle signals before the command has begun and after its end: no exception may end the loading of a library."""
+    """Signal handler for before and after the command: ends the process without an exception, which might break an
+    import."""
     os.write(2, b"pipesched: interrupted\n" if number == signal.SIGINT else b"pipesched: terminated\n")
     os._exit(128 + number)
 
 
 def _ignore_signals() -> None:
-    """At its end Python gives signals back to the system, which would end the process with another exit code."""
+    """Ignore SIGINT and SIGTERM from now on.
+
+    At its end Python restores the default handlers, with which a signal would end the process with another exit code.
+    """
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
 
 
 def _find_our_packages_first() -> None:
-    """`python -m` searches the caller's folder before all others, and it may contain a `solver.py`, or a `commands/`.
+    """Remove the caller's folder from the front of `sys.path`, since it may contain a `solver.py` or a `commands/`.
 
-    In an installed wheel all packages are inside `pipesched` and this changes nothing that matters; in a checkout they
-    are its siblings. A model of the caller's own is looked for in that folder when it is loaded.
+    `python -m` puts it there. In an installed wheel all packages are inside `pipesched` and nothing changes; in a
+    checkout they are its siblings. A model of the caller's own is looked for in that folder when it is loaded.
     """
     ours = str(Path(__file__).resolve().parents[1])
     if sys.path[0] == str(Path.cwd()):

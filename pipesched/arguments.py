@@ -1,4 +1,4 @@
-"""The error for a caller in Python who gives a function a value of a wrong type, in a sentence."""
+"""The error for Python callers who pass a value of a wrong type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pipesched.errors import BadInput
 
 
 def refuse_other(name: str, given: object, kind: type | tuple[type, ...], allowed: str) -> None:
-    """`BadInput` for what is not of this kind."""
+    """Raise `BadInput` unless argument `name` has this type; `allowed` describes what it may be."""
     if not isinstance(given, kind):
         raise BadInput(f"{name}: found {type(given).__name__}; allowed: {allowed}")
 

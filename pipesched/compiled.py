@@ -1,9 +1,9 @@
-"""Compiles inner loops with Numba and caches them on disk until anything that they depend on changes.
+"""Compilation of inner loops with Numba, cached on disk until anything that they depend on changes.
 
-Numba finds machine code by the file of a function alone, and gives stale code where a function, a constant or a named
-tuple of another file that went into it has changed. Here the name of the file with the code is a hash of all of them.
+Numba looks up machine code by a function's file alone, and returns stale code if a function, a constant or a named
+tuple of another file that went into it has changed. Here the name of the cache file is a hash of all of them.
 
-`inner` functions do not count references to the arrays that they work on. With counts a call that passes a few dozen
+`inner` functions do not count references to the arrays that they work on. With counts, a call that passes a few dozen
 arrays takes as long as the work of a small move. Even without them passing arrays takes time, so that parts of one
 loop, `inlined`, become part of their callers. Code compiled so may use arrays, also in named tuples, but make none.
 """
@@ -33,30 +33,31 @@ _numba: Any = numba  # half of it has types
 
 
 def compiled(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Compiled where it is called first, or read from disk."""
+    """Return a function that is compiled at its first call, or read from the cache on disk."""
     return _compiled(function)
 
 
 def inner(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """The same, for other compiled code: it makes no arrays."""
+    """Return a compiled function to be called by other compiled code; it must not create arrays."""
     return _compiled(function, _nrt=False)
 
 
 def inlined(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """The same, as part of what calls it."""
+    """Return a compiled function that becomes part of its callers' code; it must not create arrays."""
     return _compiled(function, _nrt=False, forceinline=True)
 
 
 def substituted(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Compiled again in each caller, for the types and constants there, before its own optimization."""
+    """Return a function that is compiled again inside each caller, for the types and constants there."""
     return _compiled(function, inline="always")
 
 
 def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_Given, _Result]:
-    """For Python; in compiled code the same name stands for what Python cannot call.
+    """Return a compiled function for Python callers; compiled code that names it calls a variant without Python's
+    interface.
 
-    What takes the arguments from Python is a third of the code of a function that has several dozen arrays. Most are
-    called by compiled code alone: on disk their code is that of the functions which call them.
+    Unpacking the arguments from Python is a third of the code of a function with several dozen arrays. Most functions
+    are called by compiled code only; on disk their code is part of the functions that call them.
     """
     made: Any = _numba.njit(**_OPTIONS, **options)(function)
     if made is not function:  # which Numba gives back where it is told to compile nothing
@@ -68,7 +69,8 @@ def _compiled(function: Callable[_Given, _Result], **options: Any) -> Callable[_
 
 
 def fingerprint(functions: Iterable[Any]) -> str:
-    """A hash of what compiled functions are made of, of the machine and of the versions that compile them."""
+    """Return a hash of all that the machine code depends on: sources and constants, the machine, and compiler
+    versions."""
     found = sha256(repr((sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name())).encode())
     seen: set[int] = set()
     for function in functions:
@@ -78,12 +80,12 @@ def fingerprint(functions: Iterable[Any]) -> str:
 
 
 def cache_folder(function: Any) -> Path:
-    """Where the code of a compiled function is kept."""
+    """Return the folder in which the code of a compiled function is cached."""
     return Path(function.stats.cache_path)
 
 
 class _Caller(CPUDispatcher):
-    """The function that Python calls. Compiled code that names it calls the `_Callee`."""
+    """The dispatcher that Python calls. Compiled code that names it calls the `_Callee`."""
 
     callee: Any
 
@@ -93,7 +95,10 @@ class _Caller(CPUDispatcher):
 
 
 class _Callee(CPUDispatcher):
-    """The function that compiled code calls: Numba may know a number's first value and compile once more for it."""
+    """The dispatcher that compiled code calls.
+
+    It is separate, since Numba may know a number's first value and compile once more for it.
+    """
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         named = {name: _numba.types.unliteral(one) for name, one in dict(kws).items()}
@@ -101,7 +106,7 @@ class _Callee(CPUDispatcher):
 
 
 class _Cache(FunctionCache):
-    """The files of one function. They are looked for when it is called, since what is below it in its module counts."""
+    """The cache files of one function, looked up when it is called, since later definitions of its module count too."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -113,7 +118,7 @@ class _Cache(FunctionCache):
 
     @_cache_file.setter
     def _cache_file(self, _: Any) -> None:
-        """Not that which Numba tells apart by the source of one file."""
+        """Ignore the cache file that Numba sets, which depends on the source of one file only."""
 
     @cached_property
     def _file(self) -> Any:
@@ -122,12 +127,13 @@ class _Cache(FunctionCache):
         return _File(self._cache_path, f"{name}-{made_of[:16]}", made_of)  # type: ignore[no-untyped-call]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        """With the names of fields: a named tuple that came to have others is to Numba what it was before."""
+        """Return the index key with the names of fields, since to Numba a named tuple with other fields is still the
+        same type."""
         return (*super()._index_key(sig, codegen), tuple(_fields_of(sig)))  # type: ignore[no-untyped-call]
 
 
 class _File(IndexDataCacheFile):
-    """Code for types that were moved or renamed since is none."""
+    """A cache file whose code is ignored if its types have been moved or renamed since."""
 
     def _load_index(self) -> dict[Any, Any]:
         try:
@@ -138,7 +144,7 @@ class _File(IndexDataCacheFile):
 
 
 def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:
-    """The names of the fields of named tuples, also of those within tuples."""
+    """Yield the names of the fields of named tuples, including those inside tuples."""
     for kind in kinds:
         if isinstance(kind, _numba.types.BaseNamedTuple):
             yield from kind.fields
@@ -147,7 +153,7 @@ def _fields_of(kinds: Iterable[Any]) -> Iterator[str]:
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """The sources and constants that the machine code of a function, or of a value that it names, depends on."""
+    """Yield the sources and constants on which the machine code of a function, or of a value that it names, depends."""
     if isinstance(value, Dispatcher):
         yield repr(sorted(value.targetoptions.items()))
         value = value.py_func

@@ -1,8 +1,8 @@
-"""Deadlines: a moment of the clock, or a stop by the user, after which work ends.
+"""Deadlines: a time, or a stop by the user, after which work ends.
 
-They are asked, never thrown: `within` runs work under a deadline, and loops of that work call `ask` between their
-steps, at whatever depth. So functions that know nothing of a search (a simulator, a drawing) end within it, and cost
-nothing outside. Work that asks before each step is late by one step at most; work that never asks is not ended.
+Work checks them itself: `within` runs work under a deadline, and loops of that work call `ask` between their steps, at
+whatever depth. So functions that know nothing of a search (a simulator, a drawing) end within it, and cost nothing
+outside. Work that asks before each step is late by one step at most; work that never asks is not ended.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ _GRACE = 0.5  # seconds that work has after a stop, to come to an end by itself 
 
 
 class TimeLimitReached(BaseException):
-    """Raised by a loop that asks once its deadline is over.
+    """Raised by `ask` in a loop whose deadline is over.
 
-    No error, as `asyncio.CancelledError` is none: what notes the defects of a component must not note it as one.
+    It is a BaseException, like `asyncio.CancelledError`, so that code that records defects of a component ignores it.
     """
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """Expired from `at` on, in seconds of `clock`, and once `stop` is set.
+    """A deadline that expires at time `at` of `clock`, in seconds, or once `stop` is set.
 
-    Seconds are those of a clock on the wall: on a machine that others share a step takes longer by it, and fewer steps
-    fit.
+    The default clock is wall time: on a machine shared with others a step takes longer by it, and fewer steps fit.
     """
 
     at: float
@@ -45,28 +44,28 @@ class Deadline:
 
     @staticmethod
     def after(seconds: float, stop: Event | None = None, clock: Callable[[], float] = time.monotonic) -> Deadline:
-        """The deadline so many seconds from now."""
+        """Return the deadline `seconds` from now."""
         return Deadline(clock() + seconds, stop or Event(), clock)
 
     def left(self) -> float:
-        """Seconds, none after a stop."""
+        """Return the seconds left; 0 after a stop."""
         return 0.0 if self.stop.is_set() else max(0.0, self.at - self.clock())
 
     def expired(self) -> bool:
-        """True once no further step may begin."""
+        """Return True once no further step may begin."""
         return self.left() <= 0
 
     def fits(self, seconds: float) -> bool:
-        """True if a step that nothing interrupts, and that takes about so long, ends in time."""
+        """Return True if a step of about `seconds` that cannot be interrupted would end in time."""
         return seconds < self.left()
 
     def sooner(self, seconds: float) -> Deadline:
-        """The deadline so many seconds from now, or this one where it is sooner."""
+        """Return the deadline `seconds` from now, or this one if it is sooner."""
         return replace(self, at=min(self.at, self.clock() + seconds))
 
 
 class _Scope:
-    """A deadline that work is under way within, and those around it, any of which ends the work."""
+    """A deadline under which work runs, together with those of enclosing scopes, any of which ends the work."""
 
     __slots__ = ("_around", "_at", "_clock", "_stop")
 
@@ -74,7 +73,10 @@ class _Scope:
         self._at, self._stop, self._clock, self._around = deadline.at, deadline.stop, deadline.clock, around
 
     def expired(self) -> bool:
-        """True once any is over. After a stop work has a moment, from the first time that it asks."""
+        """Return True once any of the deadlines is over.
+
+        After a stop work gets a short grace time from the first check on.
+        """
         if self._stop.is_set():
             self._at = min(self._at, self._clock() + _GRACE)
         return self._clock() >= self._at or (self._around is not None and self._around.expired())
@@ -84,10 +86,10 @@ _CURRENT: ContextVar[_Scope | None] = ContextVar("deadline", default=None)
 
 
 def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
-    """The result of the work, or None where one of its loops asked after the deadline.
+    """Run work under a deadline; returns its result, or None if one of its loops asked after the deadline.
 
-    Work within work ends at the sooner deadline. It is in the thread of the caller; threads that the work starts are
-    under no deadline but in a copy of its context (`contextvars.copy_context`).
+    Nested work ends at the sooner deadline. The work runs in the caller's thread; threads that it starts are under the
+    deadline only in a copy of its context (`contextvars.copy_context`).
     """
     token = _CURRENT.set(_Scope(deadline, _CURRENT.get()))
     try:
@@ -101,20 +103,20 @@ def within(deadline: Deadline, work: Callable[[], Result]) -> Result | None:
 
 
 def expired() -> bool:
-    """True once the work under way is to end; never outside of `within`."""
+    """Return True once the current work has to end; always False outside of `within`."""
     scope = _CURRENT.get()
     return scope is not None and scope.expired()
 
 
 def ask() -> None:
-    """Between two steps of a long loop: go on, or raise `TimeLimitReached` where the work under way is to end."""
+    """Raise `TimeLimitReached` if the current work has to end; to be called between two steps of a long loop."""
     scope = _CURRENT.get()
     if scope is not None and scope.expired():
         raise TimeLimitReached
 
 
 def asking(items: Iterable[Item], every: int = 1) -> Iterator[Item]:
-    """The items of a loop, which asks at the first and before every so many more: a step is what it does with one."""
+    """Yield the items of a loop, calling `ask` before the first and then before every `every`-th item."""
     left = 1
     for item in items:
         left -= 1

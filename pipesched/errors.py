@@ -14,11 +14,11 @@ _DEFECT = "A DEFECT OF PIPESCHED: "
 
 
 class PipeschedError(Exception):
-    """The root of every error this tool raises on purpose."""
+    """Base class of every error this tool raises on purpose."""
 
 
 class BadInput(PipeschedError):
-    """The user's input is wrong (exit code 2); `mistakes` holds one line for each."""
+    """An error in the user's input (exit code 2); `mistakes` has one line for each."""
 
     def __init__(self, *mistakes: str) -> None:
         super().__init__("\n".join(mistakes))
@@ -26,7 +26,7 @@ class BadInput(PipeschedError):
 
 
 class DoesNotApply(PipeschedError):
-    """A published schedule that is not defined for this problem; the text is the reason, in one line."""
+    """A published schedule is not defined for this problem; the text is the reason, in one line."""
 
 
 class Deadlock(PipeschedError):
@@ -40,7 +40,7 @@ class Deadlock(PipeschedError):
 class Disagreement(PipeschedError):
     """The solver's claim and the validator differ: a defect in this tool, never to be hidden.
 
-    `kind` is the kind of argument that is no longer to be trusted, if one is to blame.
+    `kind` is the kind of argument that is no longer to be trusted, if one is the cause.
     """
 
     def __init__(self, text: str, kind: str | None = None) -> None:
@@ -49,11 +49,11 @@ class Disagreement(PipeschedError):
 
 
 class OutOfRange(PipeschedError):
-    """Numbers larger than an array of compiled code holds: what needs it is left out, which is no defect."""
+    """Numbers exceed the range of compiled code's arrays: whatever needs them is left out, which is no defect."""
 
 
 def defect_note(text: str, error: BaseException | None = None) -> str:
-    """The note for users about a defect that was met and left out; logged with the traceback of its `error`."""
+    """Log a defect that was met and left out, with the traceback of `error`, and return a note about it for users."""
     DEFECTS.error("%s", text, exc_info=error)
     return f"{_DEFECT}{text.rstrip('.')}. Please report this with the problem file."
 
@@ -64,7 +64,7 @@ def is_defect(note: str) -> bool:
 
 
 def left_out_note(part: str, error: Exception) -> str:
-    """The note for users about a part of a search that an error ended, while the other parts went on."""
+    """Return a note for users on a part of a search that ended with an error, while other parts went on."""
     if isinstance(error, OutOfRange):
         return f"{part} left out: {error}"
     if isinstance(error, MemoryError):
@@ -73,7 +73,7 @@ def left_out_note(part: str, error: Exception) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """An error in one line: its type, its text and the line of code that raised it."""
+    """Return an error in one line: its type, its text and the line of code that raised it."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -83,7 +83,7 @@ def raised(error: BaseException) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """`; did you mean X?` for the known word nearest to a misspelt one, or nothing where none is as much alike."""
+    """Return `; did you mean X?` for the known word nearest to a misspelt one; empty if none is similar enough."""
     spelt = {name.lower(): name for name in known}
     letters = sorted(word.lower())
     swapped = [name for name in spelt if sorted(name) == letters]  # two letters exchanged, as zvb for zbv

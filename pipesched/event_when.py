@@ -1,4 +1,4 @@
-"""An event that a thread sets once a condition is true, for work that only an event can stop."""
+"""An event set by a thread once a condition is true, for work that only an event can stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 @contextmanager
 def event_when(condition: Callable[[], bool], interval: float) -> Iterator[Event]:
-    """Set at once where the condition holds already; else it is asked again every so many seconds, until the exit."""
+    """Context whose event is set once `condition` is true; it is checked at once, then every `interval` seconds."""
     event, over = Event(), Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""The command that installs an extra: with the interpreter that runs, since another one's pip would not serve it."""
+"""The command that installs an optional dependency, with the interpreter that is running."""
 
 from __future__ import annotations
 
@@ -7,5 +7,8 @@ import sys
 
 
 def to_install(with_extra: str) -> str:
-    """The command for, say, `pipesched[torch]`; pip finds this very pipesched there, and adds what the extra needs."""
+    """Return the command for, say, `pipesched[torch]`.
+
+    Pip finds this pipesched installed, and adds what the extra needs.
+    """
     return f"{shlex.quote(sys.executable or 'python')} -m pip install '{with_extra}'"

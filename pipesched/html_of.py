@@ -1,9 +1,9 @@
-"""The HTML that a notebook shows of an object; modules that know a type register how it is written."""
+"""HTML of an object for notebooks; modules that know a type register a function for it."""
 
 from functools import singledispatch
 
 
 @singledispatch
 def html_of(_: object) -> str | None:
-    """None where nothing is registered: the notebook then shows the `repr`."""
+    """Return the HTML of an object; None if no function is registered, and the notebook then shows the `repr`."""
     return None

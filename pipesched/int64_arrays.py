@@ -1,4 +1,4 @@
-"""Arrays of 64-bit integers for compiled code, which adds them up without noticing that a sum does not fit."""
+"""Arrays of 64-bit integers for compiled code, whose sums would overflow without notice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST = 2**60
 
 
 def int64_array(values: Sequence[Any] | NDArray[np.int64], largest: int = LARGEST) -> NDArray[np.int64]:
-    """The numbers, of which none is larger than `largest` or below its negative; `OutOfRange` where one is."""
+    """Return the numbers as an array; `OutOfRange` if the absolute value of one exceeds `largest`."""
     try:
         found = np.array(values, np.int64)
     except OverflowError:
@@ -25,13 +25,14 @@ def int64_array(values: Sequence[Any] | NDArray[np.int64], largest: int = LARGES
 
 
 def require_range(numbers: NDArray[np.int64], largest: int = LARGEST) -> None:
-    """`OutOfRange` where a number is larger than `largest` or below its negative."""
+    """Raise `OutOfRange` if the absolute value of a number exceeds `largest`."""
     if numbers.size and not -largest <= numbers.min() <= numbers.max() <= largest:
         raise OutOfRange(f"its numbers exceed {largest:.1e}")
 
 
 def int64_sum(values: Sequence[Any], largest: int = LARGEST) -> int:
-    """The sum of whole numbers, which compiled code adds up in any order; `OutOfRange` where that may not fit."""
+    """Return the sum of whole numbers that compiled code adds in any order; `OutOfRange` if a partial sum might not
+    fit."""
     if (reached := sum(map(abs, values))) > largest:
         raise OutOfRange(f"its numbers add up to {float(reached):.1e}, more than {largest:.1e}")
     return sum(values)

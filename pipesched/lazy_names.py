@@ -1,7 +1,7 @@
-"""The names that a package offers from other modules, each imported when it is first used.
+"""Names that a package offers from other modules, each imported when first used.
 
-They are listed once, as the imports under `if TYPE_CHECKING` of the package itself, where editors and type checkers
-follow them; here those imports are read off its source.
+They are listed once, as imports under `if TYPE_CHECKING` in the package itself, where editors and type checkers find
+them; here those imports are read from its source.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class LazyNames:
-    """The names of a package with the module that defines each; `names` are all of them."""
+    """The names that a package offers, with the module that defines each; `names` are all of them."""
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -21,11 +21,11 @@ class LazyNames:
         self.names = tuple(self._homes)
 
     def without(self, *libraries: str) -> list[str]:
-        """The names that come from no module named after a heavy library, such as "torch"."""
+        """Return the names whose module has none of these heavy libraries, such as "torch", in its name."""
         return [name for name, home in self._homes.items() if not any(one in f"{home}.{name}" for one in libraries)]
 
     def __call__(self, name: str) -> Any:
-        """The object of a name, as the `__getattr__` of the package gives it."""
+        """Return the object of a name, as the package's `__getattr__`."""
         if name not in self._homes:
             raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
         home = self._homes[name]
@@ -42,7 +42,7 @@ def _source(package: str) -> str:
 
 
 def _imports(source: str) -> list[tuple[str, str]]:
-    """Name and module of each `from module import name` in the blocks for type checkers."""
+    """Return name and module of each `from module import name` in blocks for type checkers."""
     blocks = [one for one in ast.parse(source).body if isinstance(one, ast.If) and _is_for_type_checkers(one.test)]
     imports = [one for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)]
     return [(alias.name, one.module) for one in imports for alias in one.names if one.module]

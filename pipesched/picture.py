@@ -1,4 +1,4 @@
-"""A picture that a notebook shows and a file keeps, drawn when it is asked for."""
+"""A picture, drawn when a notebook shows it or a file is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORMATS: dict[str, Format] = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing and its options: `render` gives the bytes of a format."""
+    """A drawing with its title: `render` returns the bytes of a format."""
 
     title: str
     render: Callable[[Format], bytes]
@@ -28,7 +28,7 @@ class Picture:
         return self.render("png")
 
     def save(self, path: str | Path) -> Path:
-        """Write it in the format of the path's ending; returns the path."""
+        """Write the picture in the format of the path's ending; returns the path."""
         file = Path(path)
         format = _FORMATS.get(file.suffix.lower())
         if format is None:
@@ -38,6 +38,9 @@ class Picture:
 
 
 def picture_of(thing: object) -> Picture:
-    """The picture of a result; plots stand above results, so that it is found by the name that the package offers."""
+    """Return the picture of a result.
+
+    The function is looked up by name in the package, since results may not import plots.
+    """
     found: Picture = import_module("pipesched").picture_of(thing)
     return found

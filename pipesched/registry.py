@@ -1,4 +1,4 @@
-"""Registries of plug-ins: the modules of a package are imported, and the items they register are listed by name."""
+"""Registries of plug-ins: the modules of a package are imported on first use, and register items by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipesched.errors import BadInput, did_you_mean
 
 
 class Named(Protocol):
-    """Anything a registry can hold."""
+    """An item of a registry: anything with a name."""
 
     @property
     def name(self) -> str: ...
@@ -22,13 +22,13 @@ Item = TypeVar("Item", bound=Named)
 
 
 class Registry(Generic[Item]):
-    """The things of one kind that the modules of a package define, by name.
+    """The items of one kind that the modules of a package register, by name.
 
     A module takes part by calling `register` when it is imported; the package's modules are imported on first use.
     """
 
     def __init__(self, package: str, noun: str, others: Mapping[str, str] | None = None) -> None:
-        """`others` are names by which users know some items too."""
+        """Make a registry of the package's modules; `others` maps further names that users know to names of items."""
         self._package = package
         self._noun = noun
         self._others = others or {}
@@ -36,7 +36,7 @@ class Registry(Generic[Item]):
         self._loaded = False
 
     def register(self, item: Item) -> Item:
-        """Add an item; two of one name are a defect."""
+        """Add an item; ValueError if its name is taken."""
         if item.name in self._items:
             raise ValueError(f"two {self._noun}s are named {item.name!r}")
         self._items[item.name] = item
@@ -60,11 +60,11 @@ class Registry(Generic[Item]):
         return self._items[name]
 
     def other_names(self, name: str) -> list[str]:
-        """The names by which users know this item too."""
+        """Return the further names of an item."""
         return [other for other, own in self._others.items() if own == name]
 
     def alone(self, name: str) -> Item | None:
-        """The item that the module of its name registers, without importing the others; None if there is no such.
+        """Return the item registered by the module of its name, without importing other modules; None if there is none.
 
         A module has the name of its item, with `_` for `-`.
         """
@@ -82,5 +82,5 @@ class Registry(Generic[Item]):
 
 
 def _plain(name: str) -> str:
-    """A name in its canonical spelling: `zb_v`, `ZBV` and `zb-v` are one."""
+    """Return a name in canonical spelling, in which `zb_v`, `ZBV` and `zb-v` are equal."""
     return name.lower().replace("-", "").replace("_", "")

@@ -1,1 +1,1 @@
-"""Views of a problem, an order of passes and a timeline in notebooks."""
+"""Views of problems, orders of passes and timelines in notebooks."""

@@ -1,4 +1,4 @@
-"""Once this is imported, problems, orders and timelines show themselves in notebooks: as tables, slots, charts."""
+"""Registration of the notebook views of problems, orders and timelines: tables, slots, charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 40  # rows; a longer table says how many more there are
 
 
 def problem_html(problem: Problem) -> str:
-    """Stages next to each other that cost the same are one row."""
+    """Return a table of a problem's stages; neighbouring stages with equal costs share a row."""
     columns, rows = _columns(problem), []
     for stage, group in groupby(range(problem.placement.stages), key=problem.stages.__getitem__):
         alike = list(group)
@@ -54,7 +54,7 @@ def _lines(problem: Problem) -> Iterator[str]:
 
 
 def _alike(texts: list[str]) -> str:
-    """One where all are the same."""
+    """Return the texts joined by commas, or one if all are equal."""
     return ", ".join(texts[:1] if len({*texts}) == 1 else texts)
 
 
@@ -71,7 +71,7 @@ def _devices(problem: Problem, stages: list[int]) -> str:
 
 
 def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
-    """The quantities that any stage has."""
+    """Return the quantities that some stage has, each with the function for its cell."""
 
     def time(ticks: int | None) -> str:
         return "" if ticks is None else amount(problem, ticks)
@@ -99,7 +99,7 @@ _TOP, _BOTTOM = 0.06, 0.94  # of a device's row
 
 
 def schedule_html(schedule: Schedule) -> str:
-    """The orders as rows of passes, with a line that says what is shown."""
+    """Return the orders as rows of passes, with a caption."""
     chunks = max((len(_stages(order)) for order in schedule.orders), default=1)
     cells = [cell for device, order in enumerate(schedule.orders) for cell in _cells(device, order, chunks)]
     names = [f"device {device}" for device in range(len(schedule.orders))]
@@ -118,7 +118,7 @@ def _stages(order: tuple[Slot, ...]) -> list[int]:
 
 
 def _cells(device: int, order: tuple[Slot, ...], chunks: int) -> Iterator[Cell]:
-    """The slots of a device; two passes of one slot one above the other."""
+    """Yield the slots of a device as boxes; the two passes of one slot are stacked."""
     chunk_of = {stage: number for number, stage in enumerate(_stages(order))}
     for at, slot in enumerate(order):
         high = (_BOTTOM - _TOP) / len(slot)

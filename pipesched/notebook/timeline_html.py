@@ -1,4 +1,4 @@
-"""A timeline as HTML for notebooks: a line of figures, the Gantt chart, what its colours mean; no script or file."""
+"""A timeline as HTML for notebooks: a line of figures, the Gantt chart and its legend; no script or other file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMES = 9  # named on the axis, about
 
 
 def timeline_html(timeline: Timeline) -> str:
-    """The figures and the chart."""
+    """Return the figures and the chart of a timeline."""
     problem, metrics = timeline.problem, measure(timeline)
 
     def shares(held: Mapping[str, float]) -> str:
@@ -35,12 +35,12 @@ def timeline_html(timeline: Timeline) -> str:
 
 
 def framed(line: str, picture: str) -> str:
-    """A picture under a line of plain text."""
+    """Return a picture under a line of plain text."""
     return f'<div><p style="margin:4px 0">{escape(visible(line))}</p>{picture}</div>'
 
 
 def timeline_svg(timeline: Timeline) -> str:
-    """The Gantt chart and its legend."""
+    """Return the Gantt chart and its legend."""
     problem, whole = timeline.problem, makespan(timeline)
     boxes, shades = list(boxes_of(timeline)), shade_names(problem)
     colour_of = _colours(problem, len(shades))
@@ -67,14 +67,14 @@ def timeline_svg(timeline: Timeline) -> str:
 
 
 def _colours(problem: Problem, shades: int) -> Callable[[Box], RGB]:
-    """The colour of a box: the hue tells the kind, the shade the chunk or direction."""
+    """Return the function for a box's colour: the hue is for its kind, the shade for its chunk or direction."""
     numbers = shade_numbers(problem)
     of = {(kind, s): shade(kind, number, shades) for s, number in enumerate(numbers) for kind in PassKind}
     return lambda box: TRANSFER if box.sends else of[box.of.kind, box.of.stage]
 
 
 def _tips(problem: Problem) -> Callable[[Box], str]:
-    """The chart's text for a box that is pointed at."""
+    """Return the function for the text shown when a box is pointed at."""
 
     def tip(box: Box) -> str:
         name = f"{box.of}/{box.name}" if box.name else str(box.of)
@@ -84,7 +84,7 @@ def _tips(problem: Problem) -> Callable[[Box], str]:
 
 
 def legend(kinds: Iterable[PassKind], shades: Sequence[str], transfers: bool = False) -> str:
-    """The kinds of pass that occur with their colours, and the shades where there are several."""
+    """Return the legend: kinds of pass that occur with their colours, and shades if there are several."""
     found = {*kinds}
     entries: list[tuple[RGB, str]] = [(shade(kind, 0, 1), name) for kind, name in NAMES.items() if kind in found]
     entries += [(TRANSFER, "Transfer to another device")] if transfers else []

@@ -1,1 +1,1 @@
-"""Schedules (order), timelines (times) and their metrics."""
+"""Schedules (orders), timelines (times) and their metrics."""

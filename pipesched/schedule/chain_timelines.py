@@ -1,4 +1,4 @@
-"""Schedules and timelines of unequal micro-batches as those of their chains, and back."""
+"""Conversion of schedules and timelines between a problem of unequal micro-batches and its form with chains."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Renaming = Callable[[Pass], Pass]
 
 
 def schedule_back(chains: MicrobatchChains, schedule: Schedule) -> Schedule:
-    """A schedule of the chains as one of the unequal micro-batches."""
+    """Convert a schedule of the problem with chains to one of the unequal micro-batches."""
     return _renamed(schedule, chains.back)
 
 
 def timeline_into(chains: MicrobatchChains, timeline: Timeline) -> Timeline:
-    """A timeline of the unequal micro-batches, which may be in finer ticks, as one of their chains."""
+    """Convert a timeline of the unequal micro-batches, possibly in finer ticks, to one of the problem with chains."""
     parts = int(chains.of.tick / timeline.problem.tick)
     starts = {_task(task, chains.into): start for task, start in timeline.starts.items()}
     return Timeline(finer(chains.problem, parts), _renamed(timeline.schedule, chains.into), starts)
 
 
 def timeline_back(chains: MicrobatchChains, timeline: Timeline) -> Timeline:
-    """A timeline of the chains, which may be in finer ticks, as one of the unequal micro-batches."""
+    """Convert a timeline of the problem with chains, possibly in finer ticks, to one of the unequal micro-batches."""
     parts = int(chains.problem.tick / timeline.problem.tick)
     starts = {_task(task, chains.back): start for task, start in timeline.starts.items()}
     return Timeline(finer(chains.of, parts), _renamed(timeline.schedule, chains.back), starts)

@@ -1,8 +1,8 @@
-"""Inserts gathers of parameters into an order of passes: as few and as early as memory admits.
+"""Insertion of gatherings of parameters into an order of passes: as few and as early as memory admits.
 
-A device keeps the parameters of its stages until a pass needs room for those of another one. Then it drops those whose
-next use is farthest in its order (Belady, IBM Systems Journal 5, 1966: no other rule loads fewer where all are as
-large).
+A device keeps the parameters of its stages until a pass needs memory for those of another one. Then it drops those
+whose next use is farthest in its order (Belady, IBM Systems Journal 5, 1966: no other rule loads fewer where all are of
+equal size).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pipesched.schedule.schedule import Schedule, Wait
 
 
 def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
-    """The schedule with every gathering and release, and what gatherings wait for on other streams.
+    """Return the schedule with every gathering and drop of parameters, and the waits of gatherings on other streams.
 
-    The schedule itself where nothing is gathered, or it says already what is, and on which streams. Where memory or the
-    number of gatherings does not suffice it holds too much.
+    The schedule itself if nothing is gathered, or it has its gatherings already. If memory or the number of gatherings
+    does not suffice, the result exceeds the memory.
     """
     given = any(p.kind is UNSHARD for p in schedule.passes())
     said = given and bool(schedule.task_orders or schedule.waits)
@@ -39,7 +39,7 @@ def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 class _Device:
-    """One device's order; `left` is how many more gatherings there may be of all devices, None where any number."""
+    """The order of one device; `left` is the number of gatherings still allowed on all devices, None for any number."""
 
     def __init__(self, problem: Problem, device: int, slots: Sequence[Slot], left: int | None) -> None:
         self._problem, self._slots, self.left = problem, slots, left
@@ -60,7 +60,10 @@ class _Device:
         return [stage for stage in stages if problem.stages[stage].gather is not None]
 
     def order(self) -> list[Slot]:
-        """Each gather before the pass that needs it, each release after the last use; then gathers moved earlier."""
+        """Return the order with each gathering before the pass that needs it, and each drop after the last use.
+
+        Gatherings are then moved earlier as far as memory admits.
+        """
         found: list[Slot] = []
         behind: dict[int, int] = {}  # of each stage that is there, the place behind its last use
         level = 0
@@ -92,11 +95,11 @@ class _Device:
         return self._earlier(found)
 
     def _full(self, level: int, gathered: int) -> bool:
-        """True if this memory level, or this number of gathered stages, exceeds the limit."""
+        """Return True if this memory level, or this number of gathered stages, exceeds the limit."""
         return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
     def _farthest(self, stages: list[int]) -> int | None:
-        """The stage whose next use is last, or never; None if none may be released."""
+        """Return the stage whose next use is farthest, or that is never used again; None if none may be dropped."""
         never = [stage for stage in stages if not self._later[stage]]
         if never:
             return never[0]
@@ -107,7 +110,7 @@ class _Device:
         return max(able, key=lambda stage: self._later[stage][-1])
 
     def _drop(self, stage: int, behind: dict[int, int], found: list[Slot]) -> int:
-        """Release a stage's parameters after their last use; returns their memory."""
+        """Insert the drop of a stage's parameters after their last use; returns the memory that it frees."""
         place = behind.pop(stage)
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))
         for other, at in behind.items():
@@ -116,7 +119,10 @@ class _Device:
         return own.memory if own is not None else 0
 
     def _earlier(self, order: list[Slot]) -> list[Slot]:
-        """Each gather moved before as many passes as memory admits, in order and after the previous release."""
+        """Return the order with each gathering moved before as many passes as memory admits.
+
+        Gatherings stay in order and after the previous drop.
+        """
         found: list[Slot] = []
         levels: list[tuple[int, int]] = []  # the most held at each slot, and behind it; the stages gathered
         after, gathered = 0, 0
@@ -143,7 +149,7 @@ class _Device:
         return found
 
     def waits(self, order: Sequence[Slot]) -> list[Wait]:
-        """A gathering on another stream waits for the passes before it, where memory has a limit."""
+        """Return the waits of gatherings on another stream for the passes before them, if memory is limited."""
         if self._room is None:
             return []
         found, last, first = [], None, self._problem.streams[0]

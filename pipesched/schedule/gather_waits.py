@@ -1,4 +1,4 @@
-"""Waits of gatherings that are the first task of every pass, in schedules that order passes alone."""
+"""Waits of gatherings that are the first task of every pass, for schedules that order whole passes only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pipesched.schedule.schedule import Schedule, Wait
 
 
 def with_gather_waits(problem: Problem, schedule: Schedule) -> Schedule:
-    """The schedule whose gatherings run at most one pass ahead, as FSDP prefetches; none ahead where memory forbids it.
+    """Return the schedule with gatherings at most one pass ahead, as FSDP prefetches; none ahead if memory forbids it.
 
-    The schedule itself where no pass gathers, or it says already what its tasks wait for.
+    The schedule itself if no pass gathers, or it has waits already.
     """
     if schedule.task_orders or schedule.waits or not gathers_each_pass(problem.stages):
         return schedule
@@ -23,7 +23,8 @@ def with_gather_waits(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _waits(problem: Problem, device: int, passes: Sequence[Pass]) -> Iterator[Wait]:
-    """Of each gathering on another stream, for the pass before the previous one, or for the previous one."""
+    """Yield the wait of each gathering on another stream: for the pass before the previous one, or for the previous
+    one."""
     room, change, first = problem.room[device], problem.network.change, problem.streams[0]
     ended = 0  # memory after all passes but the previous one
     before: list[Pass] = []

@@ -1,4 +1,4 @@
-"""The gather that each pass uses, from a device's order."""
+"""The gathering of parameters that each pass uses, read from a device's order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
 
 @dataclass
 class Gathered:
-    """A gathering of a stage's parameters, the passes that compute with it, and where it is dropped."""
+    """A gathering of a stage's parameters, the passes that use it, and the pass that drops it."""
 
     gather: Pass
     users: list[Pass] = field(default_factory=list)
@@ -22,15 +22,15 @@ class Gathered:
 
 
 def uses_parameters(problem: Problem, kind: PassKind, stage: int) -> bool:
-    """True for the passes that compute with the parameters of their stage.
+    """Return True if passes of this kind compute with the parameters of their stage.
 
-    The backwards of frozen stages that no gradient reaches compute nothing.
+    Backwards of frozen stages that no gradient reaches compute nothing.
     """
     return kind is F if problem.stages[stage].forward_only else kind in _USERS
 
 
 def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
-    """Every gathering of a schedule: the passes between it and its release in the device's order use it."""
+    """Return every gathering of a schedule, with the passes between it and its drop in the device's order."""
     found: list[Gathered] = []
     if all(stage.gather is None for stage in problem.stages):
         return found

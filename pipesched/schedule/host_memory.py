@@ -1,4 +1,4 @@
-"""The memory of hosts that offloaded activations take, over time."""
+"""Host memory used by offloaded activations, over time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def hosts_of(timeline: Timeline) -> Sequence[HostMemory]:
-    """The hosts of the devices that may offload: those of the problem, and one for each device that is in none."""
+    """Return the hosts of devices that may offload: those of the problem, and one for each device that is in none."""
     problem, network = timeline.problem, timeline.problem.network
     able = {problem.placement.stage_device[stage] for _, stage in network.host_change}
     named = {device for host in network.hosts for device in host.devices}
@@ -18,7 +18,7 @@ def hosts_of(timeline: Timeline) -> Sequence[HostMemory]:
 
 
 def host_steps(timeline: Timeline, devices: Sequence[int]) -> list[tuple[int, int]]:
-    """Host memory of these devices as steps (tick, level from then on), first (0, 0)."""
+    """Return the host memory of these devices as steps (tick, level from then on), beginning with (0, 0)."""
     problem, of = timeline.problem, timeline.problem.network.host_change
     changes: dict[int, int] = {0: 0}
     for p in timeline.schedule.passes():

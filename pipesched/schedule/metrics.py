@@ -20,10 +20,11 @@ IDLE, BUBBLE = "idle (mean over devices)", "bubble rate (busiest device)"  # as 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Times and memory in the file's units, times named so in ticks of `problem`; one entry a device in the tuples.
+    """The metrics of a timeline, in the file's units; fields and properties ending in `_ticks` in ticks of `problem`.
 
-    `peak_quanta` is the peak of what passes hold, in whole units of the memory's resolution. A period is None unless
-    the timeline is a pattern unrolled: finitely many micro-batches have no steady state to read it from.
+    Tuples have one entry for each device. `peak_quanta` is the peak memory of passes, in whole units of the resolution.
+    The period is None unless the timeline is an unrolled pattern, since finitely many micro-batches have no steady
+    state.
     """
 
     problem: Problem = field(repr=False, compare=False)
@@ -51,12 +52,12 @@ class Metrics:
 
     @property
     def peak_memory(self) -> list[float]:
-        """With what each device always holds."""
+        """The peak memory of each device, static memory included."""
         held = zip(self.peak_quanta, self.problem.static, strict=True)
         return [float(sum(both) * self.problem.resolution) for both in held]
 
     def value_ticks(self, objective: Objective) -> int:
-        """The value of the objective; ValueError for the period of a timeline that is no unrolled pattern."""
+        """Return the objective's value; ValueError for the period of a timeline that is no unrolled pattern."""
         if objective.repeats:
             if self.period_ticks is None:
                 raise ValueError("a finite timeline has no period")
@@ -64,30 +65,30 @@ class Metrics:
         return self.span_ticks if objective.by_device else self.makespan_ticks
 
     def idle(self, objective: Objective) -> float | None:
-        """Idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
+        """Return the idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
         return self._idle(sum(self.work_ticks), len(self.work_ticks), objective)
 
     def bubble(self, objective: Objective) -> float | None:
-        """The papers' bubble rate: 1 - busiest device's work / objective value; None without a period."""
+        """Return the papers' bubble rate: 1 - busiest device's work / objective value; None without a period."""
         return self._idle(max(self.work_ticks), 1, objective)
 
     @property
     def idles(self) -> dict[str, float]:
-        """The idle times, mean over the devices, that the timeline has, by objective."""
+        """The idle times (mean over the devices) by objective, as far as the timeline has them."""
         return _known(self.idle)
 
     @property
     def bubbles(self) -> dict[str, float]:
-        """The bubble rates that the timeline has, by objective."""
+        """The bubble rates by objective, as far as the timeline has them."""
         return _known(self.bubble)
 
     @property
     def idle_ratio(self) -> float:
-        """1 - total work / (devices x makespan)."""
+        """The idle ratio: 1 - total work / (devices x makespan)."""
         return self._idle(sum(self.work_ticks), len(self.work_ticks), Objective.MAKESPAN) or 0.0
 
     def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
-        """The share of the time of so many devices that this work leaves; a period's is that of all micro-batches."""
+        """Return 1 - work / (devices x value); for a period, the value is that of all micro-batches."""
         if objective.repeats and self.period_ticks is None:
             return None
         value = self.value_ticks(objective) * (self.problem.microbatches if objective.repeats else 1)
@@ -101,7 +102,7 @@ def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
 
 
 def measure(timeline: Timeline) -> Metrics:
-    """Read everything off a timeline."""
+    """Return the metrics of a timeline."""
     refuse_other("measure", timeline, Timeline, A_TIMELINE)
     devices = range(timeline.problem.devices)
     reach = [device_reach(timeline, device) for device in asking(devices)]
@@ -115,20 +116,20 @@ def measure(timeline: Timeline) -> Metrics:
 
 
 def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
-    """The start of a device's first task and the end of its last; (0, 0) for a device with none."""
+    """Return the start of a device's first task and the end of its last; (0, 0) for a device without tasks."""
     rows = timeline.schedule.columns.on(device)
     begin, end = (column[rows] for column in timeline.reach)
     return (int(begin.min()), int(end.max())) if len(begin) else (0, 0)
 
 
 def _work(timeline: Timeline) -> tuple[int, ...]:
-    """Work of each device's first stream."""
+    """Return the work of each device's first stream, in ticks."""
     ticks = work_of_rows(timeline)
     return tuple(int(ticks[timeline.schedule.columns.on(device)].sum()) for device in range(timeline.problem.devices))
 
 
 def work_of_rows(timeline: Timeline) -> Whole:
-    """Ticks in which each pass works on its device's first stream; a block of two counts once, with its forward."""
+    """Return the ticks that each pass works on its device's first stream; a block counts once, with its forward."""
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def alone(kind: PassKind, stage: int) -> int:
@@ -141,11 +142,11 @@ def work_of_rows(timeline: Timeline) -> Whole:
 
 
 def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
-    """Starts and ends of passes in order of time, and the memory level from then on; first 0 at 0.
+    """Return the times at which passes start or end, and the memory level from each on; beginning with 0 at time 0.
 
-    Changes at the same tick count in the order in which the device runs the passes, as a runtime would see them: memory
-    of a pass that ends is released before the next pass takes its own. With several streams ends at a tick are before
-    starts, in any order of passes.
+    Changes at one tick count in the order in which the device runs the passes, as in a runtime: memory of a pass that
+    ends is freed before the next pass takes its own. With several streams ends at a tick are before starts, in any
+    order of passes.
     """
     columns = timeline.schedule.columns
     rows = columns.on(device)
@@ -169,7 +170,7 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
 
 
 def given_up(timeline: Timeline) -> Whole:
-    """Memory that each forward releases at its end because it is recomputed later; 0 for other passes."""
+    """Return the memory that each forward frees at its end because it is recomputed later; 0 for other passes."""
     columns, network = timeline.schedule.columns, timeline.problem.network
     found = whole([0] * len(columns))
     for (kind, stage), freed in network.given_up.items():
@@ -179,7 +180,7 @@ def given_up(timeline: Timeline) -> Whole:
 
 
 def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:
-    """The memory a device holds as steps (tick, level from then on), first (0, 0)."""
+    """Return the memory level of a device as steps (tick, level from then on), beginning with (0, 0)."""
     ticks, levels = _memory(timeline, device)
     changed = np.flatnonzero(np.diff(levels, prepend=1))
     return list(zip(ticks[changed].tolist(), levels[changed].tolist(), strict=True))

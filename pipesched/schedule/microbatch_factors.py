@@ -1,4 +1,4 @@
-"""Ticks and memory of stages as they are for each row's micro-batch, computed for all rows at once."""
+"""Ticks and memory of stages scaled by the factors of micro-batches, for many rows at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: int = 4) -> Whole:
-    """Numbers of stages times the factors of these micro-batches, one each; exact, with `times` as for `whole`."""
+    """Return numbers of stages times the factors of these micro-batches, exactly; `times` as for `whole`."""
     if not problem.walks.scale:
         return numbers
     parts = problem.walks.parts

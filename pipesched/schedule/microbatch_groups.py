@@ -1,7 +1,8 @@
-"""Groups of micro-batches that Megatron's interleaved order runs through a chunk together.
+"""Group sizes of micro-batches in Megatron's interleaved order, which runs a group through a chunk before the next
+chunk.
 
-It refuses groups of fewer micro-batches than there are devices or of more than there are, and a last group of fewer
-than there are devices (forward_backward_pipelining_with_interleaving in megatron/core/pipeline_parallel/schedules.py).
+Megatron refuses groups of fewer micro-batches than devices or of more than there are, and a last group of fewer than
+there are devices (forward_backward_pipelining_with_interleaving in megatron/core/pipeline_parallel/schedules.py).
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ ORDER = "interleaved-1f1b"
 
 
 def is_taken(microbatches: int, devices: int, group: int) -> bool:
-    """True if Megatron runs groups of this size."""
+    """Return True if Megatron accepts groups of this size."""
     return devices <= group <= microbatches and not 0 < microbatches % group < devices
 
 
 def group_sizes(microbatches: int, devices: int) -> list[int]:
-    """For each number of groups that there can be the least size, which holds least and begins backwards first."""
+    """Return, for each possible number of groups, the smallest size that Megatron accepts.
+
+    The smallest one needs the least memory and starts backwards first.
+    """
     found = []
     for number in range(microbatches // devices, 0, -1):
         sizes = range(-(-microbatches // number), microbatches + 1)
@@ -25,12 +29,12 @@ def group_sizes(microbatches: int, devices: int) -> list[int]:
 
 
 def order_of(microbatches: int, devices: int, group: int) -> str:
-    """The name of the order with these groups; without a number where they are those that it has by itself."""
+    """Return the name of the order with these groups; without a number if they are the order's own."""
     return ORDER if _own_group(microbatches, devices) == group else f"{ORDER}:{group}"
 
 
 def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
-    """The group of an order by its name, the least one for any other order; None where Megatron takes none such."""
+    """Return the group size in an order's name, or the least one for any other order; None if Megatron accepts none."""
     base, _, number = (order or "").partition(":")
     if base == ORDER and not number:
         return _own_group(microbatches, devices)
@@ -40,7 +44,10 @@ def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
 
 
 def _own_group(microbatches: int, devices: int) -> int | None:
-    """The group size of the order itself, whose groups are as equal as can be, larger first; None if not accepted."""
+    """Return the group size of the order itself, with groups as equal as possible, larger first.
+
+    None if not accepted.
+    """
     number = microbatches // devices
     if not number:
         return None

@@ -1,4 +1,4 @@
-"""Adds the collectives and optimizer steps of parameters to an order of micro-batches' passes, and removes them."""
+"""Collectives and optimizer steps of parameters added to an order of micro-batches' passes, or removed from it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pipesched.schedule.schedule import Schedule
 
 
 def completed(problem: Problem, schedule: Schedule) -> Schedule:
-    """The schedule with each stage's reduction directly after its last backward, and its step at the device's end.
+    """Return the schedule with each stage's reduction directly after its last backward, and its step at the device's
+    end.
 
-    As runtimes do it: reductions begin as early as they can, also those of each micro-batch, and no step delays a pass.
-    Those present stay. Parameters are gathered as memory admits.
+    This is how runtimes do it: reductions begin as early as possible, also those of each micro-batch, and no step
+    delays a pass. Passes already present stay. Parameters are gathered as memory admits.
     """
     if not problem.network.has_collectives:
         return with_gather_waits(problem, schedule)
@@ -53,7 +54,7 @@ def _once(problem: Problem, stage: int) -> list[Pass]:
 
 
 def _of_microbatches(problem: Problem, slot: Slot) -> Iterator[Pass]:
-    """The reductions that follow the backwards of this slot, each by itself."""
+    """Yield the reductions of single micro-batches that follow the backwards of this slot."""
     for p in slot:
         if p.kind in (W, BW):
             place = problem.microbatches_of[p.stage].index(p.microbatch)
@@ -61,13 +62,13 @@ def _of_microbatches(problem: Problem, slot: Slot) -> Iterator[Pass]:
 
 
 def uncompleted(schedule: Schedule) -> Schedule:
-    """The order of the passes of micro-batches alone."""
+    """Return the order of the passes of micro-batches only."""
     kept = tuple(tuple(slot for slot in order if slot[0].kind not in OF_PARAMETERS) for order in schedule.orders)
     return schedule if kept == schedule.orders else Schedule(kept, schedule.name)
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:
-    """The place of the last backward for the parameters of each stage that holds some."""
+    """Return for each stage that has parameters the position of the last backward for them."""
     found: dict[int, int] = {}
     for place, slot in enumerate(order):
         for p in slot:

@@ -1,4 +1,4 @@
-"""The pass table: a schedule as NumPy columns, one row per pass, for vectorised computations."""
+"""The pass table: a schedule as NumPy columns, one row for each pass, for vectorised computations."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ Whole = NDArray[np.int64] | NDArray[np.object_]
 class PassTable:
     """The passes of a schedule in arrays, device by device in execution order.
 
-    `device`, `slot` (the position in the device's order) and `microbatch` have an entry per row. `pass_types` lists
-    the (kind, stage) pairs that occur, and `pass_type` is each row's index into it. Rows of one slot are adjacent.
+    `device`, `slot` (the position in the device's order) and `microbatch` have an entry for each row. `pass_types`
+    lists the (kind, stage) pairs that occur, and `pass_type` is each row's index into it. Rows of one slot are
+    adjacent.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class PassTable:
 
     @classmethod
     def of(cls, orders: Sequence[Sequence[Slot]]) -> PassTable:
-        """The columns of these orders, one order a device."""
+        """Return the table of these orders, one for each device."""
         passes = [p for order in asking(orders) for slot in order for p in slot]
         widths = [len(slot) for order in orders for slot in order]
         lengths = list(map(len, orders))
@@ -58,13 +59,13 @@ class PassTable:
 
     @cached_property
     def passes(self) -> list[Pass]:
-        """Every row's pass."""
+        """The pass of every row."""
         rows = zip(self.pass_type.tolist(), self.microbatch.tolist(), strict=True)
         of = self.pass_types
         return [Pass(kind, stage, j) for pass_type, j in asking(rows, SHORT) for kind, stage in (of[pass_type],)]
 
     def orders(self) -> tuple[tuple[Slot, ...], ...]:
-        """The slots of every device in their order."""
+        """Return the slots of every device in order."""
         passes, found = iter(self.passes), []
         for device in asking(range(self.devices)):
             widths = np.bincount(self.slot[self.on(device)]).tolist()
@@ -72,15 +73,15 @@ class PassTable:
         return tuple(found)
 
     def each(self, of: Callable[[PassKind, int], int], times: int = 4, rows: slice = slice(None)) -> Whole:
-        """A function of kind and stage, evaluated for every row or for `rows`; `times` as for `whole`."""
+        """Evaluate a function of kind and stage for every row, or for `rows`; `times` as for `whole`."""
         return whole([of(kind, stage) for kind, stage in self.pass_types], times)[self.pass_type[rows]]
 
     def on(self, device: int) -> slice:
-        """The rows of a device."""
+        """Return the rows of a device."""
         return slice(*np.searchsorted(self.device, (device, device + 1)).tolist())
 
     def rows(self, kind: PassKind, stage: int) -> Ints:
-        """The row of this kind and stage for each of the micro-batches there are, in ascending order; -1 for none."""
+        """Return the row of this kind and stage for each micro-batch of the table, in ascending order; -1 for none."""
         if (kind, stage) not in self.pass_types:
             return np.full(self._rows.shape[1], -1)
         found: Ints = self._rows[self.pass_types.index((kind, stage))]
@@ -88,13 +89,13 @@ class PassTable:
 
     @cached_property
     def _numbers(self) -> tuple[Ints, Ints]:
-        """The micro-batches there are, in ascending order, and the place of each row's among them."""
+        """The micro-batches of the table in ascending order, and the index of each row's among them."""
         numbers, place = np.unique(self.microbatch, return_inverse=True)
         return numbers, place
 
     @property
     def microbatches(self) -> Ints:
-        """The micro-batches there are, in ascending order."""
+        """The micro-batches of the table, in ascending order."""
         return self._numbers[0]
 
     @cached_property
@@ -106,14 +107,17 @@ class PassTable:
 
     @cached_property
     def duplicate(self) -> Pass | None:
-        """A pass that appears twice, if there is one."""
+        """Return a pass that appears twice, if there is one."""
         if np.count_nonzero(self._rows >= 0) == len(self):
             return None
         return Counter(self.passes).most_common(1)[0][0]
 
 
 def whole(numbers: Sequence[int] | Ints, times: int = 4) -> Whole:
-    """An array that stays exact when up to `times` of such numbers are added up."""
+    """Return an array that stays exact when up to `times` such numbers are added.
+
+    It has 64-bit integers if they suffice, else Python integers.
+    """
     if isinstance(numbers, np.ndarray) and numbers.dtype == np.int64:
         fits = not len(numbers) or int(np.abs(numbers).max()) * times < 2**62
     else:

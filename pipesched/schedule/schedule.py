@@ -1,4 +1,4 @@
-"""A schedule: the order of passes and tasks on every device, without times; it is what a runtime executes."""
+"""Schedules: the order of passes and tasks on every device, without times, as a runtime executes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipesched.schedule.pass_table import PassTable
 
 
 class Wait(NamedTuple):
-    """An event between two streams: `after` starts when `before` has ended, whatever the durations are."""
+    """An event between two streams: `after` starts when `before` has ended, whatever the durations."""
 
     before: Task
     after: Task
@@ -32,11 +32,12 @@ _PASSES_OF_DEVICES = "a list of passes for each device; a published schedule is 
 
 
 class Schedule:
-    """`orders[d]` is the sequence of slots of device d, `name` what the schedule is called.
+    """A schedule: `orders[d]` is the sequence of slots of device d, `name` the schedule's name.
 
-    Each stream of a device runs the tasks of these passes one pass after the other, unless `task_orders` says in which
-    order each stream runs its tasks. `waits` are further events between streams, which a runtime has to keep too.
-    Long orders may be given as a table: they are then made on first use, since many are only simulated and validated.
+    Each stream of a device runs the tasks of these passes one pass after the other, unless `task_orders` gives the
+    order of each stream's tasks. `waits` are further events between streams, which a runtime has to keep too. Long
+    orders may be given as a table; tuples are then made on first use, since many schedules are only simulated and
+    validated.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Schedule:
         return f"<Schedule {self.name!r}: {len(columns)} passes on {columns.devices} devices>"
 
     def _repr_html_(self) -> str | None:
-        """The orders as rows of passes, for notebooks."""
+        """Return the orders as rows of passes, for notebooks."""
         return html_of(self)
 
     def __eq__(self, other: object) -> bool:
@@ -74,7 +75,7 @@ class Schedule:
 
     @cached_property
     def columns(self) -> PassTable:
-        """The passes as columns of numbers."""
+        """The passes as a table of columns."""
         return self._given if isinstance(self._given, PassTable) else PassTable.of(self._given)
 
     @cached_property
@@ -91,17 +92,18 @@ class Schedule:
         return (stage, microbatch) in self.fused
 
     def passes(self) -> Iterator[Pass]:
-        """Every pass, device by device, in order."""
+        """Yield every pass, device by device, in order."""
         for device in asking(range(len(self.orders))):
             yield from self.passes_on(device)
 
     def passes_on(self, device: int) -> tuple[Pass, ...]:
-        """The passes of a device, in order."""
+        """Return the passes of a device, in order."""
         return tuple(p for slot in asking(self.orders[device], SHORT) for p in slot)
 
 
 def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
-    """A schedule with no overlapped pairs, of the passes of each device in turn; `BadInput` for anything else."""
+    """Return a schedule without overlapped pairs from the passes of each device in order; `BadInput` for anything
+    else."""
     refuse_other("schedule_of", orders, Iterable, _PASSES_OF_DEVICES)
     rows = []
     for order in asking(orders):
@@ -112,12 +114,12 @@ def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
 
 
 def slot_text(slot: Slot, problem: Problem | None = None) -> str:
-    """`F0.3`, or `F0.3&BW0.1` for an overlapped pair; as passes are named in this problem."""
+    """Return `F0.3`, or `F0.3&BW0.1` for an overlapped pair, with passes named as in this problem."""
     return "&".join(str(p) if problem is None else pass_text(problem, p) for p in slot)
 
 
 def parse_slot(text: str, problem: Problem | None = None) -> Slot:
-    """Read `slot_text` back; raises `BadInput`."""
+    """Return the slot of a text written by `slot_text`; raises `BadInput`."""
     passes = tuple(parse_pass(one) if problem is None else pass_from(problem, one) for one in text.split("&"))
     if len(passes) == 1:
         return (passes[0],)
@@ -127,5 +129,5 @@ def parse_slot(text: str, problem: Problem | None = None) -> Slot:
 
 
 def overlapped(forward: Pass, backward: Pass) -> Slot:
-    """A slot in which a forward and a backward run together."""
+    """Return a slot in which a forward and a backward run together."""
     return forward, backward

@@ -1,4 +1,4 @@
-"""The start table: the start times of all tasks as arrays, usable as a mapping from task to tick."""
+"""The start table: start times of all tasks as arrays, usable as a mapping from task to tick."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from pipesched.schedule.pass_table import Ints, PassTable, Whole
 
 
 class StartTable(Mapping[Task, int]):
-    """Task `part` of row r of `columns` starts at tick `ticks[first[r] + part]`; it has `parts[r]` tasks."""
+    """Start times of tasks: task `part` of row r of `columns` starts at tick `ticks[first[r] + part]`.
+
+    Row r has `parts[r]` tasks.
+    """
 
     def __init__(self, columns: PassTable, first: Ints, parts: Ints, ticks: Whole) -> None:
         self.columns, self.first, self.parts, self.ticks = columns, first, parts, ticks
 
     def of(self, rows: Ints, part: Ints) -> Whole:
-        """The start of that task of each of these rows."""
+        """Return the start of task `part` of each of these rows."""
         found: Whole = self.ticks[self.first[rows] + part]
         return found
 
     def right_for(self, columns: PassTable, parts: Ints) -> bool:
-        """True if exactly these passes with these numbers of tasks have starts, none of them before time 0."""
+        """Return True if exactly these passes, with these numbers of tasks, have starts, none of them before time 0."""
         return self.columns is columns and bool((self.parts == parts).all() and (self.ticks >= 0).all())
 
     @cached_property

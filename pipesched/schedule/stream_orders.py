@@ -13,7 +13,7 @@ from pipesched.schedule.timeline import block_ticks
 
 
 def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
-    """Tasks of every stream, in order; a block is its forward's first task, on the first stream."""
+    """Return the tasks of every stream in order; a block is its forward's first task, on the first stream."""
     if schedule.task_orders:
         return schedule.task_orders
     found: dict[Resource, list[Task]] = {}

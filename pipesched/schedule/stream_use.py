@@ -1,4 +1,4 @@
-"""Work of each stream of a device, and its exposed part, during which the device's first stream is idle."""
+"""Work of each stream of a device, and its exposed part, in which the device's first stream is idle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Interval = tuple[int, int]
 
 
 class StreamUse(NamedTuple):
-    """In ticks: `busy` is how long the stream works, `exposed` how long it does so while the first stream does not."""
+    """The use of a stream, in ticks: `busy` is its work, `exposed` the part during which the first stream does not
+    run."""
 
     of: Resource
     busy: int
@@ -20,7 +21,7 @@ class StreamUse(NamedTuple):
 
 
 def stream_use(timeline: Timeline) -> Iterator[StreamUse]:
-    """Every stream of every device."""
+    """Yield the use of every stream of every device."""
     streams = timeline.problem.streams
     for device in range(timeline.problem.devices):
         covered = list(_joined(timeline.busy(device, streams[0])))
@@ -31,7 +32,7 @@ def stream_use(timeline: Timeline) -> Iterator[StreamUse]:
 
 
 def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """The same times as intervals apart from each other, in order."""
+    """Yield the union of intervals as disjoint intervals, in order."""
     begin, until = 0, 0
     for start, end in sorted(intervals):
         if start > until:
@@ -44,7 +45,7 @@ def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def _shared(some: list[Interval], others: list[Interval]) -> int:
-    """Length of the intersection of two sorted lists of disjoint intervals."""
+    """Return the length of the intersection of two sorted lists of disjoint intervals."""
     ticks, one, other = 0, 0, 0
     while one < len(some) and other < len(others):
         start = max(some[one][0], others[other][0])

@@ -1,4 +1,4 @@
-"""A timeline: a schedule with the start time of every task, in ticks."""
+"""Timelines: a schedule with the start time of every task, in ticks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipesched.schedule.start_table import StartTable
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """Start of each task of a schedule. Ends follow from the problem's durations and the slots."""
+    """A schedule with the start of each task. Ends follow from the problem's durations and the slots."""
 
     problem: Problem
     schedule: Schedule
@@ -30,7 +30,7 @@ class Timeline:
         return f"<Timeline of {self.schedule.name!r} for {self.problem.name!r}: {len(self.schedule.columns)} passes>"
 
     def _repr_html_(self) -> str | None:
-        """The Gantt chart, for notebooks."""
+        """Return the Gantt chart, for notebooks."""
         return html_of(self)
 
     @cached_property
@@ -45,14 +45,14 @@ class Timeline:
         return blocks
 
     def start(self, p: Pass) -> int:
-        """Start of the first of a pass's tasks."""
+        """Return the start of the first of a pass's tasks."""
         if p in self._blocks:
             return self.starts[Task(p)]
         parts = range(self.problem.dependencies.ends_of(p.kind, p.stage)[-1] + 1)
         return min(self.starts[Task(p, part)] for part in parts)
 
     def end(self, p: Pass) -> int:
-        """End of a pass's last task, except the task that sends its tensor."""
+        """Return the end of a pass's last task, except the task that sends its tensor."""
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
         tasks, scaled = self.problem.tasks_of(p.kind, p.stage), self.problem.scaled
@@ -66,13 +66,16 @@ class Timeline:
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
-        """`times`, including the tasks that send tensors."""
+        """The start and the end of every pass, including the tasks that send tensors."""
         if self.problem.resources.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
 
     def _extent(self, parts_of: Callable[[PassKind, int], int]) -> tuple[Whole, Whole]:
-        """The first start and the last end of so many tasks of every pass; a pass in a block is one."""
+        """Return the first start and the last end over the first `parts_of` tasks of every pass.
+
+        A pass in a block has one.
+        """
         columns, problem = self.schedule.columns, self.problem
         block = blocks(problem, self.schedule)
         parts = np.where(block < 0, columns.each(parts_of), 1)
@@ -91,7 +94,7 @@ class Timeline:
         return begin, end
 
     def starts_of(self, rows: Ints, part: Ints) -> Whole:
-        """The start of this task of each of these rows of the schedule's columns."""
+        """Return the start of task `part` of each of these rows of the schedule's columns."""
         columns = self.schedule.columns
         if isinstance(self.starts, StartTable) and self.starts.columns is columns:
             return self.starts.of(rows, part)
@@ -102,11 +105,14 @@ class Timeline:
         )
 
     def in_block(self, p: Pass) -> bool:
-        """True if p runs inside an overlapped block of one duration."""
+        """Return True if `p` runs inside an overlapped block of one duration."""
         return p in self._blocks
 
     def busy(self, device: int, stream: str = "") -> list[tuple[int, int]]:
-        """The (start, end) intervals in which a stream of a device works, pass by pass; of its first by default."""
+        """Return the (start, end) intervals in which a stream of a device works, pass by pass.
+
+        By default its first stream.
+        """
         intervals: list[tuple[int, int]] = []
         first = self.problem.streams[0]
         stream = stream or first
@@ -127,7 +133,7 @@ def _ticks(tasks: Sequence[TaskSpec], part: int) -> int:
 
 
 def blocks(problem: Problem, schedule: Schedule) -> Whole:
-    """The duration of the block that each row of the schedule's columns is part of; -1 where of none."""
+    """Return the duration of the block that each row of the schedule's columns belongs to; -1 for none."""
     columns = schedule.columns
     if not problem.network.blocks:
         return np.full(len(columns), -1)
@@ -136,5 +142,5 @@ def blocks(problem: Problem, schedule: Schedule) -> Whole:
 
 
 def block_ticks(problem: Problem, slot: Slot) -> int | None:
-    """The duration of a slot that runs as one overlapped block; None for every other slot."""
+    """Return the duration of a slot that runs as one overlapped block; None for every other slot."""
     return problem.overlapped_ticks(slot[0], slot[1]) if len(slot) == 2 else None

@@ -1,1 +1,1 @@
-"""The simulator: start times for an order, exact and under random durations."""
+"""The simulator: start times for an order, exact or under random durations."""

@@ -1,4 +1,4 @@
-"""The critical path of a timeline: the chain of tasks, each waiting for the one before, that ends last."""
+"""The critical path of a timeline: the chain of tasks, each waiting for the previous one, that ends last."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pipesched.simulation.precedence_graph import Graph
 
 
 def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
-    """First to last; the tasks of an overlapped block come together.
+    """Return the tasks of the critical path, first to last; the tasks of an overlapped block are one entry.
 
-    It ends with the last task of all, under the objective span with that of the device whose span is the longest. It
-    begins where a task starts later than all that it waits for has ended, such as at time 0.
+    It ends with the last task of all, for the objective span with that of the device with the longest span. It begins
+    where a task starts later than the end of all that it waits for, such as at time 0.
     """
     graph = Graph(timeline.problem, timeline.schedule)
     tasks, ticks = graph.tasks, graph.ticks
@@ -26,7 +26,7 @@ def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
 
 
 def _last(timeline: Timeline, graph: Graph, start: list[int]) -> int | None:
-    """The node that the path ends with; None in a schedule of nothing."""
+    """Return the node at which the path ends; None for a schedule without passes."""
     if not start:
         return None
     nodes: list[int] = [node for device in graph.closing for node in device]

@@ -1,4 +1,4 @@
-"""Causes of idle time: every idle tick of a timeline with its cause. Defined in docs/concepts.md."""
+"""Causes of idle time: a cause for every idle tick of a timeline. Defined in docs/concepts.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLLECTIVES = (UNSHARD, REDUCE)
 
 
 class IdleCause(StrEnum):
-    """Cause for which a device waits while its first stream, which computes, has no task."""
+    """The cause for which a device waits while its first (compute) stream has no task."""
 
     WARM_UP = "warm-up"
     COOL_DOWN = "cool-down"
@@ -34,7 +34,7 @@ class IdleCause(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """In a few words, of a device that waits."""
+        """The meaning of the cause in a few words."""
         return _MEANINGS[self]
 
 
@@ -56,27 +56,30 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class IdleTimes:
-    """The idle ticks of each device by their cause, from 0 to the makespan; their sum is its idle time."""
+    """The idle ticks of each device by cause, from time 0 to the makespan; their sum is its idle time."""
 
     devices: tuple[Idle, ...]
     makespan: int
 
     def shares(self) -> dict[IdleCause, float]:
-        """Share of all devices' time by cause, in the order of the causes; together the idle ratio."""
+        """Return the share of all devices' time by cause, in the order of the causes.
+
+        Together they are the idle ratio.
+        """
         total = self.makespan * len(self.devices)
         ticks = {cause: sum(idle[cause] for idle in self.devices) for cause in IdleCause}
         return {cause: float(Fraction(number, total)) for cause, number in ticks.items() if number}
 
 
 def idle_times(timeline: Timeline) -> IdleTimes:
-    """Idle times of each device's first stream, the compute stream."""
+    """Return the idle times of each device's first stream, the compute stream."""
     makespan = measure(timeline).makespan_ticks
     nodes = _Nodes(timeline)
     return IdleTimes(tuple(nodes.idle(device, makespan) for device in range(timeline.problem.devices)), makespan)
 
 
 class _Nodes:
-    """The nodes of the precedence graph with their times, and when what each one needs is there."""
+    """The nodes of the precedence graph with their times, and the arrivals of their inputs."""
 
     def __init__(self, timeline: Timeline) -> None:
         problem = timeline.problem
@@ -114,7 +117,7 @@ class _Nodes:
                 self._arrives[node], self._last[node] = max(needed)
 
     def _needed(self, node: int) -> list[tuple[int, int]]:
-        """Arrival times of all that a node waits for, except its turn on the stream."""
+        """Return the arrival times of all that a node waits for, except its turn on the stream."""
         needed = [(self._end[one] + int(lag), one) for one, lag in self._graph.waits[node]]
         before = self._turns.get(node)
         # One of them says only that the stream is taken until then; what it computes may be needed, too.
@@ -123,13 +126,13 @@ class _Nodes:
         return needed
 
     def _other_piece(self, one: int, node: int) -> bool:
-        """True if a node is of another piece, on the stage of this one."""
+        """Return True if `node` belongs to another piece than `one`, on the same stage."""
         count = self._timeline.problem.chain_arcs.pieces
         earlier, later = (self._graph.tasks[each][0].of.stage for each in (one, node))
         return earlier != later and earlier // count == later // count
 
     def _for_pieces(self, node: int, since: int, until: int) -> int:
-        """Time in this interval in which a node, or one that it waits for, lacks only another piece."""
+        """Return the time in this interval in which a node, or one that it waits for, lacks only another piece."""
         found = 0
         if self._timeline.problem.chain_arcs.pieces == 1:
             return found
@@ -141,7 +144,10 @@ class _Nodes:
         return found
 
     def idle(self, device: int, makespan: int) -> Idle:
-        """The device's idle ticks. Gaps are looked at in the order of time: of n passes that takes O(n log n)."""
+        """Return the device's idle ticks by cause.
+
+        Gaps are examined in order of time; for n passes that takes O(n log n).
+        """
         row, found = self._rows[device], Idle()
         if not row:
             return Idle({IdleCause.WARM_UP: makespan})
@@ -156,7 +162,7 @@ class _Nodes:
         return +found
 
     def _outside(self, device: int, makespan: int) -> Iterator[tuple[int, IdleCause]]:
-        """The time before a device's first pass, and after its last one."""
+        """Yield the time before a device's first pass, and after its last one, with causes."""
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
         gathered = self._last[row[0]] in self._collective
@@ -171,7 +177,7 @@ class _Nodes:
     def _in_gap(
         self, device: int, since: int, until: int, waiting: _Waiting, steps: list[tuple[int, int]]
     ) -> Iterator[tuple[int, IdleCause]]:
-        """The parts of a gap with their causes; `waiting` are the nodes that run after it."""
+        """Yield the parts of a gap with their causes; `waiting` are the nodes that run after it."""
         arrives, first = waiting.first
         ready = min(max(arrives, since), until)
         if since < ready:
@@ -184,7 +190,7 @@ class _Nodes:
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
 
     def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
-        """Causes until the first node that could start has its inputs: they are computed, then transferred."""
+        """Yield causes until the first node that could start has its inputs: these are computed, then transferred."""
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device
@@ -195,15 +201,16 @@ class _Nodes:
         yield ready - sent, IdleCause.TRANSFER
 
     def _fits(self, takes: Fraction | int, device: int, level: int) -> bool:
-        """True if a device at this memory level has room for a pass that takes so much at its start."""
+        """Return True if a device at this memory level has room for a pass that takes `takes` at its start."""
         room = self._timeline.problem.room[device]
         return room is None or takes == 0 or level + takes <= room
 
 
 class _Waiting:
-    """The nodes of one device that have not run yet, as time goes on: `after` and `least` are asked of later and later.
+    """The nodes of one device that have not run yet, as time goes on; `after` and `least` are called with ascending
+    times.
 
-    `row` are its nodes in their order, `arrives` says of each when all that it needs is there, `takes` how much memory.
+    `row` has the device's nodes in order, `arrives` the time when all inputs of each are there, `takes` its memory.
     """
 
     def __init__(self, row: list[int], arrives: list[int], takes: list[Fraction | int]) -> None:
@@ -215,7 +222,7 @@ class _Waiting:
         self._number = Counter[Fraction | int]()
 
     def after(self, at: int) -> _Waiting:
-        """The nodes from this place of the row on."""
+        """Return the nodes from place `at` of the row on."""
         for node in self._row[self._at : at]:
             self._number[self._takes[node]] -= 1
         self._at = at
@@ -223,15 +230,15 @@ class _Waiting:
 
     @property
     def first(self) -> tuple[int, int]:
-        """The one that has all that it needs soonest, with when that is."""
+        """Return the waiting node that has its inputs first, with that time."""
         return self._first[self._at]
 
     def arrivals(self, since: int, until: int) -> Iterator[int]:
-        """Arrival times within this idle time: no node runs before the end of it."""
+        """Yield arrival times strictly inside an idle interval, in which no node runs."""
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: int) -> Fraction | int:
-        """The least memory that one takes which has all that it needs by then; there is one."""
+        """Return the least memory of the waiting nodes that have their inputs by `moment`; there is at least one."""
         while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
             self._number[self._takes[self._sorted[self._arrived][1]]] += 1
             self._arrived += 1
@@ -240,7 +247,7 @@ class _Waiting:
 
 
 def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
-    """Sorted pairs whose first number lies strictly between two numbers."""
+    """Return the sorted pairs whose first number is strictly between two numbers."""
     return pairs[bisect_right(pairs, since, key=_tick) : bisect_left(pairs, until, key=_tick)]
 
 

@@ -1,7 +1,7 @@
 """Longest paths to every node of a graph, and back from its ends: loops over plain sequences of integers.
 
-Lists serve numbers of any size. Where there are many that fit 64 bits, arrays and Numba do the same a hundred times as
-fast; loading Numba takes a moment, so short schedules go without it.
+Lists work for numbers of any size. For many numbers that fit 64 bits, arrays and Numba do the same a hundred times
+faster; loading Numba takes a moment, so short schedules go without it.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ Numbers = Any
 
 @cache
 def compiled(kernel: Callable[..., int]) -> Callable[..., int]:
-    """A function of this module, compiled for arrays."""
+    """Return a function of this module compiled for arrays."""
     import pipesched.compiled
 
     return pipesched.compiled.compiled(kernel)
 
 
 def fits(*columns: np.ndarray[Any, Any]) -> bool:
-    """True if the sum of all these numbers surely fits 64 bits."""
+    """Return True if the sum of all these numbers certainly fits 64 bits."""
     return all(column.dtype != object for column in columns) and sum(float(c.sum(dtype=float)) for c in columns) < 2**60
 
 
 def earliest(
     at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, missing: Numbers, start: Numbers, sequence: Numbers
 ) -> int:
-    """Raise `start` to the earliest starts and put nodes into `sequence` as they come to run; how many do.
+    """Raise `start` to the earliest starts and fill `sequence` with nodes in the order in which they can run.
 
-    What waits for node n is from `at[n]` to before `at[n + 1]`: node `after[k]`, until `lag[k]` ticks past its end.
-    `missing[n]`, which is used up, is how many n waits for.
+    Returns the number of nodes in `sequence`. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
+    (exclusive); each waits until `lag[k]` ticks after the end of n. `missing[n]` is the number of predecessors of n,
+    and is used up.
     """
     found = 0
     for node in range(len(missing)):
@@ -61,7 +62,7 @@ def earliest(
 
 
 def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Lower `start` to the latest starts that delay nothing after them; `sequence` is that of `earliest`."""
+    """Lower `start` to the latest starts that delay no later node; `sequence` is that of `earliest`."""
     for place in range(len(sequence) - 1, -1, -1):
         node = sequence[place]
         for k in range(at[node], at[node + 1]):
@@ -70,7 +71,7 @@ def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Num
 
 
 def reached(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Raise `start` to the latest that a path from a node before it ends; `sequence` is that of `earliest`."""
+    """Raise `start` to the latest end of a path from an earlier node; `sequence` is that of `earliest`."""
     for node in sequence:
         end = start[node] + ticks[node]
         for k in range(at[node], at[node + 1]):

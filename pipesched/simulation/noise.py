@@ -1,4 +1,4 @@
-"""Robustness under noise: makespan and span of a schedule when the duration of every pass is random."""
+"""Robustness under noise: makespan and span of a schedule if the duration of every pass is random."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISTRIBUTION = "log-normal factors of mean 1, independent for every pass; transf
 
 
 class Noise(NamedTuple):
-    """Random durations as `under_noise` draws them: the relative standard deviation, samples, and the seed."""
+    """Settings of `under_noise`: relative standard deviation of durations, number of samples, and seed."""
 
     deviation: float
     samples: int
@@ -31,7 +31,7 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True)
 class Distribution:
-    """One figure of a schedule under noise: its value without noise, and its samples, all in ticks."""
+    """One figure of a schedule under noise: its value without noise, and its samples, in ticks."""
 
     nominal: int
     samples: Floats
@@ -41,30 +41,30 @@ class Distribution:
         return float(self.samples.mean())
 
     def percentile(self, percent: float) -> float:
-        """The value that `percent` per cent of the samples do not exceed, interpolated linearly."""
+        """Return the value that `percent` per cent of the samples do not exceed, interpolated linearly."""
         return float(np.percentile(self.samples, percent))
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """Distributions of makespan and span under noise."""
+    """The distributions of makespan and span under noise."""
 
     makespan: Distribution
     span: Distribution
 
     def of(self, objective: Objective) -> Distribution:
-        """The distribution of an objective; ValueError for a period, which no finite timeline has."""
+        """Return the distribution of an objective; ValueError for a period, which no finite timeline has."""
         if objective.repeats:
             raise ValueError("a finite timeline has no period")
         return self.span if objective.by_device else self.makespan
 
 
 def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> Noisy:
-    """The order of a timeline run `samples` times, each pass's duration times a random factor.
+    """Simulate the order of a timeline `samples` times, each pass's duration multiplied by a random factor.
 
     Factors are log-normal with mean 1 and relative standard deviation `noise`, so that none is negative and the mean
-    work is the problem's. A pass has the same factors in every schedule of its problem under one seed: differences
-    between schedules are the schedules'. A device that the timeline delays before its first pass (as optimal schedules
+    work is the problem's. A pass has the same factors in every schedule of its problem under one seed, so that
+    differences are due to the schedules. A device that the timeline delays before its first pass (as optimal schedules
     for the span do) is delayed until the same tick here.
     """
     problem, reaches = timeline.problem, []
@@ -84,18 +84,19 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
 
 
 def factors(task: Task, noise: float, count: int, seed: int, batch: int = 0) -> Floats:
-    """The first factors of a task's duration: of mean 1 and standard deviation `noise`, `count` up to a batch."""
+    """Return random factors of a task's duration, with mean 1 and standard deviation `noise`, `count` for each
+    batch."""
     sigma = sqrt(log1p(noise**2))
     return np.random.default_rng([seed, batch, *_number(task)]).lognormal(-(sigma**2) / 2, sigma, count)
 
 
 def _number(task: Task) -> tuple[int, int, int, int]:
-    """The identity of a task, as integers."""
+    """Return the identity of a task, as integers."""
     return list(PassKind).index(task.of.kind), task.of.stage, task.of.microbatch, task.part
 
 
 def held_back(timeline: Timeline) -> list[float]:
-    """Until when each device idles by the timeline's own choice; 0 where it starts as soon as it can."""
+    """Return the time until which each device idles by the timeline's choice; 0 where it starts as soon as it can."""
     soonest = simulate(timeline.problem, timeline.schedule)
     held = []
     for order in timeline.schedule.orders:

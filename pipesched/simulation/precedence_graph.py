@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 
 
 def _lags(arcs: Sequence[Arcs]) -> Whole:
-    """The lags of all arcs in a row."""
+    """Return the lags of all arcs as one array."""
     alike = [lag for _, _, lag in arcs if isinstance(lag, int)]
     if len(alike) == len(arcs):
         return whole(alike).repeat([len(arc[0]) for arc in arcs])
@@ -37,11 +37,12 @@ def _lags(arcs: Sequence[Arcs]) -> Whole:
 
 
 class Graph:
-    """Nodes are tasks and overlapped blocks of two passes, known by their numbers.
+    """The precedence graph: nodes are tasks and overlapped blocks of two passes, by number.
 
-    `ticks[n]` is a node's duration. Its successors stand from `at[n]` to before `at[n + 1]`: node `after[k]` waits
-    until `lag[k]` ticks past its end. `missing[n]` is the number of its predecessors. `opening[d]` and `closing[d]` are
-    the nodes that are first and last on a stream of device d. A `long` graph's numbers are arrays, others' lists.
+    `ticks[n]` is a node's duration. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
+    (exclusive); each waits until `lag[k]` ticks after the end of n. `missing[n]` is the number of its predecessors.
+    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d. The numbers of a `long`
+    graph are arrays, those of others lists.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -87,7 +88,7 @@ class Graph:
         self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
     def _places(self, schedule: Schedule, streams: Sequence[str], on: Ints) -> Ints:
-        """The place of each node on its stream, where the schedule gives orders of tasks; else as its rows stand."""
+        """Return the place of each node on its stream: as the schedule orders tasks, else in the order of rows."""
         if not schedule.task_orders:
             return np.arange(len(on))
         places = np.full(len(on), -1)
@@ -108,7 +109,7 @@ class Graph:
         return places
 
     def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints, shared: Bools) -> Arcs:
-        """Arcs between consecutive nodes of each stream; `on` numbers the streams of all devices.
+        """Return the arcs between consecutive nodes of each stream; `on` numbers the streams of all devices.
 
         Copies on a `shared` stream open and close no device: a forward precedes them and a backward follows.
         """
@@ -124,7 +125,7 @@ class Graph:
         return one[same], other[same], 0
 
     def _precedences(self, problem: Problem) -> Iterator[Arcs]:
-        """The arcs of the network, for every micro-batch."""
+        """Yield the arcs of the task network, for every micro-batch."""
         columns = self._columns
         for pass_type in asking(columns.pass_types):
             for after, alternatives, lag, optional, share in problem.network.arcs_into[pass_type]:
@@ -157,13 +158,13 @@ class Graph:
                     yield earlier[apart], later[apart], lag
 
     def _events(self, schedule: Schedule) -> Iterator[Arcs]:
-        """The events between streams."""
+        """Yield the arcs of the schedule's waits between streams."""
         if schedule.waits:
             before, after = ([self._node(task) for task in tasks] for tasks in zip(*schedule.waits, strict=True))
             yield np.array(before, np.int64), np.array(after, np.int64), 0
 
     def _gathers(self, problem: Problem, schedule: Schedule) -> Iterator[Arcs]:
-        """Passes wait for the gathering of their parameters, and these are dropped after them."""
+        """Yield the arcs of gathered parameters: passes wait for the gathering, and the drop waits for the passes."""
         pairs: list[tuple[Task, Task]] = []
         dropped: dict[int, Task] = {}
         for one in gathered(problem, schedule):
@@ -192,19 +193,19 @@ class Graph:
         return int(min(self._first[row] + task.part, self._last[row]))
 
     def _nodes(self, task: TaskType) -> Ints:
-        """The node of this task of each micro-batch; -1 where the schedule does not hold it."""
+        """Return the node of a task for each micro-batch; -1 where the schedule does not contain it."""
         rows = self._columns.rows(task.kind, task.stage)
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
     def _at(self, microbatches: Ints, each: Ints) -> Ints:
-        """`each` at these micro-batches of the schedule; -1 for one that it does not contain."""
+        """Return the entries of `each` for these micro-batches of the schedule; -1 for one that it does not contain."""
         held = self._columns.microbatches
         place = np.minimum(np.searchsorted(held, microbatches), len(held) - 1)
         return np.where(held[place] == microbatches, each[place], -1)
 
     @cached_property
     def waits(self) -> list[list[tuple[int, int]]]:
-        """The (node, lag) that each node waits for."""
+        """Return for each node the (node, lag) pairs that it waits for."""
         waits: list[list[tuple[int, int]]] = [[] for _ in self.ticks]
         for node, (begin, end) in asking(enumerate(pairwise(self.at)), SHORT):
             for k in range(begin, end):
@@ -222,22 +223,22 @@ class Graph:
         return list(map(tuple, tasks))
 
     def starts_in(self, timeline: Timeline) -> Whole:
-        """The start of each node in a timeline of the same schedule."""
+        """Return the start of each node in a timeline of the same schedule."""
         parts = self._last - self._first + 1
         joined = np.diff(self._last, prepend=-1) == 0
         rows = np.repeat(np.arange(len(parts)), np.where(joined, 0, parts))
         return timeline.starts_of(rows, np.arange(len(rows)) - self._first[rows])
 
     def column(self, number: int) -> Numbers:
-        """This number for every node."""
+        """Return a column with this number for every node."""
         return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
 
     def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
-        """A function of longest_path over this graph."""
+        """Run a function of `longest_path` on this graph."""
         ask()
         function = compiled(kernel) if self.long else kernel
         return function(self.at, self.after, self.lag, self.ticks, *columns)
 
     def starts(self, ticks: Numbers) -> StartTable:
-        """The starts of all tasks, if each node starts so."""
+        """Return the starts of all tasks from the starts of nodes."""
         return StartTable(self._columns, self._first, self._last - self._first + 1, whole(ticks))

@@ -23,29 +23,29 @@ TicksOf = Callable[[tuple[Task, ...], int], Floats | float]
 
 @dataclass(frozen=True)
 class Reach:
-    """Start of each device's first pass and end of its last, in ticks: arrays of shape (devices, samples)."""
+    """The start of each device's first pass and the end of its last, in ticks: arrays of shape (devices, samples)."""
 
     first: Floats
     last: Floats
 
     @property
     def makespan(self) -> Floats:
-        """The end of the last pass, one number a sample."""
+        """Return the end of the last pass, for each sample."""
         return np.asarray(self.last.max(axis=0))
 
     @property
     def span(self) -> Floats:
-        """The longest time from a device's first pass to its last, one number a sample."""
+        """Return the longest time from a device's first pass to its last, for each sample."""
         return np.asarray((self.last - self.first).max(axis=0))
 
 
 def run_under(
     problem: Problem, schedule: Schedule, ticks_of: TicksOf, samples: int = 1, not_before: Sequence[float] | None = None
 ) -> Reach:
-    """Everything as soon as the order allows, under the durations that `ticks_of` gives.
+    """Simulate an order with each pass as early as possible, under the durations that `ticks_of` returns.
 
-    What waits for what, and the time of transfers, are the problem's. `not_before[d]` keeps device d idle until then.
-    Raises what `simulate` raises. One pass over the order serves all samples: work and memory grow with their product.
+    Precedences and transfer times are the problem's. `not_before[d]` keeps device d idle until then. Raises the errors
+    of `simulate`. One pass over the order serves all samples: work and memory grow with their product.
     """
     graph = Graph(problem, schedule)
     _, sequence = run_order(graph, [0] * problem.devices)

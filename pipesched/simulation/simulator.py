@@ -1,4 +1,4 @@
-"""The simulator: the start of every task of a schedule, as soon as possible, exact in integer ticks."""
+"""The simulator: the start of every task of a schedule, as early as possible, exact in integer ticks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipesched.simulation.precedence_graph import Graph
 
 
 def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | None = None) -> Timeline:
-    """The timeline of an order with every task as early as possible.
+    """Return the timeline of an order with every task as early as possible.
 
     `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, if the order
     can never run to its end, and `BadInput` if a pass is missing or appears twice. Takes time linear in the number of
@@ -28,7 +28,10 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | N
 
 
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
-    """Earliest times, but every device begins as late as delays no end; `graph` is the order's if known."""
+    """Return the timeline with earliest times, but with every device beginning as late as delays no end.
+
+    `graph` is the order's, if known.
+    """
     graph = graph or Graph(problem, schedule)
     return _timeline(problem, schedule, graph, latest_openings(graph))
 
@@ -39,7 +42,7 @@ def _timeline(problem: Problem, schedule: Schedule, graph: Graph, not_before: Se
 
 
 def latest_openings(graph: Graph) -> list[int]:
-    """The latest start of each device's first pass with which no device ends later than at the earliest times."""
+    """Return the latest start of each device's first pass for which no device ends later than with earliest times."""
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))
     for nodes in graph.closing:
@@ -50,7 +53,7 @@ def latest_openings(graph: Graph) -> list[int]:
 
 
 def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """The start of every node, and the nodes in an order in which each follows what it waits for."""
+    """Return the start of every node, and the nodes in an order in which each follows its predecessors."""
     start, sequence, missing = graph.column(0), graph.column(0), graph.missing.copy()
     for nodes, tick in zip(graph.opening, not_before, strict=True):
         for node in nodes:
@@ -61,7 +64,7 @@ def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers
 
 
 def _cycle(graph: Graph, missing: Numbers) -> list[str]:
-    """Walk back along unmet waits until a node repeats."""
+    """Return the names along a cycle of unmet waits, found by walking back until a node repeats."""
     node = next(number for number, count in enumerate(missing) if count)
     seen: dict[int, int] = {}
     path: list[int] = []

@@ -1,1 +1,1 @@
-"""Sweeps: a problem or plan file with fields over lists of values, its cells, what is known of each, their store."""
+"""Sweeps: a problem or plan file with lists of values for fields, the cells, their outcomes, and the store."""

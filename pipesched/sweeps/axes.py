@@ -23,18 +23,18 @@ _WITH_CHUNKS = re.compile(rf"({'|'.join(PLACEMENTS)}) ?x(\d{{1,4}})", re.ASCII)
 
 @dataclass(frozen=True)
 class Axis:
-    """A field, as it is called in tables, its key path, and its values in order."""
+    """A field that changes in a sweep: its name in tables, its key path, and its values in order."""
 
     name: str
     path: str
     values: tuple[Value, ...]
 
     def document(self) -> dict[str, object]:
-        """The axis in a JSON answer; a group of settings is its name."""
+        """Return the axis as a JSON object; a group of settings is represented by its name."""
         return {"field": self.name, "path": self.path, "values": [one.label for one in self.values]}
 
     def content(self) -> list[object]:
-        """All that decides what its cells are."""
+        """Return everything that determines the axis's cells, for a hash."""
         return [
             self.name,
             self.path,
@@ -44,21 +44,21 @@ class Axis:
 
 @dataclass(frozen=True)
 class Axes:
-    """All axes of a sweep, and whether cells of more stages have the same model in smaller stages."""
+    """All axes of a sweep; with `same_model`, cells with more stages have the same model in smaller stages."""
 
     axes: tuple[Axis, ...]
     same_model: bool = False
 
     def points(self) -> list[tuple[Value, ...]]:
-        """The product of all axes, the last one fastest."""
+        """Return the product of all axes' values, the last axis changing fastest."""
         return list(product(*(axis.values for axis in self.axes)))
 
 
 def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: bool, source: str) -> Axes:
-    """The axes of a file's `sweep` and of `--set FIELD=VALUES` options, which replace the file's axis of their field.
+    """Return the axes of a file's `sweep` and of `--set FIELD=VALUES` options, which replace the file's axis of their
+    field.
 
-    `same_model`: cells of more stages have the same model in smaller ones, as `sweep.same_model` says. Errors name
-    the file, `source`.
+    `same_model` is as `sweep.same_model` in a file. Errors name the file, `source`.
     """
     section = document.get("sweep") or {}
     if not isinstance(section, Mapping):
@@ -89,14 +89,14 @@ def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: boo
 
 
 def _add(axes: dict[str, Axis], axis: Axis, where: str) -> None:
-    """By path, so that a field under two names is one axis."""
+    """Add an axis by its path, so that a field under two names is refused."""
     if axis.path in axes:
         raise BadInput(f"{where}: the field {axis.path} appears twice")
     axes[axis.path] = axis
 
 
 def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) -> Axis:
-    """With key paths in full; where the values are groups of settings, the axis' own name is a label."""
+    """Return an axis with full key paths; if the values are groups of settings, the axis's own name is a label."""
     full = tuple(
         Value(one.label, tuple((full_path(path, document), value) for path, value in one.settings)) for one in values
     )
@@ -108,7 +108,7 @@ def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) ->
 
 
 def _with_chunks(value: Value) -> Value:
-    """`interleaved x2` sets placement and chunks."""
+    """Return the value with `interleaved x2` split into settings of placement and chunks."""
     found = _WITH_CHUNKS.fullmatch(value.label)
     if found is None or value.settings != (("placement", value.label),):
         return value

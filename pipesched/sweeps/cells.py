@@ -1,4 +1,4 @@
-"""The cells of a sweep: each a whole problem or plan with its values set, or the reason why there is none."""
+"""The cells of a sweep: each is a whole problem or plan with its values set, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _CHUNKED = ("interleaved", "wave")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its values by the axes' names, and its document; `refused` says why that is no problem, if it is none."""
+    """A cell: its values by axis name, and its document; `refused` is the reason if the document is no valid
+    problem."""
 
     number: int
     at: tuple[tuple[str, object], ...]
@@ -47,14 +48,14 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """A hash of all that decides what the best schedule or plan is; names do not."""
+        """A hash of everything that determines the best schedule or plan; names do not count."""
         return content_key(self.problem)
 
     @cached_property
     def family(self) -> str:
-        """The same for cells that differ in the capacity of their devices alone.
+        """A hash that is equal for cells that differ only in the capacity of their devices.
 
-        A cell whose numbers were rounded has a family of its own: how they were may depend on the capacity.
+        A cell whose numbers were rounded has a family of its own, since the rounding may depend on the capacity.
         """
         alike = _sorted(without_field(without_field(self.document, CAPACITY), "name"))
         own = self.capacities if self.problem.notes else ()
@@ -62,7 +63,7 @@ class Cell:
 
     @cached_property
     def capacities(self) -> Capacities:
-        """The whole memory of each device in the file's unit; None where it has no limit."""
+        """The whole memory of each device in the file's unit; None where unlimited."""
         problem = self.problem
         if isinstance(problem, PlanProblem):
             return problem.cluster.capacity or (None,) * problem.cluster.devices
@@ -70,7 +71,7 @@ class Cell:
 
     @property
     def place(self) -> dict[str, object]:
-        """Its values by the axes' names."""
+        """The cell's values by axis name."""
         return dict(self.at)
 
 
@@ -85,7 +86,7 @@ class Sweep:
 
     @cached_property
     def key(self) -> str:
-        """The same for the same cells in the same order."""
+        """A hash that is equal for the same cells in the same order."""
         content = [axis.content() for axis in self.axes.axes], [cell.refused or cell.key for cell in self.cells]
         return sha256(json.dumps(content, default=str).encode()).hexdigest()
 
@@ -95,11 +96,11 @@ class Sweep:
 
     @property
     def of_batch(self) -> bool:
-        """True if all cells are iterations of the same batch, so that the least is the best."""
+        """True if all cells are iterations of the same batch, so that the least value is the best."""
         return self.document.get("batch") is not None
 
     def chain_lengths(self) -> list[int]:
-        """The numbers of stages that a micro-batch walks through in the cells that are problems."""
+        """The numbers of stages that a micro-batch traverses in the cells that are problems."""
         problems = (cell.problem for cell in self.cells if not cell.refused)
         chains = (p.placement.chains for p in problems if isinstance(p, Problem))
         return sorted({len(found[0]) for found in chains})
@@ -112,9 +113,9 @@ def read_sweep(
     objective: str | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Sweep:
-    """The sweep of a problem or plan file; `BadInput` where no cell of it can be.
+    """Read the sweep of a problem or plan file; `BadInput` if no cell of it is valid.
 
-    `values` are those of fields besides the file's `sweep` section.
+    `values` are further fields with their values, in addition to the file's `sweep` section.
     """
     document = read_document(path)
     if not isinstance(document, dict):
@@ -129,7 +130,7 @@ def read_sweep(
 
 
 def with_values(document: Mapping[str, Any], values: Mapping[str, object] | None) -> Mapping[str, Any]:
-    """The document with these fields in its `sweep` section."""
+    """Return the document with these fields added to its `sweep` section."""
     return {**document, "sweep": {**(document.get("sweep") or {}), **values}} if values else document
 
 
@@ -140,7 +141,7 @@ def sweep_of(
     source: str = "sweep",
     default_name: str = "sweep",
 ) -> Sweep:
-    """The sweep of a document with the keys of a problem or plan file."""
+    """Return the sweep of a document with the keys of a problem or plan file."""
     document = with_axis_of_sizes(document, source)
     axes = axes_of(document, options, same_model, source)
     base = without_field(document, "sweep")
@@ -152,13 +153,13 @@ def sweep_of(
 
 
 def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
-    """A problem or a plan problem from a document; `BadInput` lists every mistake."""
+    """Return the problem or plan problem of a document; `BadInput` lists every mistake."""
     found = plan_problem_from if is_plan(document) else problem_from
     return found(document, "cell", name)
 
 
 def content_key(problem: Problem | PlanProblem) -> str:
-    """A hash of what is to be solved; names do not count."""
+    """Return a hash of the problem to be solved; names do not count."""
     if isinstance(problem, Problem):
         return problem.content_key
     return sha256(repr(replace(problem, name="", notes=(), assumptions=(), step=None)).encode()).hexdigest()
@@ -180,7 +181,7 @@ def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any],
 
 
 def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
-    """Set the values of a cell, multiples of the number of devices last."""
+    """Set the values of a cell in place, multiples of the number of devices last."""
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
         if not isinstance(value, OfDevices):
@@ -195,7 +196,7 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
 
 
 def _place(point: Sequence[Value], axes: Axes, devices: object) -> tuple[tuple[str, object], ...]:
-    """The values of a cell by the axes' names; those of groups of settings are their names."""
+    """Return the values of a cell by axis name; groups of settings are represented by their names."""
     at: list[tuple[str, object]] = []
     for axis, value in zip(axes.axes, point, strict=True):
         single = [one for path, one in value.settings if path == axis.path and len(value.settings) == 1]

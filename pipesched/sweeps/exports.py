@@ -1,4 +1,4 @@
-"""The table of a sweep as CSV and as Parquet: a row for each cell."""
+"""Export of a sweep's table as CSV and as Parquet, with a row for each cell."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TEXTS = ("value_exact", "lower_bound_exact", "reason")
 
 
 def columns(table: Table) -> dict[str, list[Any]]:
-    """Each column with a value for each cell; numbers as numbers, exact ones as text besides.
+    """Return each column with a value for each cell: numbers as floats, and exact ones also as text.
 
-    An axis of numbers alone is a column of numbers, any other one of text.
+    An axis with only numbers is a column of numbers, any other one of text.
     """
     found: dict[str, list[Any]] = {"cell": [row.cell.number for row in table.rows]}
     for axis in table.sweep.axes.axes:
@@ -41,7 +41,7 @@ def columns(table: Table) -> dict[str, list[Any]]:
 
 
 def to_csv(table: Table) -> str:
-    """The table as CSV; empty where there is nothing."""
+    """Return the table as CSV; a missing value is empty."""
     found = columns(table)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -52,7 +52,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_parquet(table: Table) -> bytes:
-    """The table as Parquet, by Apache Arrow; `BadInput` where that is not installed."""
+    """Return the table as Parquet, made by Apache Arrow; `BadInput` if that is not installed."""
     refuse_without_parquet()
     import pyarrow
     from pyarrow import parquet
@@ -68,7 +68,7 @@ def to_parquet(table: Table) -> bytes:
 
 
 def refuse_without_parquet() -> None:
-    """`BadInput` where Parquet cannot be written; better known before a long search."""
+    """Raise `BadInput` if Parquet cannot be written; called before a long search."""
     if find_spec("pyarrow") is None:
         allowed = f"after {to_install('pipesched[parquet]')}"
         raise BadInput(f"--parquet: found no pyarrow, which writes Parquet; allowed: {allowed}")
@@ -96,7 +96,7 @@ def _columns_of(row: Row) -> dict[str, Any]:
 
 
 def cell_texts(cell: Cell, known: Outcome) -> dict[str, str]:
-    """The files of a cell by name: its schedule file and, of a plan, the one that says what its bound rests on."""
+    """Return the files of a cell by name: its schedule file, and for a plan its answer file with the evidence."""
     texts = {f"cell-{cell.number}.json": schedule_text(known)}
     answer = plan_answer_of(cell.problem, known) if isinstance(cell.problem, PlanProblem) else None
     return texts if answer is None else texts | {f"cell-{cell.number}-plan.json": answer_text(answer)}

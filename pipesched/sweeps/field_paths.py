@@ -1,4 +1,4 @@
-"""Key paths of a problem or plan file: short names for some, and setting the field at one."""
+"""Key paths of problem and plan files: short names for some, and setting the field at a path."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]", re.ASCII)
 
 
 def is_plan(document: object) -> bool:
-    """True if a document is a plan file: a model made of layers."""
+    """Return True if a document is a plan file: a model made of layers."""
     return isinstance(document, Mapping) and ("layers" in document or "model" in document)
 
 
 def full_path(field: str, document: Mapping[str, object]) -> str:
-    """The key path of a field; short names stand for the longer paths."""
+    """Return the key path of a field; short names stand for longer paths."""
     if field == "memory" and "hardware" in document:
         return "hardware.memory"
     return (_OF_PLANS if is_plan(document) else _OF_PROBLEMS).get(field, field)
 
 
 def steps_of(path: str) -> list[str | int]:
-    """The keys and places of a path such as `layers[2].forward`; `BadInput` for what is no path."""
+    """Return the keys and list indices of a path such as `layers[2].forward`; `BadInput` if it is no path."""
     steps: list[str | int] = [int(at) if at else key for key, at in _STEP.findall(path)]
     if not steps or isinstance(steps[0], int) or _written(steps) != path:
         raise BadInput(f"{path}: found no key path; allowed: keys with dots between, such as memory.capacity")
@@ -42,7 +42,7 @@ def steps_of(path: str) -> list[str | int]:
 
 
 def set_field(document: dict[str, Any], path: str, value: object) -> None:
-    """Set a field of a document, in place; sections that are missing are made."""
+    """Set a field of a document in place; missing sections are created."""
     *sections, last = steps_of(path)
     here: Any = document
     for at, step in enumerate(sections):
@@ -57,7 +57,7 @@ def set_field(document: dict[str, Any], path: str, value: object) -> None:
 
 
 def without_field(document: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A copy without the field of a path of keys."""
+    """Return a copy of the document without the field at a path of keys."""
     key, _, rest = path.partition(".")
     kept = {name: value for name, value in document.items() if rest or name != key}
     if rest and isinstance(kept.get(key), Mapping):

@@ -1,4 +1,4 @@
-"""Outcome of a cell: value, bound, certificate, schedule and published schedules, all numbers exact."""
+"""The outcome of a cell: value, bound, certificate, schedule and published schedules, all numbers exact."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipesched.results.solution import Status
 
 @dataclass(frozen=True)
 class Published:
-    """A published schedule in a cell; times and the memory of the fullest device in the file's units.
+    """A published schedule in a cell; times and memory of the fullest device in the file's units.
 
-    `value` is None where it does not apply, and `reason` says why; `fits` is off where it breaks the memory.
+    `value` is None if it does not apply, and `reason` says why; `fits` is False if it exceeds the memory.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Effort:
-    """Effort of a cell's search."""
+    """The effort of a cell's search: its time limit, workers, seed, and gap to stop at."""
 
     seconds: float
     workers: int
@@ -39,12 +39,12 @@ class Effort:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a cell, in the file's units. No schedule is below `lower_bound`, None if there is none.
+    """The outcome of a cell, in the file's units. No schedule has a value less than `lower_bound` (None: no bound).
 
-    `claim` is the argument as text, `kind` its kind, and `evidence` the data for its check as in a schedule file, None
-    if there is none. `work` is that of the busiest device, whose remaining time is the bubble. `schedule` is the packed
-    schedule file. `choice` is the choice of a plan. `finished` is False if the search was interrupted. `effort` is the
-    longest search, `wall_seconds` its time.
+    `claim` is the bound's argument as text, `kind` its kind, and `evidence` the data for its check as in a schedule
+    file, None if there is none. `work` is that of the busiest device, whose remaining time is the bubble. `schedule` is
+    the packed schedule file. `choice` is the choice of a plan. `finished` is False if the search was interrupted.
+    `effort` is that of the longest search, `wall_seconds` its duration.
     """
 
     status: Status
@@ -71,13 +71,13 @@ class Outcome:
 
     @property
     def gap(self) -> float | None:
-        """(value - lower bound) / value; None without a schedule."""
+        """The optimality gap, (value - lower bound) / value; None without a schedule."""
         if self.value is None or self.lower_bound is None:
             return None
         return gap(self.value, self.lower_bound)
 
     def idle(self, objective: str) -> float | None:
-        """Idle time, mean over the devices, as a share of this objective's value; None where that is not known."""
+        """Return the idle time, mean over the devices, as a share of this objective's value; None if unknown."""
         if self.idle_ratio is None or self.bubble is None or objective not in self.bubble:
             return None
         busiest = 1 - self.bubble["makespan"]
@@ -85,17 +85,17 @@ class Outcome:
 
     @property
     def best_published(self) -> Published | None:
-        """The best published schedule that fits."""
+        """The best published schedule that fits; None if there is none."""
         fitting = [one for one in self.published if one.fits and one.value is not None]
         return min(fitting, key=lambda one: one.value or Fraction(0), default=None)
 
     def solved_within(self, allowed: float) -> bool:
-        """True if more search would add nothing that was asked for."""
+        """Return True if further search would add nothing that was asked for, with this gap `allowed`."""
         closed = self.gap is not None and self.gap <= allowed
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
     def merged(self, other: Outcome) -> Outcome:
-        """The better schedule and the stronger bound of two outcomes of a cell; this one's if equal."""
+        """Return the better schedule and the stronger bound of two outcomes of a cell; this one's if equal."""
         best = other if other.value is not None and (self.value is None or other.value < self.value) else self
         firm = other if other.lower_bound is not None and other.lower_bound > (self.lower_bound or 0) else self
         more = other if (other.finished, other.effort.seconds) > (self.finished, self.effort.seconds) else self
@@ -112,26 +112,26 @@ class Outcome:
         ).settled()
 
     def with_bound(self, bound: Fraction, kind: str, claim: str, evidence: Mapping[str, Any] | None = None) -> Outcome:
-        """With a stronger lower bound; itself where this one is not stronger."""
+        """Return the outcome with another lower bound if it is stronger; else the outcome itself."""
         if self.lower_bound is not None and bound <= self.lower_bound:
             return self
         return replace(self, lower_bound=bound, kind=kind, claim=claim, evidence=evidence).settled()
 
     def settled(self) -> Outcome:
-        """With the status that value and bound make."""
+        """Return the outcome with the status that follows from value and bound."""
         if self.value is None or self.lower_bound is None:
             return self
         return replace(self, status=Status.OPTIMAL if self.value == self.lower_bound else Status.FEASIBLE)
 
     def document(self) -> dict[str, Any]:
-        """All but the schedule, fractions as text."""
+        """Return the outcome without its schedule as a document, fractions as text."""
         fields = asdict(self) | {"status": self.status.value}
         del fields["schedule"]
         return {name: _as_text(value) for name, value in fields.items()}
 
 
 def outcome_from(document: Mapping[str, Any], schedule: bytes | None) -> Outcome:
-    """The outcome whose document this is."""
+    """Return the outcome of a document and a packed schedule."""
     fields = dict(document)
     for name in ("value", "lower_bound", "makespan", "span", "period", "work"):
         fields[name] = _fraction(fields[name])

@@ -1,4 +1,4 @@
-"""Schedule files as the store keeps them: compressed text, from which any cell is written out again."""
+"""Schedule files as the store keeps them: compressed text, from which a cell's files can be written again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pipesched.sweeps.outcome import Outcome
 
 
 def pack(file: ScheduleFile) -> bytes:
-    """The text of a schedule file, compressed."""
+    """Return the text of a schedule file, compressed."""
     return zlib.compress(to_text(file).encode(), 6)
 
 
 def unpack(data: bytes) -> ScheduleFile:
-    """The schedule file that was packed; `BadInput` where the data is damaged."""
+    """Return the packed schedule file; `BadInput` if the data is damaged."""
     try:
         text = zlib.decompress(data).decode()
     except (zlib.error, UnicodeDecodeError) as error:
@@ -32,9 +32,9 @@ def unpack(data: bytes) -> ScheduleFile:
 
 
 def schedule_text(known: Outcome) -> str:
-    """The schedule file of a cell, with the bound that is known of it now; `BadInput` where it has no schedule.
+    """Return the schedule file of a cell, with its bound as known now; `BadInput` if it has no schedule.
 
-    Without the bound where it is over all plans: a plan's file holds that, with what it rests on.
+    A bound over all plans is left out: the plan's answer file has it, with its evidence.
     """
     if known.schedule is None:
         raise BadInput("found a cell without a schedule; allowed: one with a schedule")
@@ -46,7 +46,7 @@ def schedule_text(known: Outcome) -> str:
 
 
 def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
-    """The file with another bound, in the file's unit, by this argument; itself where it states this bound already."""
+    """Return the file with another bound, in the file's unit, and its argument; itself if it has this bound already."""
     problem = file.timeline.problem
     if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):
         return file

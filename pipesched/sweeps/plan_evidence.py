@@ -1,4 +1,4 @@
-"""Evidence of the bound of a plan cell: a document in its outcome, and the file that `check` reads."""
+"""Evidence of the bound of a plan cell: as a document in its outcome, and as the file that `check` reads."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _FORM = "all plans"
 
 
 def plan_bound_document(plan: Plan) -> dict[str, Any]:
-    """Results of each placement with evidence, in the form stored in a plan's outcome."""
+    """Return the results of each placement with evidence, in the form stored in a plan's outcome."""
     found: dict[str, Any] = {"form": _FORM, "placements": list(map(choice_document, plan.choices))}
     return found | ({"variants": list(map(variant_document, plan.variants))} if plan.variants else {})
 
 
 def is_of_plans(evidence: Mapping[str, Any]) -> bool:
-    """True if the evidence of an outcome is about plans."""
+    """Return True if the evidence of an outcome is about plans."""
     return evidence.get("form") == _FORM
 
 
 def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str, Any]:
-    """The same evidence for a cell with less memory: it speaks of these capacities."""
+    """Return the evidence for a cell with less memory, with the capacities with which it was proved."""
     return {**evidence, "capacities": capacities_document(capacities)}
 
 
 class Stated(NamedTuple):
-    """Results of each placement, of each variant, and the capacities that they assume, None for the cell's own."""
+    """The results of each placement and of each variant, and the capacities that they assume (None: the cell's own)."""
 
     choices: tuple[ChoiceResult, ...] = ()
     variants: tuple[VariantResult, ...] = ()
@@ -51,7 +51,7 @@ class Stated(NamedTuple):
 
 
 def placements_of(known: Outcome) -> Stated:
-    """The placements stated in an outcome's evidence."""
+    """Return the placements stated in an outcome's evidence."""
     evidence = known.evidence
     if evidence is None or not is_of_plans(evidence):
         return Stated()
@@ -64,7 +64,7 @@ def placements_of(known: Outcome) -> Stated:
 
 
 def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
-    """Outcome of a cell as a plan's file states it; None if it has no plan."""
+    """Return the outcome of a cell as a plan answer; None if it has no plan."""
     chosen = known.choice
     if known.schedule is None or chosen is None:
         return None

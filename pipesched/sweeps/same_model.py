@@ -1,4 +1,4 @@
-"""The same model cut into another number of stages: costs of stages divided or added up, in a document's own keys."""
+"""The same model cut into another number of stages: costs of stages divided or summed, in a document's own keys."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DIGITS = 30  # of a share that has no finite decimal form
 
 
 def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> None:
-    """Give the stages of `changed` the layers that those of `document` have; in place.
+    """Give the stages of `changed` the layers of the stages of `document`, in place.
 
-    Each of its chains has all layers. A list with one entry a stage is in the order of the first chain; where there are
-    more stages than before each is divided evenly, where there are fewer, neighbours are added up.
+    Each chain has all layers. A list with one entry for each stage is in the order of the first chain; if there are
+    more stages than before, each is divided evenly, and if there are fewer, neighbours are summed.
     """
     before, after = _shape(document), _shape(changed)
     if before == after:
@@ -54,7 +54,7 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
 
 
 def uneven_stages(document: Mapping[str, Any]) -> list[int]:
-    """The stages of the file that take half as long again as the median, such as one with a head."""
+    """Return the stages that take more than 1.5 times the median, such as one with a head."""
     shape, times = _shape(document), document.get("times")
     if shape is None or not isinstance(times, Mapping):
         return []
@@ -65,7 +65,7 @@ def uneven_stages(document: Mapping[str, Any]) -> list[int]:
 
 
 def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
-    """Devices, stages of a chain, and chains; None for a placement without a name."""
+    """Return devices, stages of a chain, and chains; None for a placement without a name."""
     placement, devices, chunks = document.get("placement", "linear"), document.get("devices"), document.get("chunks", 1)
     if not isinstance(placement, str) or placement not in PLACEMENTS:
         return None
@@ -82,7 +82,10 @@ def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: Ca
 
 
 def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., list[Fraction]]) -> None:
-    """Copies and recomputations grow with the layers of a stage; the share of an activation that stays does not."""
+    """Recut copies and recomputations, which grow with the layers of a stage, in place.
+
+    The share of an activation that stays does not change.
+    """
     memory.update(copy.deepcopy({key: memory[key] for key in ("offload", "recompute") if key in memory}))
     if isinstance(memory.get("offload"), dict):
         _each(memory["offload"], ("out", "in", "amount"), stages, recut)
@@ -93,7 +96,7 @@ def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., lis
 def _recut_static(
     memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: Callable[..., list[Fraction]]
 ) -> None:
-    """Static memory by device converted to stages: a device with two chains has its layers twice."""
+    """Recut static memory given by device, in place: a device with two chains has its layers twice."""
     static = memory.get("static")
     if static is None:
         return
@@ -121,7 +124,7 @@ def _written(numbers: list[Fraction]) -> object:
 
 
 def _decimal(number: Fraction) -> int | Decimal:
-    """Exact where a decimal can be, else to so many digits."""
+    """Return a number as an exact decimal if possible, else rounded."""
     try:
         return as_decimal(number)
     except ValueError:

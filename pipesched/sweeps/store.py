@@ -1,4 +1,4 @@
-"""The store of a sweep: one SQLite file with every cell solved, complete however the writing program ends."""
+"""The store of a sweep: one SQLite file with every solved cell, consistent even if the writing program is killed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ADDED = {1: "ALTER TABLE cells ADD COLUMN document TEXT"}
 
 
 class Store:
-    """Outcomes of cells by the key of their content. Every `keep` is on disk when it returns."""
+    """The store: outcomes of cells by the key of their content. Every `keep` is on disk when it returns."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -59,11 +59,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Write everything into the one file, without the two that SQLite keeps while it is open."""
+        """Close the store, so that everything is in the one file, without SQLite's two auxiliary files."""
         self._database.close()
 
     def enter(self, sweep: Sweep) -> int:
-        """Write down a sweep and its cells; the number of one that is there already."""
+        """Add a sweep and its cells; returns its number, also if it is there already."""
         axes = [axis.document() for axis in sweep.axes.axes]
         with self._changing() as database:
             database.execute(
@@ -80,7 +80,7 @@ class Store:
         return number
 
     def known(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """Outcomes of these cells, where there are any."""
+        """Return the known outcomes of these cells."""
         found = {}
         for key in dict.fromkeys(keys):
             outcome = self.get(key)
@@ -89,14 +89,14 @@ class Store:
         return found
 
     def get(self, key: str) -> Outcome | None:
-        """Outcome of a cell, or None."""
+        """Return the outcome of a cell, or None."""
         row = self._database.execute("SELECT document, schedule FROM results WHERE key = ?", (key,)).fetchone()
         return None if row is None else outcome_from(json.loads(row[0]), row[1])
 
     def keep(self, key: str, outcome: Outcome, solved: bool = True) -> Outcome:
-        """Add what was found to what is known of a cell; all that is known now.
+        """Merge an outcome into what is known of a cell; returns the merged outcome.
 
-        `solved` is off for what follows from another cell, which is no search of this one.
+        `solved` is False for an outcome that follows from another cell, without a search of this one.
         """
         with self._changing() as database:
             before = self.get(key)
@@ -113,13 +113,13 @@ class Store:
         return now
 
     def solves(self, key: str) -> int:
-        """Number of completed searches of a cell."""
+        """Return the number of completed searches of a cell."""
         row = self._database.execute("SELECT solves FROM results WHERE key = ?", (key,)).fetchone()
         return 0 if row is None else int(row[0])
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is on disk, or nothing is. Another process may be writing too."""
+        """Context of one transaction, which is on disk as a whole or not at all. Another process may be writing too."""
         database = self._database
         try:
             database.execute("BEGIN IMMEDIATE")
@@ -147,7 +147,7 @@ class Store:
             raise
 
     def _begin(self, database: sqlite3.Connection) -> None:
-        """Refuse what is not ours before anything is written; make the tables of a new file."""
+        """Check that the file is ours before anything is written, and make the tables of a new file."""
         version = is_ours(database, self.path)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
@@ -162,7 +162,7 @@ class Store:
 
 
 def is_ours(database: sqlite3.Connection, path: str | Path) -> int:
-    """The version of a store, 0 of an empty file; `BadInput` for a database of another program or a later version."""
+    """Return the version of a store, 0 for an empty file; `BadInput` for other databases or a later version."""
     owner, version = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables and owner != _APPLICATION:
@@ -173,7 +173,7 @@ def is_ours(database: sqlite3.Connection, path: str | Path) -> int:
 
 
 def _statements(version: int) -> list[str]:
-    """SQL statements that migrate the tables of an older version; 0 is none."""
+    """Return the SQL statements that migrate the tables from an older version; version 0 has no tables."""
     if version == 0:
         return list(filter(str.strip, _TABLES.split(";")))
     return [_ADDED[one] for one in range(version, FORMAT)]

@@ -1,4 +1,4 @@
-"""The cells that a store holds, read from its file alone: for a check, which writes nothing and asks no other file."""
+"""The cells of a store, read from its file alone, for a check that writes nothing and reads no other file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True)
 class StoredCell:
-    """A cell of a sweep in a store, and what is known of it. `document` is None where an older version kept none."""
+    """A cell of a sweep in a store, and its outcome. `document` is None if an older version did not store it."""
 
     sweep: str
     number: int
@@ -33,7 +33,7 @@ class StoredCell:
     outcome: Outcome | None
 
     def problem(self) -> Problem | PlanProblem | None:
-        """The problem solved; `BadInput` if its document is another's, None if there is none."""
+        """The problem solved; `BadInput` if the document does not match the key, None if there is none."""
         if self.document is None:
             return None
         problem = problem_of(read_json(self.document, "cell"), self.sweep)  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ class StoredCell:
 
 
 def is_store(path: str | Path) -> bool:
-    """True if a file is a database."""
+    """Return True if a file is an SQLite database."""
     try:
         with Path(path).open("rb") as stream:
             return stream.read(len(_SQLITE)) == _SQLITE
@@ -52,7 +52,7 @@ def is_store(path: str | Path) -> bool:
 
 
 def stored_cells(path: str | Path) -> list[StoredCell]:
-    """All cells of all sweeps in a store; `BadInput` where it is none."""
+    """Return all cells of all sweeps in a store; `BadInput` if the file is no store."""
     # With this, SQLite makes no files beside it; but what a sweep under way has in its log is then not seen.
     unlogged = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     uri = f"{Path(path).absolute().as_uri()}?mode=ro{unlogged}"

@@ -1,4 +1,4 @@
-"""The table of a sweep: each cell with its outcome, and the same as plain data for programs and reports."""
+"""The table of a sweep: each cell with its outcome, also as plain data for programs and reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipesched.sweeps.outcome import Outcome, Published
 
 
 class State(StrEnum):
-    """State of a cell: the statuses of a solution, and others."""
+    """The state of a cell: the statuses of a solution, and others."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -30,7 +30,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """A cell and what is known of it; `failure` says why there is nothing where its search came to no end."""
+    """A cell and its outcome; `failure` is the reason if its search failed and there is no outcome."""
 
     cell: Cell
     outcome: Outcome | None = None
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """Why there is no schedule; nothing where there is one."""
+        """The reason why there is no schedule; empty if there is one."""
         if self.cell.refused:
             return "; ".join(self.cell.refused.split("\n"))
         return self.failure if self.outcome is None else self.outcome.reason
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def objective(self) -> str:
-        """Objective of the cell; empty if its values are refused."""
+        """The objective of the cell; empty if its values are refused."""
         return "" if self.cell.refused else self.cell.problem.objective.value
 
     @property
@@ -70,14 +70,15 @@ class Row:
 
     @property
     def ratio(self) -> Fraction | None:
-        """The best published schedule that fits, to the best schedule found: 1 where a published one is as good."""
+        """The best fitting published schedule's value divided by the best value found: 1 where a published one is as
+        good."""
         best = self.best_published
         if best is None or best.value is None or not self.value:
             return None
         return best.value / self.value
 
     def record(self) -> dict[str, Any]:
-        """Its values, by the names of the fields, and its figures."""
+        """Return the cell's values by field name, and its figures."""
         known, best = self.document(), self.best_published
         names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
         figures = {name: known[name] for name in names}
@@ -85,7 +86,7 @@ class Row:
         return {**known["at"], **figures, **published, "reason": self.reason}
 
     def document(self) -> dict[str, Any]:
-        """A cell in a JSON answer, in the file's units."""
+        """Return the cell as a JSON object, in the file's units."""
         known = self.outcome
         document: dict[str, Any] = {
             "cell": self.cell.number,
@@ -117,7 +118,10 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Table(Tabular):
-    """All cells of a sweep. `solved` of them were searched now, `read` were known; `interrupted` before the last."""
+    """All cells of a sweep. `solved` were searched now, `read` were already known.
+
+    `interrupted` is True if the sweep ended before its last cell.
+    """
 
     sweep: Sweep
     rows: tuple[Row, ...]
@@ -126,19 +130,19 @@ class Table(Tabular):
     interrupted: bool = False
 
     def said(self) -> str:
-        """The name, and what became of its cells."""
+        """Return the name of the sweep, and the states of its cells, as a line."""
         counts = [(state.value, self.count(state)) for state in State]
         cells = ", ".join(f"{number} {name}" for name, number in counts if number)
         return f"{self.sweep.name!r}: {len(self.rows)} cells, {cells}"
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each cell: the values of its fields, then what is known."""
+        """Return a row for each cell: the values of its fields, then its results."""
         above = self.above_least
         return [row.record() | {"above_least": _number(above.get(row.cell.number))} for row in self.rows]
 
     @property
     def first(self) -> Problem | PlanProblem:
-        """Any problem of the sweep: units are the same in all."""
+        """The first valid problem of the sweep; units are the same in all."""
         return next(row.cell.problem for row in self.rows if not row.cell.refused)
 
     @property
@@ -151,12 +155,12 @@ class Table(Tabular):
         return first.memory_unit if isinstance(first, Problem) else first.cluster.memory_unit
 
     def count(self, *states: State) -> int:
-        """Number of cells in one of these states."""
+        """Return the number of cells in one of these states."""
         return sum(row.state in states for row in self.rows)
 
     @property
     def above_least(self) -> dict[int, Fraction]:
-        """By cell, the share by which its value is above the least of all; empty where their objectives differ."""
+        """The share, by cell, by which its value is above the least of all; empty if objectives differ."""
         values = {row.cell.number: self._of_batch(row) for row in self.rows if row.value is not None}
         least = min(values.values(), default=Fraction(0))
         if not least or len({row.objective for row in self.rows if row.value is not None}) > 1:
@@ -164,12 +168,15 @@ class Table(Tabular):
         return {number: value / least - 1 for number, value in values.items()}
 
     def _of_batch(self, row: Row) -> Fraction:
-        """Its value; of a batch's period that of all micro-batches, since cells have different numbers of them."""
+        """Return the value of a cell.
+
+        A period becomes that of all micro-batches, whose number differs between cells.
+        """
         value = row.value or Fraction(0)
         return value * row.cell.problem.microbatches if self.sweep.of_batch and row.objective == "period" else value
 
     def document(self) -> dict[str, Any]:
-        """The whole sweep as plain data: the object of `sweep --json`."""
+        """Return the object of `sweep --json`: the whole sweep as plain data."""
         above = self.above_least
         return {
             "name": self.sweep.name,
@@ -217,7 +224,7 @@ def _number(value: Fraction | None) -> float | None:
 
 
 def _plain(value: object) -> object:
-    """A value of an axis as JSON has it."""
+    """Return a value of an axis as JSON has it."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The values of a swept field: lists, ranges, multiples of the number of devices, and named groups of settings."""
+"""Values of a swept field: lists, ranges, multiples of the number of devices, and named groups of settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALLOWED = "a list of values, a range such as 4..16, 4..16:2 or 4..64:x2, or gro
 
 @dataclass(frozen=True)
 class OfDevices:
-    """A multiple of the number of devices of the cell; written `0.5p`."""
+    """A multiple of the cell's number of devices, written `0.5p`."""
 
     factor: Fraction
 
@@ -33,14 +33,14 @@ class OfDevices:
 
 @dataclass(frozen=True)
 class Value:
-    """One value of an axis: what it is called, and the fields that it sets, by key path."""
+    """One value of an axis: its name, and the fields that it sets, by key path."""
 
     label: str
     settings: tuple[tuple[str, object], ...]
 
 
 def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
-    """The values of a field as a `sweep` section gives them; `where` names the entry in messages."""
+    """Return the values of a field given in a `sweep` section; `where` names the entry in messages."""
     if isinstance(given, Mapping):
         found = [_group(str(name), settings, f"{where}.{name}") for name, settings in given.items()]
     else:
@@ -54,13 +54,13 @@ def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
 
 
 def values_from_text(field: str, text: str, where: str) -> tuple[Value, ...]:
-    """The values that an option gives: a range, or values with commas between."""
+    """Return the values given by an option: a range, or values separated by commas."""
     given = read_yaml(f"[{text}]", where)
     return values_of(field, given, where)
 
 
 def label(value: object) -> str:
-    """A value as tables show it."""
+    """Return a value as tables show it."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(label, value)) + "]"
     if isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def label(value: object) -> str:
 
 
 def resolved(value: object, devices: object) -> object:
-    """The value that the file gets: multiples of the number of devices as numbers."""
+    """Return the value to put into the file: multiples of the number of devices become numbers."""
     if not isinstance(value, OfDevices):
         return value
     if not isinstance(devices, int):
@@ -88,7 +88,7 @@ def _group(name: str, settings: object, where: str) -> Value:
 
 
 def _listed(given: object, where: str) -> Iterator[object]:
-    """Each value of a list, ranges in it spread out."""
+    """Yield each value of a list, with ranges in it expanded."""
     number = 0
     for entry in given if isinstance(given, list | tuple) else [given]:
         spread = _range(entry, where) if isinstance(entry, str) and ".." in entry else [_one(entry)]
@@ -127,7 +127,7 @@ def _spread(low: Fraction, high: Fraction, step: Fraction, grows: bool, made: ob
 
 
 def as_number(value: object) -> Fraction | None:
-    """The number that a value is, for an axis of a picture; None for any other."""
+    """Return a value as a number for an axis of a picture; None if it is none."""
     if isinstance(value, Rational | Decimal) and not isinstance(value, bool):
         return Fraction(value)
     return None

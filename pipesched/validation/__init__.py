@@ -1,1 +1,1 @@
-"""The validator: the rules of a schedule stated independently of solver and simulator."""
+"""The validator: the rules of schedules, stated independently of solver and simulator."""

@@ -18,7 +18,8 @@ _Before = dict[Task, set[Task]]
 
 
 def cycles(timeline: Timeline) -> Iterator[Violation]:
-    """At most one cycle: tasks of zero duration at one instant, each of which must come before the next."""
+    """Yield at most one violation: a cycle of tasks of zero duration at one instant, each of which must precede the
+    next."""
     before = _before(timeline)
     left = set(before)
     while free := {task for task in left if not before[task] & left}:
@@ -37,7 +38,10 @@ def cycles(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _before(timeline: Timeline) -> _Before:
-    """Only tasks without length can come before others of the same instant and be waited for by them."""
+    """Return for each task of zero duration its predecessors of zero duration at the same instant.
+
+    Only tasks of zero duration can precede others of their instant and be preceded by them.
+    """
     problem, schedule, starts = timeline.problem, timeline.schedule, timeline.starts
     streams = streams_of(problem, schedule).values()
     before: _Before = {task: set() for tasks in streams for task in tasks if _ticks(timeline, task) == 0}
@@ -55,7 +59,7 @@ def _before(timeline: Timeline) -> _Before:
 
 
 def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterator[tuple[Task, Task]]:
-    """The tasks of a pass, each with one that has to end before."""
+    """Yield the tasks of a pass, each with a task that has to end before it."""
     problem = timeline.problem
     if p.kind is W:
         b = p._replace(kind=B)
@@ -74,7 +78,7 @@ def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterat
 
 
 def _ends(timeline: Timeline) -> dict[Pass, Task]:
-    """The last task of each pass; the two passes of a block are one task, its forward's first."""
+    """Return the last task of each pass; the two passes of a block are one task, its forward's first."""
     found: dict[Pass, Task] = {}
     for order in timeline.schedule.orders:
         for slot in order:

@@ -1,4 +1,4 @@
-"""Rules about gathered parameters: passes run while their stage's parameters are gathered, by the device's order."""
+"""Rules for gathered parameters: passes run while their stage's parameters are gathered, by the device's order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _BACKWARDS = (B, W, BW)
 
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Each gathering is followed by its release, counted from 0 on, and every pass stands between two such."""
+    """Yield violations unless gatherings and drops alternate, numbered from 0, and every pass that needs one is between
+    them."""
     count, window = 0, problem.parameters.window
     for device in range(problem.devices):
         there: dict[int, int] = {}  # how often each stage has been gathered, and it is now
@@ -47,7 +48,8 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
-    """Violations of a pass at its place, given what is and was gathered; that state is updated."""
+    """Yield the violations of a pass at its place; `there` and `gone`, which count gatherings and drops, are
+    updated."""
     stage, named = _owner(problem, p), pass_text(problem, p)
     whole = stage // problem.chain_arcs.pieces
     if p.kind is UNSHARD:
@@ -68,7 +70,7 @@ def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, i
 
 
 def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
-    """Pairs of passes of which the first must have ended before the second starts; of orders that are right."""
+    """Yield pairs of passes of which the first must have ended before the second starts; for valid orders."""
     if all(stage.gather is None for stage in problem.stages):
         return
     for device in range(problem.devices):
@@ -93,7 +95,8 @@ def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass
 
 
 def around_gathers(timeline: Timeline) -> Iterator[Violation]:
-    """Passes start when their parameters are gathered, and these are dropped when the last of them has ended."""
+    """Yield violations unless passes start after their gathering has ended, and the drop starts after the last of
+    them."""
     problem = timeline.problem
     for before, after in tied_by_gathers(problem, timeline.schedule):
         if timeline.start(after) < timeline.end(before):
@@ -104,10 +107,10 @@ def around_gathers(timeline: Timeline) -> Iterator[Violation]:
 
 
 def needs_no_parameters(problem: Problem, p: Pass) -> bool:
-    """True for copies, passes once an iteration, and backwards of frozen stages that no gradient reaches."""
+    """Return True for copies, passes once an iteration, and backwards of frozen stages that no gradient reaches."""
     return p.kind in _NO_USE or (problem.stages[p.stage].forward_only and p.kind in _BACKWARDS)
 
 
 def _owner(problem: Problem, p: Pass) -> int:
-    """The stage whose parameters a pass computes with, or is for."""
+    """Return the stage that holds the parameters with which a pass computes, or for which it runs."""
     return problem.parameters.holder(p.stage)

@@ -1,9 +1,9 @@
 """Rule: with several streams a schedule stays within memory under any durations, by orders and events alone.
 
 A stream's order does not say what has ended on another one. A state that some durations lead to is a set of passes that
-have begun, with those that surely end before one of them starts. No such state exceeds the capacity if and only if
-every unit that a pass takes is from the stock or from a pass that releases it and surely ends before, and no unit goes
-to two (a resource flow: Artigues, Michelon and Reusser, Insertion techniques for static and dynamic
+have begun, with those that certainly end before one of them starts. No such state exceeds the capacity if and only if
+every unit of memory that a pass takes is free at first or was freed by a pass that certainly ends before, and no unit
+goes to two passes (a resource flow: Artigues, Michelon and Reusser, Insertion techniques for static and dynamic
 resource-constrained project scheduling, 2003; Hall's theorem says that it exists). So units are assigned in the order
 of time, and those assigned already are exchanged where a pass would get none.
 """
@@ -29,7 +29,10 @@ from pipesched.validation.violation import Violation
 
 
 def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
-    """At most one violation a device or host, the first by time; of timelines that break no rule of order and times."""
+    """Yield at most one violation for each device or host, the first by time.
+
+    For timelines valid in order and times.
+    """
     problem = timeline.problem
     limits = [*problem.room, *(host.capacity for host in problem.resources.hosts)]
     if len(problem.streams) == 1 or all(capacity is None for capacity in limits):
@@ -58,7 +61,7 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
 
 
 class _Memory(NamedTuple):
-    """A memory: what it is called, its capacity for what passes take, and what it holds besides; None for a host's."""
+    """A memory: its name, its capacity for passes, and its static use (None for a host)."""
 
     name: str
     capacity: int
@@ -68,7 +71,10 @@ class _Memory(NamedTuple):
 def _first_above(
     problem: Problem, known: VectorClocks, passes: Sequence[Pass], changes: Sequence[tuple[int, int]], memory: _Memory
 ) -> Iterator[Violation]:
-    """The first pass for which not enough is surely there when it starts, each with what it takes and gives back."""
+    """Yield the violation of the first pass for which not enough memory is certainly free when it starts.
+
+    `changes` are the amounts that each pass takes and frees.
+    """
     taking = [(p, at_start) for p, (at_start, _) in zip(passes, changes, strict=True) if at_start > 0]
     giving = [(p, -at_end) for p, (_, at_end) in zip(passes, changes, strict=True) if at_end < 0]
     ends = np.array([known.when_ended(p) for p, _ in giving], np.int64).reshape(len(giving), known.streams)
@@ -91,7 +97,10 @@ def _first_above(
 
 
 class Units:
-    """Units of a memory and who has them; `given[t, g]` says whether giver g has surely ended when taker t starts."""
+    """Units of a memory and the passes that have them.
+
+    `given[t, g]` is True if the freeing pass g has certainly ended when the taking pass t starts.
+    """
 
     def __init__(self, given: NDArray[np.bool_], amounts: Sequence[int], stock: int) -> None:
         # The last source is the stock, which anyone may take; before it come first those that the fewest may take.
@@ -101,7 +110,10 @@ class Units:
         self._users: list[dict[int, int]] = [{} for _ in self._left]
 
     def hand_out(self, taker: int, amount: int) -> list[int]:
-        """Give a taker so much; if that cannot be, the takers of a state that holds too much."""
+        """Give `amount` units to a taker.
+
+        If that is impossible, return the takers of a state that exceeds the memory.
+        """
         while amount > 0:
             source, asks, has = self._search(taker)
             if source is None:
@@ -120,9 +132,9 @@ class Units:
         return []
 
     def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
-        """A source with some left, by a shortest chain of exchanges.
+        """Return a source with units left, found by a shortest chain of exchanges; None if there is none.
 
-        With the taker that asks for each source, and for each taker the source of which it would free what it has.
+        Also returned are the taker that asks for each source, and for each taker the source whose units it would free.
         """
         asks: dict[int, int] = {}
         has: dict[int, int | None] = {taker: None}

@@ -1,4 +1,4 @@
-"""Rule: at no time does the memory of passes exceed the capacity of a device or a host."""
+"""Rule: the memory of passes never exceeds the capacity of a device or a host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipesched.validation.violation import Violation
 
 
 def memory(timeline: Timeline) -> Iterator[Violation]:
-    """On no device do the passes hold more than its capacity; at most one violation a device, the first."""
+    """Yield at most one violation for each device, the first time at which its passes exceed its capacity."""
     problem, columns = timeline.problem, timeline.schedule.columns
     if set(problem.room) == {None}:
         return
@@ -51,7 +51,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _dropped(timeline: Timeline) -> Whole:
-    """Memory that each forward releases when it ends, since its micro-batch recomputes it."""
+    """Return the memory that each forward frees when it ends, since its micro-batch recomputes it."""
     problem, columns = timeline.problem, timeline.schedule.columns
     found = whole([0] * len(columns))
     for kind, stage in columns.pass_types:
@@ -63,7 +63,7 @@ def _dropped(timeline: Timeline) -> Whole:
 
 
 def host_memory(timeline: Timeline) -> Iterator[Violation]:
-    """No host holds more than its capacity; at most one violation a host, the first."""
+    """Yield at most one violation for each host, the first time at which its capacity is exceeded."""
     problem = timeline.problem
     for capacity, devices in problem.resources.hosts:
         if capacity is None:
@@ -88,5 +88,5 @@ def host_memory(timeline: Timeline) -> Iterator[Violation]:
 
 
 def host_name(devices: tuple[int, ...]) -> str:
-    """A host by the devices that use it."""
+    """Return the name of a host, made of the devices that use it."""
     return f"the host of device{'' if len(devices) == 1 else 's'} {', '.join(map(str, devices))}"

@@ -1,4 +1,4 @@
-"""Rules about the order: every pass exactly once, on its own device, in valid slots."""
+"""Rules of orders: every pass exactly once, on its own device, in valid slots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pipesched.validation.violation import Violation
 
 
 def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Every stage runs each of its micro-batches by one of its alternatives, and no others."""
+    """Yield violations unless every stage runs each of its micro-batches in one of its alternatives, and no other
+    passes."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
     held = {pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)}
     others = {pass_type for pass_type in columns.pass_types if pass_type[0] not in (F, B, W, BW)}
@@ -55,12 +56,12 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def often(count: int) -> str:
-    """A number of times in words."""
+    """Return a number of times as text."""
     return {0: "not at all", 1: "once"}.get(count, f"{count} times")
 
 
 def _times_in(numbers: Ints, walked: range) -> Ints:
-    """Count of each micro-batch of a range among the numbers."""
+    """Return how often each micro-batch of a range occurs among the numbers."""
     inside = numbers[(numbers >= walked.start) & (numbers < walked.stop)]
     return np.bincount(inside - walked.start, minlength=len(walked))
 
@@ -68,7 +69,7 @@ def _times_in(numbers: Ints, walked: range) -> Ints:
 def _not_once(
     problem: Problem, stage: int, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]
 ) -> Iterator[Violation]:
-    """Violations in how often the passes of a micro-batch run."""
+    """Yield violations in how often the passes of a micro-batch run."""
     found = sorted(kind for kind in times if times[kind])
     for kind in found:
         if times[kind] > 1:
@@ -82,7 +83,7 @@ def _not_once(
 
 
 def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Every pass runs on the device of its stage."""
+    """Yield violations for passes that are not on the device of their stage."""
     columns, where = schedule.columns, dict(enumerate(problem.placement.stage_device))
     placed = columns.each(lambda _, stage: where.get(stage, -1))
     for row in np.flatnonzero((placed >= 0) & (placed != columns.device)).tolist():
@@ -93,7 +94,7 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Violations of a fixed order of micro-batches: forwards of a stage run in it, and so do its backwards.
+    """Yield violations of a fixed order of micro-batches, in which forwards of a stage run, and backwards too.
 
     For schedules that contain every pass once and give no orders of tasks.
     """
@@ -106,14 +107,14 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
-    """The violation that a pass is earlier than its predecessor."""
+    """Return the violation that a pass is earlier than its predecessor in the order of micro-batches."""
     late, early = pass_text(problem, other), pass_text(problem, one)
     text = f"{late} comes before {early}, but the order of micro-batches is fixed"
     return Violation("micro-batch order", (other, one), text)
 
 
 def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
-    """Forwards of a stage, and backwards, each with that of the next micro-batch, where the order is fixed."""
+    """Yield forwards of a stage, and backwards, each with that of the next micro-batch, if the order is fixed."""
     lines: dict[tuple[bool, int], list[Pass]] = {}
     for p in schedule.columns.passes if problem.walks.queues else ():
         if p.kind in (F, B, BW):
@@ -123,7 +124,7 @@ def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass,
 
 
 def slots(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Only a forward and a backward share a slot."""
+    """Yield violations for slots shared by passes other than a forward and a backward."""
     columns = schedule.columns
     shared = (columns.device[1:] == columns.device[:-1]) & (columns.slot[1:] == columns.slot[:-1])
     forward = columns.each(lambda kind, _: kind is F).astype(bool)

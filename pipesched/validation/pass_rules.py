@@ -1,4 +1,4 @@
-"""Tasks, precedences and memory of passes, stated for the validator alone: it shares no code with what it judges."""
+"""Tasks, precedences and memory of passes, stated for the validator alone, which shares no code with what it checks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
-    """The tasks that make a pass; the task that sends its tensor to another device follows them."""
+    """Return the tasks of a pass, without the task that sends its tensor to another device."""
     return problem.stages[stage].tasks_of(kind)
 
 
 def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
-    """The tasks that make a pass, and the one that sends its tensor on, where transfers occupy a stream."""
+    """Return the tasks of a pass, including the one that sends its tensor if transfers occupy a stream."""
     own, stream = own_tasks(problem, kind, stage), problem.resources.transfer_stream
     if stream is None or kind not in (F, B, BW):
         return own
@@ -44,9 +44,9 @@ def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
 
 
 def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassKind, int, int]]:
-    """Kinds and stages of the same micro-batch that must have ended before a pass starts, and how many ticks before.
+    """Yield kinds and stages of the same micro-batch that must have ended before a pass starts, with the lag in ticks.
 
-    Of the two kinds that may send the gradient a schedule holds one; of those that bring an activation back at most
+    Of the two kinds that may send the gradient a schedule contains one; of those that restore an activation at most
     one.
     """
     where = problem.placement
@@ -68,9 +68,10 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
 
 
 def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
-    """Passes of other chains or micro-batches that must have ended before a pass starts, and how many ticks before.
+    """Yield passes of other chains or micro-batches that must have ended before a pass starts, with the lag in ticks.
 
-    Of those of two kinds a schedule holds one. What runs once begins after every backward for the weights.
+    Of two kinds given for one backward a schedule contains one. Passes that run once begin after every backward for the
+    weights.
     """
     for before, after, backward, places, turns, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
@@ -102,7 +103,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
 def met(
     problem: Problem, before: int, after: int, backward: bool, places: tuple[int, ...]
 ) -> Iterator[tuple[int, int]]:
-    """The micro-batches of two stages of which one waits for the other: they are dealt out evenly to each other."""
+    """Yield pairs of micro-batches of two stages of which one waits for the other: each is assigned an equal share."""
     first, then = list(problem.microbatches_of[before]), list(problem.microbatches_of[after])
     if places and backward:
         first = [first[place] for place in places]
@@ -114,7 +115,10 @@ def met(
 
 
 def run_once(problem: Problem, stage: int) -> list[Pass]:
-    """Passes of a stage that run once an iteration, in their order: of one in several parts each of these."""
+    """Return the passes of a stage that run once an iteration, in order.
+
+    Those in several parts are listed part by part.
+    """
     walked = len(problem.microbatches_of[stage])
     return [
         Pass(one.kind, stage, part)
@@ -124,14 +128,14 @@ def run_once(problem: Problem, stage: int) -> list[Pass]:
 
 
 def each_microbatch(problem: Problem, p: Pass) -> bool:
-    """True for the reduction of one micro-batch's gradients."""
+    """Return True for the reduction of one micro-batch's gradients."""
     return any(one.each_microbatch and one.kind is p.kind for one in problem.stages[p.stage].once)
 
 
 def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
-    """The tasks of another pass that must have ended before this one starts: those that end it, all of a W.
+    """Return the tasks of another pass that must have ended before this one starts: its last task, or all of a W.
 
-    For one of several buckets the gradients of its share of the weights must be there, not of all.
+    For one of several buckets only the gradients of its share of the weights must be complete.
     """
     tasks = len(own_tasks(problem, other.kind, other.stage))
     until, since = tasks, 0
@@ -144,13 +148,13 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
 
 
 def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
-    """The task of a pass that waits for what the pass needs: of F, B and BW the first one that needs other passes."""
+    """Return the task of a pass that waits for its inputs: in F, B and BW the first one that needs other passes."""
     tasks = own_tasks(problem, kind, stage) if kind in (F, B, BW) else ()
     return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
 
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
-    """Ticks or memory of a stage as they are for each of these micro-batches; the number itself if all are alike."""
+    """Return ticks or memory of a stage for each of these micro-batches; the number itself if all are equal."""
     if not problem.walks.scale:
         return number
     each = {j: int(number * problem.walks.scale[j]) for j in set(microbatches.tolist())}
@@ -158,13 +162,13 @@ def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole
 
 
 def for_one(problem: Problem, changes: tuple[int, int], microbatch: int) -> tuple[int, int]:
-    """Memory changes of a pass at its start and end, scaled for this micro-batch."""
+    """Return the memory changes of a pass at its start and end, scaled for this micro-batch."""
     scale = problem.walks.scale[microbatch] if problem.walks.scale else 1
     return int(changes[0] * scale), int(changes[1] * scale)
 
 
 def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
-    """Ticks or memory of stages, one a row, each as it is for the row's micro-batch."""
+    """Return ticks or memory of stages, one for each row, scaled for the row's micro-batch."""
     if not problem.walks.scale:
         return numbers
     scale = problem.walks.scale
@@ -173,7 +177,8 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
 
 
 def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
-    """Ticks from one stage to another: those of the stage that is first on the chain, and those of the link."""
+    """Return the ticks of a transfer between stages: those of the stage that is first on the chain, and those of the
+    link."""
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
     if here == there:
         return 0
@@ -183,14 +188,14 @@ def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
 
 
 def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Memory taken by a pass at its start and at its end; negative if released."""
+    """Return the memory taken by a pass at its start and at its end; negative if freed."""
     at_start, at_end = _for_activations(problem, kind, stage)
     running, stays = passing_memory(problem, kind, stage)
     return at_start + running + stays, at_end - running
 
 
 def passing_memory(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Memory of a pass that it holds while it runs, and that it takes for the remaining iteration."""
+    """Return the memory that a pass needs while it runs, and that it keeps until the end of the iteration."""
     space, kept = problem.stages[stage].workspace, problem.stages[stage].until_end
     match kind:
         case PassKind.F:
@@ -206,7 +211,7 @@ def passing_memory(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
 
 
 def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Memory that a pass takes from other passes or leaves to them, at its start and at its end."""
+    """Return the memory of activations that a pass takes or frees at its start and at its end."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
     stays, of_all = problem.stages[stage].lent, problem.stages[stage].collected
@@ -231,7 +236,7 @@ def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int,
 
 
 def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
-    """Memory released after the forward, to be taken again by a recomputation of this kind."""
+    """Return the memory freed after the forward and taken again by a recomputation of this kind."""
     if kind not in RECOMPUTATIONS:
         return 0
     way = problem.stages[stage].recompute[RECOMPUTATIONS.index(kind)]
@@ -239,7 +244,7 @@ def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
 
 
 def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Host memory taken by a pass at its start and at its end."""
+    """Return the host memory taken by a pass at its start and at its end; negative if freed."""
     if kind is OFFLOAD:
         return _moved(problem, stage), 0
     return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)
@@ -251,7 +256,7 @@ def _moved(problem: Problem, stage: int) -> int:
 
 
 def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
-    """Allowed sets of passes of a micro-batch on a stage between forward and backward."""
+    """Return the allowed sets of passes of a micro-batch on a stage between forward and backward."""
     own = problem.stages[stage]
     found = [frozenset[PassKind]()] if own.may_keep else []
     if own.offload is not None:
@@ -260,7 +265,7 @@ def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
 
 
 def stream_owner(problem: Problem, device: int, stream: str) -> int:
-    """The device under which a stream is listed: its own, or the first of those that share it."""
+    """Return the device under which a stream is listed: its own, or the first of those that share it."""
     sharing = [
         one.devices for one in problem.resources.shared_streams if one.stream == stream and device in one.devices
     ]

@@ -1,8 +1,8 @@
-"""Test whether the order of a schedule, repeated without end, runs a micro-batch every so many ticks: its period.
+"""Check of a period: the repeated order of a schedule runs a micro-batch every so many ticks.
 
-A part of every device's order that has each pass of k micro-batches once may follow itself again and again. A length is
-feasible if the starts of its slots can be chosen so that no cycle of precedences, from one repetition into later ones,
-takes longer. Memory is that of the part plus all that earlier repetitions left.
+A part of every device's order that has each pass of k micro-batches once may be repeated for ever. A length of the
+repetition is feasible if the starts of its slots can be chosen so that no cycle of precedences, from one repetition
+into later ones, takes longer. Memory is that of the part plus all that earlier repetitions left.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ _MOST_SLOTS = 3_000
 
 
 class _Place(NamedTuple):
-    """A pass in a repetition: its slot, and the micro-batch of its chain that it runs in the first one."""
+    """The place of a pass in a repetition: its slot, and the micro-batch of its chain that it runs in the first
+    repetition."""
 
     node: int
     number: int
 
 
 class _Part:
-    """The part of every device's order, the slots of all devices numbered one after the other."""
+    """The repeated part of every device's order; the slots of all devices are numbered consecutively."""
 
     def __init__(self, problem: Problem, parts: Sequence[Sequence[Slot]], copies: int) -> None:
         self._problem, self._copies = problem, copies
@@ -42,12 +43,12 @@ class _Part:
         }
 
     def place(self, kind: PassKind, stage: int, index: int) -> tuple[int, int]:
-        """The slot of a pass, and how many repetitions later than the first one it runs."""
+        """Return the slot of a pass, and how many repetitions after the first one it runs."""
         found = self._places[kind, stage, index % self._copies]
         return found.node, (index - found.number) // self._copies
 
     def arcs(self) -> Iterator[tuple[int, int, int, int]]:
-        """(earlier slot, later slot, ticks between their starts, repetitions between them)."""
+        """Yield (earlier slot, later slot, ticks between their starts, repetitions between them)."""
         first: dict[int, int] = {}
         for node, device in enumerate(self._device):
             after = node + 1 < len(self.slots) and self._device[node + 1] == device
@@ -81,12 +82,12 @@ class _Part:
         return self._problem.stages[slot[0].stage].ticks(slot[0].kind)
 
     def fits(self) -> bool:
-        """True if no device ever exceeds its memory."""
+        """Return True if no device ever exceeds its memory."""
         rooms = [self._problem.room[device] for device in self._device]
         return all(room is None or self._held(node) <= room for node, room in enumerate(rooms))
 
     def _held(self, node: int) -> int:
-        """Memory level of a slot's device while it runs, including all earlier repetitions."""
+        """Return the memory level of a slot's device while it runs, including what all earlier repetitions left."""
         total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
         for (kind, stage, residue), forward in self._places.items():
             if kind is not F or self._device[forward.node] != self._device[node]:
@@ -102,12 +103,13 @@ class _Part:
         return total
 
     def _copies_begun(self, place: _Place, before: int) -> int:
-        """Number of micro-batches of this residue that have begun the pass, counted from the very first."""
+        """Return the number of micro-batches of this residue that have begun the pass before slot `before`, from the
+        start on."""
         return place.number // self._copies + (1 if place.node < before else 0)
 
 
 def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
-    """True if a part of the order repeats with a micro-batch every `period` ticks; for plain passes only."""
+    """Return True if a part of the order repeats with a micro-batch every `period` ticks; for plain passes only."""
     if not problem.network.one_task_each or problem.walks.scale:
         return False
     chains = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
@@ -123,7 +125,7 @@ def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
 
 
 def _slots(problem: Problem, order: Sequence[Slot]) -> Iterator[Slot]:
-    """Slots of two passes that run in turn are two slots."""
+    """Yield the slots of an order; two passes of one slot that run in turn become two slots."""
     for slot in order:
         if len(slot) == 2 and problem.stages[slot[0].stage].overlapped is None:
             yield from ((p,) for p in slot)
@@ -132,7 +134,7 @@ def _slots(problem: Problem, order: Sequence[Slot]) -> Iterator[Slot]:
 
 
 def _part_of(problem: Problem, device: int, order: Sequence[Slot], copies: int) -> list[Slot] | None:
-    """The slots next to the middle that have each pass of so many micro-batches once; None where there are none."""
+    """Return the slots around the middle that have each pass of `copies` micro-batches once; None if there are none."""
     stages = [stage for stage in problem.placement.stages_of[device] if problem.microbatches_of[stage]]
     begins = sorted(range(len(order)), key=lambda at: abs(2 * at - len(order)))
     for begin in begins:
@@ -148,17 +150,17 @@ def _part_of(problem: Problem, device: int, order: Sequence[Slot], copies: int) 
 
 
 def _roles(kind: PassKind) -> tuple[PassKind, ...]:
-    """A full backward is both."""
+    """Return the kinds that a pass counts as; a full backward is both B and W."""
     return (B, W) if kind is BW else (kind,)
 
 
 def _index(problem: Problem, p: Pass) -> int:
-    """The number of a micro-batch among those of its chain."""
+    """Return the number of a micro-batch among those of its chain."""
     return p.microbatch - problem.microbatches_of[p.stage].start
 
 
 def _possible(part: _Part, length: int) -> bool:
-    """True if starts can be chosen: no cycle is longer than the repetitions that it spans."""
+    """Return True if starts can be chosen: no cycle is longer than the repetitions that it spans."""
     arcs = [(sooner, later, ticks - behind * length) for sooner, later, ticks, behind in part.arcs()]
     starts = [0] * len(part.slots)
     for _ in range(len(starts) + 1):

@@ -1,4 +1,4 @@
-"""The rules of a replanned iteration, stated independently: what ran is unchanged, the remainder obeys all rules."""
+"""The rules of a replanned iteration, stated independently: begun tasks are unchanged, all others obey all rules."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ from pipesched.validation.violation import Violation
 
 
 def validate_from_state(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> list[Violation]:
-    """Every rule that is broken; `tasks` are all, in ticks."""
+    """Return every rule that is broken; `tasks` are all tasks with start and end, in ticks."""
     found = [*_complete(problem, state, tasks)]
     return found or [*_kept(problem, state, tasks), *_turns(problem, state, tasks), *_needs(problem, state, tasks),
                      *_gathered(problem, state, tasks), *_memory(problem, tasks)]  # fmt: skip
 
 
 def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Violations unless each backward has one mode, each activation one mode, each pass every task, and nothing more.
+    """Yield violations unless each backward has one mode, each activation one mode, each pass every task, and nothing
+    more.
 
-    A forward that has begun is recomputed where the state says so, and only there.
+    A forward that has begun is recomputed if the state says so, and only then.
     """
     forwards = {task.of[1:] for task in state.ran if task.of.kind is F}
     passes = {task.of for task in tasks}
@@ -88,7 +89,7 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
 
 
 def _kept(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Violations unless begun tasks are unchanged, and others start after now with the problem's durations."""
+    """Yield violations unless begun tasks are unchanged, and others start after now with the problem's durations."""
     for task, was in state.ran.items():
         if tasks.get(task) != was:
             yield Violation("state", (task.of,), f"{problem.task_text(task)} has begun, and is not where it was")
@@ -100,7 +101,7 @@ def _kept(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator
 
 
 def _turns(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """One task of a stream at a time."""
+    """Yield violations for tasks that overlap on one stream."""
     lines: dict[tuple[int, str], list[Task]] = {}
     for task in sorted(tasks, key=tasks.__getitem__):
         stream = all_tasks(problem, task.of.kind, task.of.stage)[task.part].stream
@@ -114,7 +115,7 @@ def _turns(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterato
 
 
 def _needs(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Tensors arrive before what uses them; between tasks that have both begun they did."""
+    """Yield violations for tasks that start before their tensors arrive; pairs of begun tasks are assumed right."""
     for task in tasks:
         for other, lag in _needed(problem, task):
             came = tasks[other].end + lag if other in tasks else 0
@@ -124,7 +125,7 @@ def _needs(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterato
 
 
 def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
-    """The tasks, of those that there are, that must have ended before one starts, and how long before."""
+    """Yield the existing tasks that must have ended before a task starts, with the lag in ticks."""
     p, part = task
     if p.kind is W:
         backward, after = own_tasks(problem, B, p.stage), own_tasks(problem, W, p.stage)[part].after
@@ -141,7 +142,8 @@ def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
 
 
 def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[Task, int]]:
-    """The tasks with which a pass ends for another one, or that which sends its tensor on, if that takes a stream."""
+    """Yield the tasks with which a pass ends for another one, or the task that sends its tensor, if that occupies a
+    stream."""
     if p.kind not in problem.stages[p.stage].kinds:
         return
     own = len(own_tasks(problem, p.kind, p.stage))
@@ -152,7 +154,10 @@ def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[T
 
 
 def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Gatherings and releases of a stage in turn, every pass between two such; what has begun was so."""
+    """Yield violations unless gatherings and drops of a stage alternate, with every pass between two.
+
+    Begun ones are right.
+    """
     spans: dict[int, list[tuple[int, int]]] = {}
     for stage, own in enumerate(problem.stages):
         most = own.gather.most if own.gather else 0
@@ -175,7 +180,8 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
 
 
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
-    """Memory violations: a pass takes at its first task, and releases when all but its sending task have ended."""
+    """Yield memory violations: a pass takes memory at its first task, and frees it when all but its sending task have
+    ended."""
     several, passes = len(problem.streams) > 1, {task.of for task in tasks}
     for device, room in enumerate(problem.room):
         events: list[tuple[int, bool, int, int, Pass]] = []

@@ -1,4 +1,4 @@
-"""Rules about orders of tasks: each stream lists its tasks once, and events between streams name tasks that run."""
+"""Rules for orders of tasks: each stream lists its tasks once, and waits between streams name tasks that run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipesched.validation.violation import Violation
 
 
 def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Violations unless every stream orders each of its tasks exactly once and no other."""
+    """Yield violations unless every stream orders each of its tasks exactly once and no other."""
     expected = tasks_of(problem, schedule)
     if schedule.task_orders:
         for resource in sorted(expected.keys() | schedule.task_orders.keys()):
@@ -36,12 +36,12 @@ def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
-    """The order of tasks on each stream: as the schedule gives it, or pass by pass."""
+    """Return the order of tasks on each stream: as the schedule gives it, or pass by pass."""
     return schedule.task_orders or tasks_of(problem, schedule)
 
 
 def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]:
-    """Tasks of each stream, pass by pass; a block is the first task of its forward on the first stream."""
+    """Return the tasks of each stream, pass by pass; a block is the first task of its forward on the first stream."""
     found: dict[Resource, list[Task]] = {}
     parts = _parts(problem, schedule.passes())
     for device, order in enumerate(schedule.orders):

@@ -1,4 +1,4 @@
-"""Rules about times, for a schedule whose order is valid: starts, precedence, no overlap, memory."""
+"""Rules for times, for a schedule whose order is valid: starts, precedence, no overlap, memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pipesched.validation.violation import Violation
 
 
 def times(timeline: Timeline) -> Iterator[Violation]:
-    """Every task has a start, nothing else has, and none is before time 0."""
+    """Yield violations unless every task has a start, nothing else has one, and none is before time 0."""
     starts, columns = timeline.starts, timeline.schedule.columns
     if isinstance(starts, StartTable) and starts.right_for(columns, _parts(timeline)):
         return
@@ -51,14 +51,17 @@ def times(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _parts(timeline: Timeline) -> Ints:
-    """Number of tasks of each pass; a pass in a block is one."""
+    """Return the number of tasks of each pass; a pass in a block has one."""
     problem = timeline.problem
     parts = timeline.schedule.columns.each(lambda *pass_type: len(all_tasks(problem, *pass_type)))
     return np.where(blocks(problem, timeline.schedule) < 0, parts, 1).astype(np.int64)
 
 
 def precedence(timeline: Timeline) -> Iterator[Violation]:
-    """Every pass starts when what it needs has ended and come; a W may start sooner with some of its tasks."""
+    """Yield violations for passes that start before their inputs have ended and arrived.
+
+    Tasks of a W wait each for their own part of B, so a W may start before its B has ended.
+    """
     problem, columns = timeline.problem, timeline.schedule.columns
     begin, end = timeline.times
     for pass_type in columns.pass_types:
@@ -82,7 +85,8 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
 
 
 def between_chains(timeline: Timeline) -> Iterator[Violation]:
-    """Passes that wait for those of another chain, or of all micro-batches, start when these have ended and come."""
+    """Yield violations for passes that start before those of other chains, or of all micro-batches, that they wait
+    for."""
     if not timeline.problem.chain_arcs.arcs and not any(
         run_once(timeline.problem, s) for s in range(timeline.problem.placement.stages)
     ):
@@ -95,7 +99,7 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
-    """End of a pass as far as another one waits for it."""
+    """Return the end of a pass as far as another one waits for it."""
     tasks = own_tasks(timeline.problem, other.kind, other.stage)
     parts = waited_for(timeline.problem, p, other)
     if len(tasks) == 1 or p.kind not in ONCE:
@@ -104,7 +108,10 @@ def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:
-    """The tasks of a pass run one after the other; those of a W each after its task of B, or after all of B."""
+    """Yield violations unless the tasks of a pass run in order.
+
+    Those of a W each after its task of B, or after all of B.
+    """
     problem, columns = timeline.problem, timeline.schedule.columns
     alone = blocks(problem, timeline.schedule) < 0
     for kind, stage in columns.pass_types:
@@ -127,7 +134,7 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]) -> Iterator[Violation]:
-    """Violations unless of two tasks of each micro-batch the later one starts after the other's end."""
+    """Yield violations unless, for each micro-batch, the later of two tasks starts after the other's end."""
     problem, passes, (rows, part, ticks), (others, next_part) = (
         timeline.problem,
         timeline.schedule.columns.passes,
@@ -153,7 +160,10 @@ def _too_early(timeline: Timeline, before: Pass, p: Pass, come: int) -> Violatio
 
 
 def streams(timeline: Timeline) -> Iterator[Violation]:
-    """One task at a time on each stream, in the order the schedule gives; the two passes of a block are one task."""
+    """Yield violations for tasks that overlap on a stream, or are not in its order.
+
+    The two passes of a block are one task.
+    """
     problem, columns = timeline.problem, timeline.schedule.columns
     begin, _ = timeline.times
     second = (blocks(problem, timeline.schedule) >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
@@ -186,7 +196,7 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _places(timeline: Timeline, rows: Ints, busy: list[tuple[Ints, Ints, Whole, Whole]]) -> Ints:
-    """The place on its stream of each task: that of its pass, unless the schedule orders tasks."""
+    """Return the place of each task on its stream: that of its pass, unless the schedule orders tasks."""
     orders = timeline.schedule.task_orders
     if not orders:
         return rows
@@ -199,7 +209,7 @@ def _places(timeline: Timeline, rows: Ints, busy: list[tuple[Ints, Ints, Whole, 
 
 
 def waits(timeline: Timeline) -> Iterator[Violation]:
-    """The events between streams: a task starts when the one it waits for has ended."""
+    """Yield violations of waits between streams: a task must start after the end of the one it waits for."""
     problem, starts = timeline.problem, timeline.starts
     for before, after in timeline.schedule.waits:
         tasks = all_tasks(problem, before.of.kind, before.of.stage)
@@ -214,7 +224,7 @@ def waits(timeline: Timeline) -> Iterator[Violation]:
 
 
 def begins(timeline: Timeline) -> Iterator[Violation]:
-    """Violations of a fixed micro-batch order under given task orders: no pass begins before its predecessor."""
+    """Yield violations of a fixed micro-batch order under given task orders: no pass begins before its predecessor."""
     problem, schedule = timeline.problem, timeline.schedule
     place = {task: (on, n) for on, tasks in schedule.task_orders.items() for n, task in enumerate(tasks)}
     for one, other in in_fixed_order(problem, schedule) if schedule.task_orders else ():
@@ -231,7 +241,7 @@ def begins(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole, Whole]:
-    """For rows that have a task of that number: the row, its stream as a number, its start and its end."""
+    """Return for rows that have a task of that number: the row, its stream as a number, its start and its end."""
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 
     def of(kind: PassKind, stage: int) -> TaskSpec:

@@ -1,4 +1,4 @@
-"""The validator: reports every rule that a timeline breaks, and by which passes; knows neither simulator nor solver."""
+"""The validator: reports every rule that a timeline breaks, and the passes; it uses neither simulator nor solver."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OF_TIMES = (precedence, between_chains, inside, around_gathers, waits, streams,
 
 
 def validate(timeline: Timeline) -> list[Violation]:
-    """Every broken rule of a timeline; empty if it is right.
+    """Return every broken rule of a timeline; empty if it is valid.
 
-    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory. The times are
-    judged only where every pass stands exactly once on its own device, since they mean nothing otherwise.
+    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory. Times are
+    checked only if every pass is there exactly once, on its own device, since they mean nothing otherwise.
     """
     refuse_other("validate", timeline, Timeline, A_TIMELINE)
     violations = list(validate_schedule(timeline.problem, timeline.schedule))
@@ -42,7 +42,7 @@ def validate(timeline: Timeline) -> list[Violation]:
 
 
 def _has_no_length(timeline: Timeline) -> bool:
-    """True if some task or block takes no time."""
+    """Return True if some task or block takes no time."""
     problem = timeline.problem
     types = timeline.schedule.columns.pass_types
     # What sends a tensor takes time, or there is none.
@@ -51,7 +51,8 @@ def _has_no_length(timeline: Timeline) -> bool:
 
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
-    """The rules that concern the order alone: every pass exactly once, on its own device, in proper slots."""
+    """Return the broken rules that concern the order alone: every pass exactly once, on its own device, in proper
+    slots."""
     if schedule.columns.devices != problem.devices:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]

@@ -1,4 +1,4 @@
-"""Tasks that have surely ended when a task starts, under any durations: by stream orders, waits and precedences."""
+"""Tasks that have certainly ended when a task starts, under any durations: by stream orders, waits and precedences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pipesched.validation.task_order_rules import streams_of
 
 
 class VectorClocks:
-    """For every task how many of the tasks at the head of each stream have surely ended when it starts.
+    """For every task, the number of tasks at the head of each stream that have certainly ended when it starts.
 
-    Streams run their tasks in order, so these numbers tell of any two tasks whether one surely ends before the other
+    Streams run their tasks in order, so these numbers show for any two tasks if one certainly ends before the other
     starts (vector clocks: Mattern, Virtual time and global states of distributed systems, 1989).
     """
 
@@ -56,19 +56,19 @@ class VectorClocks:
         return self._block.get(task.of, task)
 
     def first(self, p: Pass) -> Task:
-        """The task with which a pass starts to hold memory."""
+        """Return the task with which a pass starts to use memory."""
         return self._task(Task(p))
 
     def place(self, task: Task) -> tuple[int, int]:
-        """The stream of a task and its place there."""
+        """Return the stream of a task and its place there."""
         return self._places[task]
 
     def at_start(self, p: Pass) -> Ints:
-        """Number of tasks of each stream that have ended when a pass starts."""
+        """Return the number of tasks of each stream that have certainly ended when a pass starts."""
         return self._clocks[self.first(p)]
 
     def when_ended(self, p: Pass) -> Ints:
-        """Number of tasks of each stream that must have ended for a pass to have ended."""
+        """Return the number of tasks of each stream that must have ended for a pass to have ended."""
         needed_of = np.zeros(self.streams, np.int64)
         count = len(own_tasks(self._problem, p.kind, p.stage))
         for part in range(count) if p.kind is W else (count - 1,):
@@ -77,7 +77,7 @@ class VectorClocks:
         return needed_of
 
     def _inside(self, p: Pass, held: frozenset[Pass]) -> Iterator[tuple[Task, Task]]:
-        """Precedences of a pass's tasks: (predecessor, task)."""
+        """Yield precedences between a pass's own tasks: (predecessor, task)."""
         problem = self._problem
         if p.kind is W:
             backward, last = p._replace(kind=B), len(own_tasks(problem, B, p.stage)) - 1
@@ -94,7 +94,7 @@ class VectorClocks:
                     yield self._task(Task(other, part)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:
-        """The numbers of every task, each after those that it waits for."""
+        """Return the clock of every task, computed after those of its predecessors."""
         after: dict[Task, list[Task]] = {task: [] for task in before}
         missing = {task: len(tasks) for task, tasks in before.items()}
         for task, tasks in before.items():

@@ -1,4 +1,4 @@
-"""A violation: a rule that a schedule or a timeline breaks, and the passes concerned."""
+"""Violations: a rule that a schedule or a timeline breaks, and the passes concerned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.problem.passes import Pass
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule, the passes that break it, and the sentence that says how."""
+    """One broken rule, the passes that break it, and a sentence that describes it."""
 
     rule: str
     passes: tuple[Pass, ...]

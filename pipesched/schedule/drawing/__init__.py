@@ -1,1 +1,1 @@
-"""Shared parts of all drawings of a timeline: its boxes and their colours, without a drawing library."""
+"""Shared parts of all drawings of a timeline: boxes and their colours, without a drawing library."""

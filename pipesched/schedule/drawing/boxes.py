@@ -1,4 +1,4 @@
-"""The boxes of a Gantt chart: which rectangle each task of a timeline fills, in ticks and device rows."""
+"""The boxes of a Gantt chart: the rectangle of each task of a timeline, in ticks and device rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDE_LANE = 0.45
 class Box(NamedTuple):
     """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
 
-    `name` is that of the task, empty where the pass is not made of named ones; `stream` where it runs.
+    `name` is that of the task, empty where the pass has no named tasks; `stream` is the stream that it runs on.
     """
 
     of: Pass
@@ -34,12 +34,12 @@ class Box(NamedTuple):
 
     @property
     def sends(self) -> bool:
-        """True for the transfer of a pass's tensor."""
+        """True for a task that transfers a pass's tensor."""
         return self.name == SENDING
 
 
 def boxes_of(timeline: Timeline) -> Iterator[Box]:
-    """Every task as a box on the lane of its stream; an overlapped block as its forward above its backward."""
+    """Yield every task as a box in the lane of its stream; an overlapped block is its forward above its backward."""
     lane_of = lanes(timeline.problem)
     for device, order in enumerate(timeline.schedule.orders):
         for slot in asking(order, SHORT):
@@ -62,7 +62,7 @@ def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float,
 
 
 def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
-    """The top and bottom of each stream's lane within its device's row."""
+    """Return the top and bottom of each stream's lane within its device's row."""
     shares = {stream: SIDE_LANE if number else 1.0 for number, stream in enumerate(problem.streams)}
     unit = (1 - GAP) / sum(shares.values())
     lane_of, top = {}, GAP / 2
@@ -73,10 +73,10 @@ def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def row_shares(problem: Problem) -> float:
-    """Height of a device's row relative to one with the compute lane alone."""
+    """Return the height of a device's row, relative to one with the compute lane alone."""
     return 1 + SIDE_LANE * (len(problem.streams) - 1)
 
 
 def makespan(timeline: Timeline) -> int:
-    """The end of the last pass, in ticks; 0 for a timeline of no passes."""
+    """Return the end of the last pass, in ticks; 0 for a timeline without passes."""
     return int(timeline.times[1].max(initial=0))

@@ -1,4 +1,4 @@
-"""The colours of the passes: one hue a kind, as in the papers, and one shade of it a chunk or direction."""
+"""The colours of passes: a hue for each kind, as in the papers, and a shade for each chunk or direction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMUNICATION: RGB = (0.90, 0.62, 0.75)
 
 
 def shade(kind: PassKind, number: int, count: int) -> RGB:
-    """The colour of a kind in shade `number` of `count`, the first one strongest."""
+    """Return the colour of a kind in shade `number` of `count`, the first one strongest."""
     first, last = map(_parts, KINDS[kind].shades)
     share = number / (count - 1) if count > 1 else 0.0
     red, green, blue = (a + (b - a) * share for a, b in zip(first, last, strict=True))
@@ -28,20 +28,20 @@ def shade(kind: PassKind, number: int, count: int) -> RGB:
 
 
 def _parts(colour: str) -> RGB:
-    """Red, green and blue of a colour such as #f59a23."""
+    """Return red, green and blue, 0 to 1, of a colour such as #f59a23."""
     red, green, blue = bytes.fromhex(colour.removeprefix("#"))
     return red / 255, green / 255, blue / 255
 
 
 def hexadecimal(colour: RGB) -> str:
-    """A colour as web pages and terminals write it, such as #f59a23."""
+    """Return a colour in the notation of web pages and terminals, such as #f59a23."""
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
 def shade_names(problem: Problem) -> list[str]:
-    """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
+    """Return the meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
 
-    Where micro-batches are several pieces, these; of a trunk and modules the modules by their names.
+    For micro-batches of several pieces they are the pieces; for a trunk with modules, the modules by name.
     """
     where, pieces = problem.placement, problem.chain_arcs.pieces
     most = max(shade_numbers(problem)) + 1
@@ -60,7 +60,7 @@ def shade_names(problem: Problem) -> list[str]:
 
 
 def shade_numbers(problem: Problem) -> list[int]:
-    """The shade of each stage, as a number into `shade_names`."""
+    """Return the shade of each stage, as an index into `shade_names`."""
     where = problem.placement
     if _is_bidirectional(where) and not problem.chain_arcs.modules:
         return list(where.chain_index)
@@ -78,7 +78,7 @@ def _is_bidirectional(placement: Placement) -> bool:
 
 
 def ink_on(colour: RGB) -> str:
-    """Black or white, whichever reads better on a colour (relative luminance, WCAG 2)."""
+    """Return black or white, whichever reads better on a colour (relative luminance, WCAG 2)."""
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     # Contrast with white is 1.05 / (L + 0.05), with black (L + 0.05) / 0.05; they are equal at L = 0.179.

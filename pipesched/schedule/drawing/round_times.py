@@ -1,4 +1,4 @@
-"""The times that an axis names: whole multiples of 1, 2 or 5 times a power of ten."""
+"""The times labelled on an axis: multiples of 1, 2 or 5 times a power of ten."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 
 
 def round_times(since: float, until: float, most: int) -> list[float]:
-    """Round times from `since` to `until`, evenly apart, and about `most` of them at most."""
+    """Return evenly spaced round times from `since` to `until`, about `most` of them at most."""
     if until <= since:
         return [since]
     step = _round_step((until - since) / max(most, 1))
@@ -14,6 +14,6 @@ def round_times(since: float, until: float, most: int) -> list[float]:
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is no less."""
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least `least`."""
     power = 10.0 ** floor(log10(least))
     return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)

@@ -1,4 +1,4 @@
-"""One row of a Gantt chart with fewer columns than boxes: in each column one of the kinds that run in it."""
+"""Sampling of one row of a Gantt chart with fewer columns than boxes: each column shows one of its kinds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 
 def sampled(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[Kind | None]:
-    """The kind shown in each column; None is idle. Boxes are (start, end, kind), their times in columns.
+    """Return the kind shown in each column; None is idle. Boxes are (start, end, kind), with times in columns.
 
-    A kind is shown if its share of the column is at least a third of the largest; along the row kinds are in proportion
-    to time.
+    A kind is shown if its share of the column is at least a third of the largest; along the row, kinds are in
+    proportion to time.
     """
     owed: Counter[Kind | None] = Counter()
     chosen: list[Kind | None] = []
@@ -28,7 +28,7 @@ def sampled(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[Ki
 
 
 def _shares(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[dict[Kind | None, float]]:
-    """Share of each column by kind."""
+    """Return the share of each column by kind."""
     found: list[dict[Kind | None, float]] = [{} for _ in range(columns)]
     for begin, finish, kind in boxes:
         start, end = max(0.0, begin), min(finish, float(columns))

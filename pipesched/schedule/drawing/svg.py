@@ -1,4 +1,4 @@
-"""A Gantt chart as an SVG that needs nothing else, for notebooks; its text has the colour of the page."""
+"""A Gantt chart as a self-contained SVG for notebooks; its text has the colour of the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class _Frame:
-    """Coordinates of times and rows in the picture."""
+    """The conversion of times and rows to coordinates of the picture."""
 
     scale: float
     row: float
@@ -43,7 +43,7 @@ class _Frame:
         return NAMES + time * self.scale
 
     def box(self, cell: Cell) -> tuple[float, float, float, float]:
-        """Left, top, width and height."""
+        """Return left, top, width and height of a box."""
         return self.x(cell.start), cell.top * self.row, (cell.end - cell.start) * self.scale, self._high(cell)
 
     def holds_number(self, cell: Cell) -> bool:
@@ -51,7 +51,7 @@ class _Frame:
         return bool(cell.number) and wide >= DIGIT * len(cell.number) + 2 and self._high(cell) >= 8
 
     def letters(self, cell: Cell) -> float:
-        """The size of the number in a box."""
+        """Return the font size of the number in a box."""
         return min(11.0, round(self._high(cell)))
 
     def _high(self, cell: Cell) -> float:
@@ -66,9 +66,9 @@ def svg(
     said: str,
     high: float = 1.0,
 ) -> str:
-    """The picture: named rows, so many times as high as usual, with their cells, and the times of the axis.
+    """Return the picture: named rows with their boxes, and the times of the axis.
 
-    `said` describes it to who cannot see it.
+    `high` is the height of rows relative to the usual one; `said` is the description for screen readers.
     """
     frame = _Frame((WIDTH - NAMES) / (length or 1), ROW * high)
     height = frame.row * len(rows)
@@ -115,19 +115,19 @@ def _with_tips(cells: Iterable[Cell], frame: _Frame) -> Iterator[str]:
 
 
 def _line(cell: Cell, frame: _Frame) -> str:
-    """The width of a box's outline, finer where boxes are narrow."""
+    """Return the width of a box's outline, finer where boxes are narrow."""
     return f"{min(0.6, 0.06 * frame.box(cell)[2]):.1g}"
 
 
 def _as_paths(cells: Iterable[Cell], frame: _Frame) -> Iterator[str]:
-    """All boxes of one colour as one path, which is short."""
+    """Yield one path for all boxes of a colour, which is short."""
     for colour, group in _grouped(cells, lambda cell: cell.colour):
         path = "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h-{w:.1f}z" for x, y, w, h in map(frame.box, group))
         yield f'<path d="{path}" fill="{hexadecimal(colour)}" stroke="{EDGE}" stroke-width=".1"/>'
 
 
 def _numbers(cells: Iterable[Cell], frame: _Frame) -> Iterator[str]:
-    """The numbers in the boxes that hold them, those of one ink together."""
+    """Yield the numbers in the boxes that are wide enough, grouped by text colour."""
     held = filter(frame.holds_number, cells)
     for (ink, high), group in _grouped(held, lambda cell: (ink_on(cell.colour), frame.letters(cell))):
         texts = (
@@ -144,7 +144,7 @@ def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Any]) -> Iterator[tupl
 
 
 def _sampled(cells: Sequence[Cell], rows: int, length: float) -> list[Cell]:
-    """At most as many cells as can be seen, those of a lane in proportion to time; equal neighbours are merged."""
+    """Return at most as many boxes as can be seen, in proportion to time within a lane; equal neighbours are merged."""
     lanes: dict[tuple[float, float], list[Cell]] = {}
     for cell in cells:
         lanes.setdefault((cell.top, cell.bottom), []).append(cell)
