@@ -1,1 +1,1 @@
-"""Pictures of a timeline: each plot is one file that draws on the Axes it gets."""
+"""Pictures of a timeline: each plot is one module that draws on given matplotlib axes."""

@@ -1,4 +1,4 @@
-"""The registry of plots: each module of this package registers one."""
+"""The registry of plots: `PLOTS`, to which each module of this package adds one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Draw = Callable[[Timeline, Axes], None]
 
 @dataclass(frozen=True)
 class Plot:
-    """One view of a timeline: `title` says what it shows, `row` how much higher its rows are than usual.
+    """A view of a timeline: `title` describes it, `row` is the height of its rows relative to the usual one.
 
-    If `zoomed`, the steady part is cut out of a picture that has too many boxes to read, or a part drawn under it.
-    `widest` is in inches. `dense` is drawn in its place where it `applies` to the whole of a timeline.
+    If `zoomed`, the steady state is cut out of a picture with too many boxes to read, or a part is drawn under it.
+    `widest` is in inches. `dense` is drawn instead if it `applies` to the whole of a timeline.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Plot:
     applies: Callable[[Timeline], bool] | None = None
 
     def of(self, timeline: Timeline, part: bool = False) -> Plot:
-        """The plot to draw of this timeline, or of a part of it."""
+        """Return the plot to draw of this timeline, or of a `part` of it."""
         dense = self.dense
         return dense if dense and not part and (dense.applies is None or dense.applies(timeline)) else self
 

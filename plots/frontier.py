@@ -1,4 +1,4 @@
-"""The plot of the Pareto frontier of time against memory: best values found, lower bounds, and the gap between."""
+"""The plot of the Pareto frontier of time against memory: best values found, lower bounds, and the gap between them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOGARITHMIC = 4  # an axis whose numbers differ by more than this factor is loga
 
 
 class Spot(NamedTuple):
-    """The best found with so much memory, in the units of the axes."""
+    """The best value found with an amount of memory, in the units of the axes."""
 
     memory: float
     value: float
 
 
 class Known(NamedTuple):
-    """A published schedule: the memory it takes and its value."""
+    """A published schedule: its memory and its value."""
 
     name: str
     memory: float
@@ -40,7 +40,7 @@ class Known(NamedTuple):
 
 
 def render_frontier(found: Frontier, format: Format = "png") -> bytes:
-    """The image of a frontier that has points; the same frontier gives the same bytes."""
+    """Return the image of a frontier that has points; the same frontier gives the same bytes."""
     problem = found.problem
     figure = paper(*SIZE)
     axes = figure.add_subplot()
@@ -60,7 +60,7 @@ def _memory_label(found: Frontier) -> str:
 
 
 def _draw_all(found: Frontier, axes: Axes) -> None:
-    """All points of the frontier in the units of the axes: the file's, or per cent of each capacity."""
+    """Draw all points of the frontier in the units of the axes: the file's, or per cent of each capacity."""
     scale = found.scale
 
     def memory(level: Fraction) -> float:
@@ -86,10 +86,10 @@ def draw_frontier(
     axes: Axes,
     within: tuple[float, float] | None = None,
 ) -> None:
-    """Steps by rising memory: a schedule found needs its memory and is there with more, a bound holds with less.
+    """Draw the frontier as steps by rising memory: a value found also holds with more memory, a bound with less.
 
-    `bounds` are (memory, bound), each from the memory of the one before; `own` is the capacity in the problem file, a
-    line of its own. `within` is the range of memory that is shown; all of it otherwise.
+    `bounds` are (memory, bound), each valid from the memory of the previous one on; `own` is the capacity in the
+    problem file, drawn as a line. `within` is the range of memory shown; None for all of it.
     """
     places = [*((spot.memory, spot.value) for spot in spots), *((one.memory, one.value) for one in known)]
     _scale(axes, "x", list(within or ()) or [memory for memory, _ in places] + ([] if own is None else [own]))
@@ -118,7 +118,8 @@ def draw_frontier(
 
 
 def _fill(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], axes: Axes) -> None:
-    """The area between the two steps, cut where either has a corner: one holds to the right, the other to the left."""
+    """Fill the area between the two step functions, split at the corners of either, since they extend to opposite
+    sides."""
     corners = sorted({memory for memory, _ in (*upper, *lower) if memory >= upper[0][0]})
     for left, right in pairwise(corners):
         value = [v for memory, v in upper if memory <= left][-1]
@@ -128,7 +129,7 @@ def _fill(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, flo
 
 
 def _scale(axes: Axes, name: Literal["x", "y"], numbers: Sequence[float]) -> None:
-    """Limits a little beyond the numbers; logarithmic where they differ by much, with plain tick labels."""
+    """Set limits a little beyond the numbers; logarithmic where they differ by much, with plain tick labels."""
     least, most = min(numbers), max(numbers)
     axis = axes.xaxis if name == "x" else axes.yaxis
     if least > 0 and most > LOGARITHMIC * least:

@@ -1,4 +1,4 @@
-"""The Gantt chart: what every device runs when, one box per pass, as in the papers on pipeline schedules."""
+"""The Gantt chart: the passes of every device over time, one box for each pass, as in papers on pipeline schedules."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from plots.drawing.stream_marks import name_lanes
 
 
 def draw_gantt(timeline: Timeline, axes: Axes) -> None:
-    """One row a device, device 0 on top; time in the file's unit; the micro-batch's number in each box that holds it.
+    """Draw a row for each device, device 0 on top; time is in the file's unit; boxes have the micro-batch's number if
+    it fits.
 
-    The hue tells the kind of pass, its shade the chunk or, in a bidirectional placement, the direction. Each stream has
-    a lane, and tasks with a name show it where their boxes hold it.
+    The hue shows the kind of pass, its shade the chunk or, in a bidirectional placement, the direction. Each stream has
+    a lane, and tasks with a name show it if it fits their boxes.
     """
     problem = timeline.problem
     boxes = list(boxes_of(timeline))

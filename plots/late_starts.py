@@ -1,4 +1,4 @@
-"""Late starts of measured passes: the delay of every pass on each device, and the causes of the whole delay."""
+"""The picture of late starts in a measured run: the delay of every pass on each device, and the causes of the delay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROOM = 0.25  # of the largest delay, on either side: for the figures
 
 
 def render_late_starts(found: LateStarts, names: Mapping[Cause, str], title: str, format: Format = "png") -> bytes:
-    """The image; `names` are the causes in the order in which they are shown, each in words."""
+    """Return the image; `names` are the causes in the order in which they are shown, with their names."""
     figure = paper(WIDTH, HEIGHT)
     above, below = figure.subplots(2, 1)
     draw_lateness(found.passes, above)
@@ -28,7 +28,7 @@ def render_late_starts(found: LateStarts, names: Mapping[Cause, str], title: str
 
 
 def draw_lateness(passes: Sequence[LateStart], axes: Axes) -> None:
-    """A line a device through its passes: when each started, and how much later than predicted."""
+    """Draw a line for each device through its passes: the start of each, and its delay against the prediction."""
     devices = 1 + max(one.device for one in passes)
     colours = mpl.colormaps["viridis"]
     for device in range(devices):
@@ -48,7 +48,7 @@ def draw_lateness(passes: Sequence[LateStart], axes: Axes) -> None:
 
 
 def draw_causes(found: LateStarts, names: Mapping[Cause, str], axes: Axes) -> None:
-    """A bar a cause, each beginning where the one before ends: from the predicted makespan to the measured one."""
+    """Draw a bar for each cause, each beginning where the previous one ends: from predicted to measured makespan."""
     at = 0.0
     edges = [0.0]
     for row, cause in enumerate(names):

@@ -17,9 +17,9 @@ _BETWEEN = 1.2  # inches: titles and the legend of the first chart
 
 
 def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick: float | None) -> bytes:
-    """The PNG of both charts; the measured one shows the best step.
+    """Return the PNG of both charts; the measured one shows the best step.
 
-    Where `seconds_per_tick` is known, both time axes have the same length in seconds.
+    If `seconds_per_tick` is known, both time axes have the same length in seconds.
     """
     width, height = figure_size(plan)
     figure = paper(width, 2 * height + _BETWEEN)
@@ -36,7 +36,7 @@ def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick
 
 
 def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
-    """One row a device as in the predicted chart; time in milliseconds, up to `longest` seconds."""
+    """Draw a row for each device as in the predicted chart; time is in milliseconds, up to `longest` seconds."""
     problem = measured.problem
     lane_of = lanes(problem)
     top, bottom = lane_of[problem.streams[0]]

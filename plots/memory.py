@@ -24,9 +24,9 @@ ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the str
 
 
 def draw_memory(timeline: Timeline, axes: Axes) -> None:
-    """One strip a device, device 0 on top: memory as a stepped area, its capacity as a dashed line, its peak as text.
+    """Draw a strip for each device, device 0 on top: memory as a stepped area, capacity as a dashed line, peak as text.
 
-    All strips have one scale, so that a device with less memory is seen to have less.
+    All strips have one scale, so that devices with less memory are visible as such.
     """
     problem = timeline.problem
     draw_frame(timeline, axes)
@@ -63,13 +63,14 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
 
 
 def _hosts(timeline: Timeline) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-    """For each host that activations may move to: its first device, how many use it, and what it holds over time."""
+    """Yield for each host that activations may move to its first device, the number of its devices, and its steps of
+    memory."""
     for _, devices in hosts_of(timeline):
         yield devices[0], len(devices), host_steps(timeline, devices)
 
 
 def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int, int]], scale: int) -> None:
-    """The stepped area from the strip's baseline up."""
+    """Draw the stepped area from the strip's baseline up."""
     times = [problem.in_units(tick) for tick, _ in steps]
     baseline = _height(device, 0, scale)
     levels = np.array([_height(device, level, scale) for _, level in steps])
@@ -78,20 +79,20 @@ def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int
 
 
 def _draw_static(axes: Axes, device: int, held: int, scale: int) -> None:
-    """Static memory of the device, as a band at the bottom of its strip."""
+    """Draw the static memory of the device, as a band at the bottom of its strip."""
     if held:
         axes.axhspan(_height(device, 0, scale), _height(device, held, scale), facecolor=STATIC, linewidth=0)
 
 
 def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> None:
-    """A dashed line at the device's capacity, if it has one."""
+    """Draw a dashed line at the device's capacity, if it has one."""
     capacity = whole_memory(problem, device)
     if capacity is not None:
         axes.axhline(_height(device, capacity, scale), color=CAP, linestyle="--", linewidth=1.0)
 
 
 def _height(device: int, level: int, scale: int) -> float:
-    """Position of a memory level on the axis, which grows downwards."""
+    """Return the position of a memory level on the axis, which grows downwards."""
     return device + (1 + ROOM) / 2 - ROOM * level / scale
 
 

@@ -1,4 +1,4 @@
-"""The noise plot: for each schedule the distribution of its samples and its value without noise."""
+"""The noise plot: for each schedule the distribution of its samples, and its value without noise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Spread(NamedTuple):
 
 
 def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Format = "png") -> bytes:
-    """The image; the same samples give the same bytes. `label` names the axis with its unit."""
+    """Return the image; the same samples give the same bytes. `label` names the axis with its unit."""
     figure = paper(WIDTH, REST + ROW * max(2, len(spreads)))
     axes = figure.add_subplot()
     draw_noise(spreads, axes)
@@ -38,7 +38,8 @@ def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Form
 
 
 def draw_noise(spreads: Sequence[Spread], axes: Axes) -> None:
-    """One row a schedule, first on top: a violin of the samples, a bar from p5 to p95, its median, and the nominal."""
+    """Draw a row for each schedule, first on top: violin of the samples, bar from p5 to p95, median, and nominal
+    value."""
     for row, spread in enumerate(spreads):
         if np.ptp(spread.samples) > 0:  # a violin of one value has no density to estimate
             places = np.linspace(spread.samples.min(), spread.samples.max(), 200)

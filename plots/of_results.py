@@ -1,4 +1,4 @@
-"""The picture of a result of any kind."""
+"""The picture that belongs to a result of any kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from plots.sweeps.pictures import pictures
 
 @singledispatch
 def picture_of(thing: object) -> Picture:
-    """The Gantt chart of a timeline or solution, the stages of a plan, the values of a sweep or frontier."""
+    """Return the picture of a result: Gantt chart of a timeline or solution, stages of a plan, values of a sweep or
+    frontier."""
     raise BadInput(f"plot: found {type(thing).__name__}; allowed: a timeline, or what solve, plan, … return")
 
 

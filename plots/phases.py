@@ -1,4 +1,5 @@
-"""Warm-up, steady state and cool-down as Kimi K2's report draws them, with the memory of the device and its host.
+"""The picture of warm-up, steady state and cool-down as in Kimi K2's report, with the memory of each device and its
+host.
 
 Every device has a row for computation, one for communication (all streams but the first and those that copy
 activations), one for offload (copies out above copies back, whatever streams they use) and one for micro-batches.
@@ -39,7 +40,7 @@ MOST = 0.95  # of the row for memory, what the largest amount takes
 
 
 def draw_phases(timeline: Timeline, axes: Axes) -> None:
-    """Each device's rows, over phases that are tinted apart."""
+    """Draw each device's rows, over phases with different background tints."""
     problem = timeline.problem
     rows = _rows(problem)
     draw_frame(timeline, axes, sum(rows[HEADER]) / 2)
@@ -52,7 +53,7 @@ def draw_phases(timeline: Timeline, axes: Axes) -> None:
 
 
 def _copying(problem: Problem) -> dict[str, tuple[float, float]]:
-    """The streams that copy activations and nothing else, each with its part of the row for copies."""
+    """Return the streams that copy activations and nothing else, each with its part of the row for copies."""
     used = {(s.offload.out_stream, s.offload.in_stream) for s in problem.stages if s.offload}
     others = {task.stream for stage in problem.stages for _, tasks in stage.tasks for task in tasks}
     others |= {problem.streams[0], problem.resources.transfer_stream or problem.streams[0]}
@@ -62,7 +63,7 @@ def _copying(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def _rows(problem: Problem) -> dict[str, tuple[float, float]]:
-    """The top and bottom of each row that this problem has, within a device's 1."""
+    """Return the top and bottom of each row that this problem has, within a device's height of 1."""
     names = [HEADER, COMPUTATION]
     if len(problem.streams) > 1 + len(_copying(problem)):
         names.append(COMMUNICATION)
@@ -73,7 +74,7 @@ def _rows(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
-    """The lane of each stream; under None the row of micro-batches."""
+    """Return the lane of each stream; the key None is the row of micro-batches."""
     found: dict[str | None, tuple[float, float]] = {problem.streams[0]: rows[COMPUTATION]}
     copying = _copying(problem)
     for stream in problem.streams[1:]:
@@ -84,7 +85,7 @@ def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
 
 
 def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) -> None:
-    """Warm-up and cool-down of every device, each with its own ground."""
+    """Draw the background of every device's warm-up and cool-down."""
     problem, top, bottom = timeline.problem, rows[HEADER][1], rows[MEMORY][1]
     for device in range(problem.devices):
         own = phases(timeline, device)
@@ -95,7 +96,7 @@ def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) 
 
 
 def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> Iterator[tuple[Handle, str]]:
-    """Activations that each device and its host hold, each on a scale of its own; gives the legend's entries."""
+    """Draw the activations of each device and its host, each to its own scale; yields the legend's entries."""
     problem = timeline.problem
     own = [list(without_notches(memory_steps(timeline, device))) for device in range(problem.devices)]
     hosts = {devices[0]: host_steps(timeline, devices) for _, devices in hosts_of(timeline)}
@@ -135,7 +136,7 @@ def _most(strips: Iterable[Sequence[tuple[int, int]]]) -> int:
 def _write_peaks(
     axes: Axes, problem: Problem, at: float, size: float, peak: int, host: list[tuple[int, int]] | None
 ) -> None:
-    """The most that device and host ever hold, at the right end of the row."""
+    """Write the peaks of device and host at the right end of the row."""
     lines = [f"{'device' if host else 'peak'} {memory_amount(problem, peak)}"]
     if host:
         lines.append(f"host {memory_amount(problem, _most([host]))}")

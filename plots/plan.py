@@ -33,7 +33,7 @@ _ROW = 0.34
 
 
 def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> bytes:
-    """The image of a plan; the same plan gives the same bytes."""
+    """Return the image of a plan; the same plan gives the same bytes."""
     devices = best.timeline.problem.devices
     figure = paper(_WIDTH, max(3.2, 1.6 + _ROW * devices))
     rows, held = stage_rows(plan, best), device_memory(plan, best)
@@ -60,14 +60,15 @@ def _devices(axes: Axes, devices: int, title: str, named: bool = False) -> None:
 
 
 def _colour(number: int) -> RGB:
-    """Colour of a type of layer; after the last hue they repeat, lighter."""
+    """Return the colour of a type of layer; after the last hue they repeat, lighter."""
     times, at = divmod(number, len(_LAYERS))
     red, green, blue = (1 - (1 - part) * 0.5**times for part in to_rgb(_LAYERS[at]))
     return red, green, blue
 
 
 def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
-    """Layers as wide as their time, the stages of a device one after another; recomputed layers underneath."""
+    """Draw layers as wide as their time, the stages of a device one after another, recomputed layers marked
+    underneath."""
     types = {one.name: one for row in rows for one, _ in row.runs}
     times = {name: float(one.forward + one.full_backward) for name, one in types.items()}
     slow = [float(plan.all_devices.slowness_of(device)) for device in range(best.timeline.problem.devices)]
@@ -99,7 +100,7 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
 
 
 def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -> None:
-    """Parameters and activations at the peak, what recomputation saves on top, and the capacity as a line."""
+    """Draw parameters and activations at the peak, what recomputation saves on top, and the capacity as a line."""
     for device, one in enumerate(found):
         parameters, activations, spared = float(one.parameters), float(one.activations), float(one.saved)
         axes.barh(device, parameters, 0.6, color=_PARAMETERS)
@@ -124,7 +125,7 @@ def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -
 
 
 def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
-    """Forward, backward and recomputation of one micro-batch, by stage."""
+    """Draw forward, backward and recomputation of one micro-batch, by stage."""
     bars = []
     for row in rows:
         again = float(row.costs.recomputation)
@@ -139,7 +140,7 @@ def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices
 
 
 def _draw_for_parameters(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
-    """Time of gathers, reductions and optimizer steps by stage, once an iteration or once a gather."""
+    """Draw the time of gatherings, reductions and optimizer steps by stage."""
     own = plan.model.parameters
     colours = {name: _FOR_PARAMETERS[name] for name, one in zip(own._fields, own, strict=True) if one is not None}
     bars = [(row.device, float(getattr(row.costs, name)), colour) for name, colour in colours.items() for row in rows]
@@ -154,7 +155,7 @@ def _draw_bars(
     bars: Sequence[tuple[int, float, str]],
     colours: Mapping[str, str],
 ) -> None:
-    """Bars of (device, time, colour), those of one device one after another."""
+    """Draw bars of (device, time, colour), those of one device next to each other."""
     right = [0.0] * devices
     for device, length, colour in bars:
         if length:

@@ -1,4 +1,4 @@
-"""Rendering: a plot drawn on a figure of a fitting size, returned as PNG, SVG or PDF bytes."""
+"""Rendering of plots: a figure of a fitting size, saved as PNG, SVG or PDF."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TITLE = 11.0  # points
 def render_plot(
     timeline: Timeline, plot: Plot, format: Format = "png", title: str | None = None, window: Window | None = None
 ) -> bytes:
-    """The image of a plot, of all of the timeline or of a window (ticks), as is best for so many devices."""
+    """Return the image of a plot, of the whole timeline or a window (ticks), in the form best for this many devices."""
     one = plot.of(timeline, window is not None)
     return render(timeline, one.draw, format, title, window, one.row, one.zoomed, one.widest)
 
@@ -61,9 +61,9 @@ def render(
     zoomed: bool = False,
     widest: float = WIDTH[1],
 ) -> bytes:
-    """The image of one plot, of all of it or of a window (ticks); the same timeline gives the same bytes.
+    """Return the image of one plot, of the whole timeline or a window (ticks); the same timeline gives the same bytes.
 
-    `zoomed`: of a whole too wide to be read the steady part is left out, or a part is drawn once more below it.
+    `zoomed`: if the whole is too wide to be readable, the steady state is left out, or a part is also drawn below it.
     `widest` is in inches.
     """
     if zoomed and window is None and natural_width(timeline) > READABLE:
@@ -72,7 +72,7 @@ def render(
 
 
 def saved(figure: Figure, format: Format = "png") -> bytes:
-    """A figure as an image file; the same figure gives the same bytes."""
+    """Return a figure as an image file; the same figure gives the same bytes."""
     buffer = io.BytesIO()
     # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
     with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none", "pdf.fonttype": 42}):
@@ -81,7 +81,7 @@ def saved(figure: Figure, format: Format = "png") -> bytes:
 
 
 def paper(width: float, height: float) -> Figure:
-    """A figure of so many inches with nothing on it, which keeps what is outside of its axes apart."""
+    """Return an empty figure of this size in inches, whose layout separates what is outside of its axes."""
     return Figure(figsize=(width, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
 
 
@@ -93,7 +93,8 @@ def make_figure(
     row: float = 1.0,
     widest: float = WIDTH[1],
 ) -> Figure:
-    """The figure that `render` saves, laid out so that nothing is clipped; rows so many times as high as usual."""
+    """Return the figure that `render` saves, laid out so that nothing is clipped; `row` is the relative height of
+    rows."""
     width, high = figure_size(timeline, window, row)
     figure = paper(min(width, widest), high)
     axes = figure.add_subplot()
@@ -109,7 +110,8 @@ def make_figure(
 
 
 def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, row: float = 1.0) -> Figure:
-    """The whole, its steady part cut out where there is one, and if that cannot be read a readable part below it."""
+    """Return the whole, with its steady state cut out if there is one, and if still unreadable a readable part below
+    it."""
     last = float(makespan(timeline))
     most = (READABLE - SIDES) / (natural_width(timeline) - SIDES)
     cut = steady_cut(timeline, most * last)
@@ -135,7 +137,10 @@ def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, r
 
 
 def _draw_part(timeline: Timeline, axes: Axes, draw: Draw, window: Window, wholes: Sequence[Axes]) -> list[Artist]:
-    """A part of the time, with dashed lines where it is in pictures of the whole; returns what is outside the axes."""
+    """Draw a part of the time, and dashed lines at its edges in pictures of the whole.
+
+    Returns what is outside the axes.
+    """
     problem = timeline.problem
     since, until = (edge * float(problem.tick) for edge in window)
     axes.set_xlim(since, until)
@@ -151,7 +156,7 @@ def _draw_part(timeline: Timeline, axes: Axes, draw: Draw, window: Window, whole
 
 
 def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Draw, cut: Window) -> list[Axes]:
-    """The schedule before and after a cut, side by side in one scale; the legend is with the first."""
+    """Draw the schedule before and after a cut, side by side in one scale, with the legend at the first."""
     problem, last = timeline.problem, makespan(timeline)
     since, until, end = (tick * float(problem.tick) for tick in (*cut, last))
     grid = place.subgridspec(1, 2, width_ratios=(since, end - until))
@@ -178,7 +183,7 @@ def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Dra
 
 
 def natural_width(timeline: Timeline, window: Window | None = None) -> float:
-    """Inches at which the numbers of all boxes can be read."""
+    """Return the width in inches at which the numbers of all boxes are readable."""
     since, until = window or (0, makespan(timeline))
     drawn = [box for box in boxes_of(timeline) if box.end > box.start and box.start < until and since < box.end]
     ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]
@@ -188,7 +193,7 @@ def natural_width(timeline: Timeline, window: Window | None = None) -> float:
 
 
 def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
-    """Inches, without title and legend: wider with more boxes in a row, higher with more devices, within limits."""
+    """Return the size in inches, without title and legend: wider with more boxes in a row, higher with more devices."""
     problem = timeline.problem
     high = NAMED_ROW if _named(boxes_of(timeline)) else 1.0
     width = min(max(natural_width(timeline, window), WIDTH[0]), WIDTH[1])
@@ -197,12 +202,12 @@ def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1
 
 
 def _named(boxes: Iterable[Box]) -> bool:
-    """True if one of the boxes shows the name of its task."""
+    """Return True if some box shows the name of its task."""
     return any(box.name and not box.sends for box in boxes)
 
 
 def _set_title(axes: Axes, title: str) -> Text:
-    """Lines longer than the axes are wrapped: the layout makes room for the title's height, not for its width."""
+    """Set the title, wrapping lines longer than the axes, since the layout makes room for its height, not its width."""
     text = axes.set_title(title, loc="left", fontsize=TITLE, parse_math=False)
     lines = title.splitlines()
     widest, room = text.get_window_extent().width, axes.get_window_extent().width
@@ -213,6 +218,6 @@ def _set_title(axes: Axes, title: str) -> Text:
 
 
 def _make_room(figure: Figure, outside: list[Artist]) -> None:
-    """Make the figure higher by what is above and below the axes, so that the rows keep their height."""
+    """Make the figure higher by what is above and below the axes, so that rows keep their height."""
     pixels = sum(artist.get_window_extent().height for artist in outside)
     figure.set_figheight(figure.get_figheight() + pixels / figure.dpi)

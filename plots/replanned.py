@@ -1,4 +1,4 @@
-"""The Gantt chart of a replanned iteration: passes already begun are hatched, a line marks the moment of the state."""
+"""The Gantt chart of a replanned iteration: passes already begun are hatched, a line marks the time of the state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROW, _PASS, _WIDEST, _BESIDES = 0.42, 0.32, 26.0, 1.5
 
 
 def render_replanned(found: Replanned) -> bytes:
-    """The PNG of all passes; ValueError where no order was found."""
+    """Return the PNG of all passes; ValueError if no order was found."""
     if found.tasks is None:
         raise ValueError("no order to draw")
     busiest = max(map(len, found.orders()))
@@ -37,7 +37,7 @@ def render_replanned(found: Replanned) -> bytes:
 
 
 def draw_replanned(found: Replanned, axes: Axes) -> None:
-    """One row a device and in it a lane a stream, as in the chart of a schedule."""
+    """Draw a row for each device with a lane for each stream, as in the chart of a schedule."""
     lane = lanes(found.problem)
     problem, tasks = found.problem, found.tasks or {}
     corners = [

@@ -1,4 +1,4 @@
-"""The streams of every device as Kimi K2's report draws them: computation, communication, copies, micro-batches.
+"""The picture of every device's streams as in Kimi K2's report: computation, communication, copies, micro-batches.
 
 Passes have the colours of the Gantt chart; dispatch and combine are pink, transfers of the pipeline mauve.
 """
@@ -15,7 +15,8 @@ from plots.drawing.stream_marks import colours_below, draw_tasks, mark_phases, n
 
 
 def draw_streams(timeline: Timeline, axes: Axes) -> None:
-    """A row a device with a lane for each stream and one for micro-batches, forwards there above backwards."""
+    """Draw a row for each device with a lane for each stream and one for micro-batches, where forwards are above
+    backwards."""
     problem = timeline.problem
     where = lanes(problem)
     draw_frame(timeline, axes, sum(where[problem.streams[0]]) / 2)

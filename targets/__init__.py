@@ -1,1 +1,1 @@
-"""Schedules and plans for a runtime: searched for within what it can express, and said in its terms."""
+"""Schedules and plans for a runtime: searched among those it can express, and written in its terms."""

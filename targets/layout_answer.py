@@ -1,4 +1,4 @@
-"""The answer to `layouts`: all rows, the recommended layout's plan file, and the plan that was searched for it."""
+"""The answer to `layouts`: all rows, and the recommended layout with its plan file and its best plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from targets.plans import Planned, planned
 @dataclass(frozen=True)
 @tunable
 class AnswerParams:
-    """The time of an answer."""
+    """Division of the time of `layouts` between the search over layouts and the recommended one's plan."""
 
     race_share: float = tuned(
         0.6, "of the time for all layouts; the rest is for the plan of the recommended one", 0.1, 1
@@ -37,9 +37,9 @@ _PARAMS = AnswerParams()
 
 @dataclass(frozen=True)
 class LayoutAnswer:
-    """`text` is the recommended layout's plan file, `plan` its plan, None where no layout fits.
+    """The answer to `layouts`: `text` is the recommended layout's plan file, `plan` its plan (None if no layout fits).
 
-    `capacity` is the room of one of its devices, in GiB.
+    `capacity` is the memory of one of its devices, in GiB.
     """
 
     layouts: Layouts
@@ -53,7 +53,10 @@ def answered(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event, planning: Callable[[], object],
 ) -> LayoutAnswer:  # fmt: skip
-    """Race the layouts, then plan the recommended one; `planning` is called between. Others as in `best_layouts`."""
+    """Search all layouts, then plan the recommended one; `planning` is called in between.
+
+    Others as in `best_layouts`.
+    """
     time = TimeShares(limits)
     race = best_layouts(
         config, wanted, gpus, batch, given, source, target, time.part(_PARAMS.race_share, 1), seen, report, stop

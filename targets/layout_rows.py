@@ -1,4 +1,4 @@
-"""Rows for the layouts of a race: figures of each layout's plan, and the layout that is recommended."""
+"""Rows for the layouts searched: figures of each layout's plan, and the choice of the recommended layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from targets.layouts import LayoutRace
 @dataclass(frozen=True)
 @tunable
 class RecommendParams:
-    """When a plainer layout is recommended."""
+    """Tolerance within which a simpler layout is recommended instead of the best."""
 
     as_good: float = tuned(
         0.02,
@@ -38,7 +38,7 @@ _PARAMS = RecommendParams()
 
 
 def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> Layouts:
-    """The rows by their steps. `error` is that of predicted steps on these devices."""
+    """Return the rows by step time; `error` is the expected error of predicted steps on these devices."""
     rows = sorted((_row(one, race, wanted, gpus, error) for one in race.rows), key=lambda row: row.total)
     best = rows[0].total
     within = error.ratio
@@ -60,7 +60,10 @@ def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -
 
 
 def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
-    """The plainest of those whose step is longer than the best by such a share at most; of equally plain the best."""
+    """Return the simplest layout whose step is longer than the best by at most the share `within`.
+
+    Of equals the best.
+    """
     fitting = [row for row in rows if row.fits]
     if not fitting:
         return None
@@ -69,7 +72,7 @@ def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
 
 
 def raced_row(race: LayoutRace, row: LayoutRow) -> Raced[Layout]:
-    """The race's entry for a row's layout."""
+    """Return the search's entry for a row's layout."""
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 
@@ -94,7 +97,7 @@ def _row(one: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error:
 
 
 def _plan(one: Raced[Layout]) -> Mapping[str, Any]:
-    """Figures of the plan that was searched for, or of the first one."""
+    """Return the figures of the plan that was searched for, or of the first one made."""
     best = None if one.plan is None else one.plan.best
     if best is not None:
         metrics = measure(best.timeline)

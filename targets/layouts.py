@@ -1,4 +1,4 @@
-"""Layouts of a model on devices, each as a plan problem that a runtime can run, raced for the best step."""
+"""Layouts of a model on devices, each as a plan problem that a runtime can run, searched together for the best step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from solver.planning.time_shares import TimeShares
 @dataclass(frozen=True)
 @tunable
 class LayoutParams:
-    """The time of `layouts`."""
+    """Division of the time of `layouts` between first plans and searches."""
 
     first_share: float = tuned(
         1.0,
@@ -51,9 +51,9 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Batch:
-    """Batch of a step: so many micro-batches of all replicas together, or sequences to be cut into these.
+    """The batch of a step: `microbatches` of all replicas together, or `sequences` to be divided into micro-batches.
 
-    `sizes` are the sequences of a micro-batch to choose from; where `sequences` is None there is one.
+    `sizes` are the sequences of a micro-batch to choose from; with `sequences` None there is one.
     """
 
     microbatches: int | None = None
@@ -71,7 +71,8 @@ class Batch:
             )
 
     def options(self) -> list[tuple[int, int]]:
-        """Micro-batches of a step and the sequences of each; `BadInput` where no size divides the batch."""
+        """Return (micro-batches of a step, sequences of each) for each size; `BadInput` if no size divides the
+        batch."""
         if self.microbatches is not None:
             return [(self.microbatches, self.sizes[0])]
         assert self.sequences is not None
@@ -83,7 +84,7 @@ class Batch:
 
 
 class Spread(NamedTuple):
-    """A layout's training, its plan problem before anything is left out for a runtime, and the rates assumed."""
+    """A layout's training settings, its plan problem before restriction to a runtime, and the rates assumed."""
 
     wanted: Wanted
     problem: PlanProblem
@@ -92,7 +93,8 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class LayoutRace:
-    """The layouts by their steps, the best first; `spread` is what each was made from, `refused` why some were not."""
+    """The layouts by step time, best first; `spread` is what each was made from, `refused` why some were not
+    examined."""
 
     rows: list[Raced[Layout]]
     spread: Mapping[Layout, Spread]
@@ -100,9 +102,9 @@ class LayoutRace:
 
     @property
     def least(self) -> Fraction:
-        """No step of any layout is below this, in ms; a layout dropped by its bound is no better than the best.
+        """The lower bound, in ms, of the steps of all layouts; 0 if some were never examined.
 
-        0 where some were never looked at.
+        A layout dropped by its bound is no better than the best.
         """
         if NO_TIME in self.refused.values():
             return Fraction(0)
@@ -115,10 +117,10 @@ def best_layouts(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """All layouts of so many devices: each with a first plan, made at once, and the best of these searched.
+    """Return all layouts on these devices: each with a first plan, made at once, and the best of these searched.
 
     `given` are sizes that are not searched, `target` is the runtime of `--for`. `seen` is called with each first plan,
-    `report` at every step of the searches. `BadInput` where nothing is left.
+    `report` at every step of the searches. `BadInput` if no layout remains.
     """
     time = TimeShares(limits)
     found = first_plans(config, wanted, gpus, batch, given, source, target, time, seen, stop)
@@ -129,7 +131,7 @@ def first_plans(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, time: TimeShares, seen: Seen, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """All layouts with first plans, in no order, none of them searched; arguments are those of `best_layouts`."""
+    """Return all layouts with first plans, unordered, none of them searched; arguments are those of `best_layouts`."""
     spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[Raced[Layout]]()
     layouts = [*_all(config, wanted, gpus, batch, given)]
     best: Fraction | None = None
@@ -166,7 +168,7 @@ def first_plans(
 def _all(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None]
 ) -> Iterator[tuple[Layout, int]]:
-    """Each layout of each size of a micro-batch, with the micro-batches of a step."""
+    """Yield each layout for each micro-batch size, with the micro-batches of a step."""
     mistakes, found = list[str](), False
     for total, size in batch.options():
         try:
@@ -180,6 +182,6 @@ def _all(
 
 
 def _spread_out(layouts: Sequence[tuple[Layout, int]]) -> list[tuple[Layout, int]]:
-    """In an order whose beginning has some of every kind."""
+    """Return the layouts in an order whose beginning has some of every kind."""
     places = sorted(range(len(layouts)), key=lambda at: at * _GOLDEN % 1)
     return [layouts[at] for at in places]

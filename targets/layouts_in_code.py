@@ -1,4 +1,4 @@
-"""`layouts` as a function: how to spread a model over so many devices, with the rows that the command shows."""
+"""The command `layouts` as a function: all layouts of a model on a number of devices, as rows."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ def layouts(
     seconds: float | None = None,
     stop: Event | None = None,
 ) -> Layouts:
-    """All layouts of a model on so many `gpus`, the least step first, in ms; `recommended` is the one to take.
+    """Return all layouts of a model on `gpus` devices, by step time in ms; `recommended` is the one to use.
 
-    `config` is a configuration, or the path of one, `hardware` a device's name or a hardware file. A step trains on so
-    many `microbatches`, or on a `batch` of sequences, for which the `microbatch_size` is chosen from several. `sizes`
-    fixes sizes of parallelism by name, `runtime` asks for plans that it can run, `training` has keys of a plan file's
-    section `model`. `node` is the number of devices of a node and `rates` are other numbers of the device, by the keys
-    of a hardware file or of a plan file's section `hardware`, instead of its own. `seconds` is the time limit, instead
-    of that of the `limits`; setting `stop` ends the search. `BadInput` where the model has no layout, or an argument is
-    wrong.
+    `config` is a configuration, or the path of one, `hardware` a device's name or a hardware file. A step trains on
+    `microbatches` micro-batches, or on a `batch` of sequences, for which the `microbatch_size` is chosen from several.
+    `sizes` fixes sizes of parallelism by name, `runtime` asks for plans that it can run, `training` has keys of a plan
+    file's section `model`. `node` is the number of devices of a node and `rates` replaces numbers of the device, by the
+    keys of a hardware file or of a plan file's section `hardware`. `seconds` is the time limit, instead of that of
+    `limits`; setting `stop` ends the search. `BadInput` if the model has no layout, or an argument is wrong.
     """
     if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
         raise BadInput(f"layouts: gpus: found {gpus!r}; allowed: a whole number of at least 1")
@@ -65,7 +64,7 @@ def layouts(
     given: dict[str, int | None] = {**(sizes or {})}
 
     def seen(_number: int, _of: int, _best: Fraction | None) -> None:
-        """Nothing is said of a search in code."""
+        """Ignore progress, which a search in code does not print."""
 
     return answered(
         read, wanted, gpus, Batch(microbatches, batch, tuple(own or default)), given, read.name, runtime, limits, seen,

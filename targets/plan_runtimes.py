@@ -1,4 +1,4 @@
-"""Runtimes that can express a plan and run its order."""
+"""The runtimes that can express a plan and run its order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from targets.schedules import runs
 
 
 def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
-    """Runtimes with settings for its partition that run its order, and those that are given the order alone."""
+    """Return the runtimes with settings for the plan's partition that run its order, then those that only need the
+    order."""
     told = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
     given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]
     return told + [name for name in given if runs(candidate.timeline, name)]

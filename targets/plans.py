@@ -1,4 +1,4 @@
-"""`plan --for`, `plan --settings`: the best plans that runtimes can express and run, with the best of all plans."""
+"""Plans for runtimes (`plan --for`, `plan --settings`): the best that each can express and run, and the best of all."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _PARAMS = TargetParams()
 class Narrowed:
     """The command's restriction of a plan, and the best of all plans of the file.
 
-    `name` is the runtime that it is for, `words` what was left out for it; None if it is for none. `partition`: True if
-    its partition was given.
+    `name` is the runtime that it is for (None: none), `words` what was left out for it. `partition`: True if its
+    partition was given.
     """
 
     free: Plan
@@ -52,14 +52,14 @@ class Narrowed:
 
     @property
     def scope(self) -> str:
-        """The plans that the bound covers."""
+        """The plans that the bound covers, as the end of a sentence."""
         runtime = "" if self.name is None else f" that {self.name} can express and run"
         return runtime + (" with this partition" if self.partition else "")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan asked for, what the command restricts it to, and settings of runtimes, each with its own plan."""
+    """The plan asked for, the command's restriction, and settings of runtimes, each with its own plan."""
 
     found: Plan
     narrowed: Narrowed | None
@@ -77,11 +77,11 @@ def planned(
     stop: Event,
     start: Candidate | None = None,
 ) -> Planned:
-    """The plan, and its restriction; `BadInput` if the runtime `target` runs no plan of the file.
+    """Return the plan, and its restriction; `BadInput` if the runtime `target` runs no plan of the file.
 
     `problem` is the `whole` of the file, or that with its partition given. The restricted problem is searched first,
-    and all plans from its best on: never worse. `aside` reports on plans other than the one asked for. `start` is a
-    known plan, one for `target` if there is one.
+    and the search over all plans starts from its best, so that it is never worse. `aside` reports on plans other than
+    the one asked for. `start` is a known plan, one for `target` if there is one.
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
@@ -114,7 +114,7 @@ def planned(
 
 @dataclass(frozen=True)
 class _Own:
-    """Result of a search for a runtime."""
+    """The result of the search for one runtime."""
 
     form: PartitionFormat
     words: tuple[str, ...]
@@ -129,14 +129,17 @@ class _Searches:
         self._known: dict[PlanProblem, Plan] = {}
 
     def restricted(self, form: PartitionFormat, until: float, report: Report, start: Candidate | None = None) -> _Own:
-        """The best plan for a runtime, until so much of the time is over; once for runtimes that allow the same."""
+        """Search the best plan for a runtime, until the share `until` of the time.
+
+        Once for runtimes with equal restrictions.
+        """
         left, words = restricted(self._problem, form.name, form.limits)
         if left not in self._known:
             self._known[left] = self._search(left, until, start, report)
         return _Own(form, words, _runnable(self._known[left], form.name))
 
     def refused(self, forms: Sequence[PartitionFormat]) -> dict[str, _Own | str]:
-        """By name the runtimes that run no plan, with the reason."""
+        """Return the runtimes that run no plan by name, with the reason."""
         found = dict[str, _Own | str]()
         for form in forms:
             try:
@@ -146,11 +149,11 @@ class _Searches:
         return found
 
     def given(self, until: float, report: Report) -> Plan:
-        """The best plan with the partition given."""
+        """Search the best plan with the partition given."""
         return self._search(self._problem, until, None, report)
 
     def all_plans(self, whole: PlanProblem, start: Candidate | None, report: Report) -> Plan:
-        """The best of all plans, in the time that is left."""
+        """Search the best of all plans, in the time that is left."""
         return self._search(whole, 1, start, report)
 
     def _search(self, problem: PlanProblem, until: float, start: Candidate | None, report: Report) -> Plan:
@@ -173,7 +176,7 @@ def _settings(form: PartitionFormat, own: _Own | str, free: Plan) -> PlanSetting
 
 
 def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
-    """Sentences on the restriction of the plan, and its cost."""
+    """Return sentences on the restriction of the plan, and its cost."""
     said = []
     if narrowed.name is not None:
         words = f"only plans that {narrowed.name} can express and run: {'; '.join(narrowed.words)}"
@@ -201,7 +204,7 @@ def _time(found: Plan, value: Fraction) -> str:
 
 
 def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
-    """Keys of `plan --json`."""
+    """Return the keys of `plan --json` for the restriction."""
     whole = narrowed.free.document()
     keys = ("status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "recompute", "schedule")
     target = {} if narrowed.name is None else {"for": narrowed.name}
@@ -210,7 +213,7 @@ def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
 
 
 def _runnable(found: Plan, target: str) -> Plan:
-    """The plans with orders that its exporter takes, each in the runtime's terms; others are left out."""
+    """Return the plan search's result with only the orders that its exporter accepts, each in the runtime's terms."""
     if target not in RESTRICTIONS or found.best is None:
         return found
     choices = []

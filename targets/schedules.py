@@ -1,4 +1,5 @@
-"""`solve --for`: the search restricted to what a runtime can express, and its answer in that runtime's terms."""
+"""Schedules for a runtime (`solve --for`): the search restricted to what it can express, and the answer in its
+terms."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from solver.construction.timing import best_times
 
 
 def restricted(problem: Problem, target: str) -> Problem:
-    """The problem that the runtime can run every schedule of; `BadInput` with the exporter's reason if it runs none."""
+    """Return the problem whose every schedule the runtime can run; `BadInput` with the exporter's reason if it runs
+    none."""
     if target not in RESTRICTIONS:
         raise BadInput(f"--for: found {target!r}; allowed: {', '.join(sorted(RESTRICTIONS))}")
     one, network = RESTRICTIONS[target], problem.network
@@ -33,9 +35,9 @@ def restricted(problem: Problem, target: str) -> Problem:
 
 
 def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
-    """The solution with its schedule in the runtime's terms: the best of those known that its exporter takes.
+    """Return the solution with its schedule in the runtime's terms: the best known one that its exporter accepts.
 
-    It is the solution of the restricted problem, and `whole` the problem before the restriction.
+    `solution` is that of the restricted problem, `whole` the problem before the restriction.
     """
     one, problem = RESTRICTIONS[target], solution.problem
     if solution.timeline is None:
@@ -54,14 +56,14 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
 
 
 def written_for(timeline: Timeline, target: str) -> Timeline | None:
-    """A timeline of a problem so restricted in the runtime's terms; None where its exporter does not take it."""
+    """Return a timeline of a restricted problem in the runtime's terms; None if its exporter does not accept it."""
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
     return found if found is not None and not validate(found) and _takes(one, found) else None
 
 
 def runs(timeline: Timeline, target: str) -> bool:
-    """True if the runtime's exporter accepts it, by the rules for orders: in a tenth of the time of writing it."""
+    """Return True if the runtime's exporter accepts the order; it takes a tenth of the time of writing it."""
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
     if found is None or any(violation.rule == "memory" for violation in validate(found)):
@@ -74,7 +76,8 @@ def runs(timeline: Timeline, target: str) -> bool:
 
 
 def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
-    """The schedule found, then the published ones that fit and one micro-batch after the other, as they are written."""
+    """Yield the schedule found, then published ones that fit and one micro-batch after the other, in the runtime's
+    terms."""
     problem = solution.problem
     published = [c.timeline.schedule for c in solution.candidates if c.fits and c.timeline is not None]
     assert solution.timeline is not None

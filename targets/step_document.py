@@ -1,4 +1,4 @@
-"""The step of training of a plan as `--json` has it: its parts, the rates assumed, and the error to expect."""
+"""The training step of a plan in `--json`: its parts, the rates assumed, and the expected error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipesched.results.plan_figures import step_time
 
 
 def step_document(found: Plan) -> dict[str, object]:
-    """`step` in the file's unit, None without a plan; `assumed` and `expected_error` of layers derived from a model."""
+    """Return `step` in the file's unit, None without a plan; `assumed` and `expected_error` if layers were derived."""
     training = found.problem.step
     step = None if found.best is None else step_time(found.problem, found.best).document()
     error = None

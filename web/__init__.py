@@ -1,1 +1,1 @@
-"""The page of `pipesched serve`: a web application around simulation, search, pictures and exports."""
+"""The web application of `pipesched serve`: a page for simulation, search, pictures and exports."""

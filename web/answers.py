@@ -1,4 +1,4 @@
-"""Answers of the server to each request of the page."""
+"""The server's answers to the requests of the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE = 15.0  # seconds after which a silent stream of events says that it i
 
 
 class Page:
-    """The answers to all requests."""
+    """Handlers for all requests of the page."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -32,12 +32,13 @@ class Page:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """The server ends: so do all streams of events."""
+        """End all streams of events, since the server ends."""
         self._closing.set()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Libraries are loaded while the first page is fetched; no process outlives the server."""
+        """Context of the server's life: libraries are loaded while the first page is fetched, and no process outlives
+        it."""
         loading = asyncio.create_task(all_of(self._quick, "start", self._settings))
         forgetting = asyncio.create_task(self._solves.forget_idle())
         try:
@@ -48,22 +49,22 @@ class Page:
             self._solves.end()
 
     async def start(self, _: Request) -> Response:
-        """Fields, examples, formats, limits."""
+        """Return fields of the form, examples, formats and limits."""
         return JSONResponse((await all_of(self._quick, "start", self._settings))["start"])
 
     async def compare(self, request: Request) -> Response:
-        """All published schedules on a problem: a line of JSON for each thing that becomes known."""
+        """Return all published schedules on a problem: a line of JSON for each result as it becomes known."""
         asked = await read(request, Compare, self._settings.body_bytes)
         edits = [(edit.path, edit.typed) for edit in asked.edits]
         return StreamingResponse(lines(self._quick, "compare", asked.text, edits, self._settings), media_type=LINES)
 
     async def chart(self, request: Request) -> Response:
-        """The chart of one published schedule."""
+        """Return the chart of one published schedule."""
         asked = await read(request, Chart, self._settings.body_bytes)
         return JSONResponse((await all_of(self._quick, "chart", asked.text, asked.schedule, self._settings))["chart"])
 
     async def begin(self, request: Request) -> Response:
-        """Begin a solve."""
+        """Begin a solve, and return its name."""
         asked = await read(request, Begin, self._settings.body_bytes)
         most = self._settings
         wrong = []
@@ -81,17 +82,17 @@ class Page:
         return JSONResponse({"solve": self._solves.begin(order).name})
 
     async def watch(self, request: Request) -> Response:
-        """The events of a solve: all that is known, then every change."""
+        """Return the events of a solve: all that is known, then every change."""
         solve = self._solves[request.path_params["name"]]
         return StreamingResponse(events(self._solves.watch(solve, _PATIENCE), self._closing), media_type=EVENTS)
 
     async def stop(self, request: Request) -> Response:
-        """End a solve; what it has found is kept."""
+        """Stop a solve; its result so far is kept."""
         self._solves.stop(self._solves[request.path_params["name"]])
         return JSONResponse({})
 
     async def file(self, request: Request) -> Response:
-        """A file to download."""
+        """Return a file to download."""
         asked = await read(request, File, self._settings.body_bytes)
         if asked.solve is not None:
             text = self._solves[asked.solve].file

@@ -1,4 +1,4 @@
-"""The web application: its addresses, its files, and what is said where something is wrong."""
+"""The web application: its addresses, its files, and its error messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATIC = Path(__file__).with_name("static")
 
 
 def application(settings: Settings) -> tuple[ASGIApp, Page]:
-    """The application, and the page whose answers it serves."""
+    """Return the application, and the `Page` with its handlers."""
     page = Page(settings)
     routes = [
         Route("/", _page),
@@ -63,6 +63,6 @@ async def _not_found(_: Request, __: Exception) -> Response:
 
 
 async def _defect(_: Request, error: Exception) -> Response:
-    """One line for the page; the traceback goes to the server's log alone."""
+    """Return an error of the server as one line for the page; the traceback goes to the server's log only."""
     note = defect_note(f"{type(error).__name__} on the server, whose log has the details")
     return JSONResponse({"mistakes": [note]}, 500)

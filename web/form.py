@@ -1,4 +1,4 @@
-"""The form of a problem: its fields, as the schema of problem files describes them, and their values in a document."""
+"""The form of a problem: fields described by the schema of problem files, and their values in a document."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
 def groups() -> list[dict[str, object]]:
-    """The fields for the page to lay out, in groups."""
+    """Return the fields for the page to lay out, in groups."""
     found = list[dict[str, object]]()
     for title, prefix, section, keys in _GROUPS:
         own = [one for key in keys for one in _fields(prefix + key, key, section.model_fields[key])]
@@ -64,7 +64,7 @@ def groups() -> list[dict[str, object]]:
 
 
 def _fields(path: str, key: str, info: FieldInfo) -> Iterator[dict[str, object]]:
-    """The field of a key, and after that of transfers those of nodes."""
+    """Yield the field of a key; for transfers, the fields of transfers by node follow."""
     label = path.replace(".", " ") if path == "memory.unit" else key.replace("_", " ")
     yield _field(path, label, info.description or "", info)
     for inner, (_, name, hint) in zip(_NODE_PATHS, _OF_NODES, strict=True) if path == _TRANSFER else ():
@@ -84,14 +84,15 @@ def _field(path: str, label: str, hint: str, info: FieldInfo | None = None) -> d
 
 
 def paths() -> frozenset[str]:
-    """The key paths of all fields."""
+    """Return the key paths of all fields."""
     return frozenset(prefix + key for _, prefix, _, keys in _GROUPS for key in keys).union(_NODE_PATHS)
 
 
 def values(document: object, plan: bool = False) -> dict[str, str | None]:
-    """The value of each field that a document gives, as a person types it; None for what a field cannot hold.
+    """Return the value of each field that a document gives, as a person types it; None for a value that no field can
+    show.
 
-    That is also so for the fields that a plan does not have.
+    Fields that a plan file does not have are None too.
     """
     found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
     for path in sorted(_OF_PLANS if plan else paths()):
@@ -103,17 +104,17 @@ def values(document: object, plan: bool = False) -> dict[str, str | None]:
 
 
 def is_transfer(path: str) -> bool:
-    """True if a field's key stands elsewhere in a plan file, or in place of another one."""
+    """Return True if a field's key has another place in a plan file, or replaces another key."""
     return path == _TRANSFER or path in _NODE_PATHS
 
 
 def key_path(path: str, plan: bool) -> str:
-    """Where a field's key stands in a file."""
+    """Return the path of a field's key in a file."""
     return path.removeprefix("times.") if plan and is_transfer(path) else path
 
 
 def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[str, str | None]:
-    """The key path and the value to set there: a time by nodes takes the place of one for all transfers."""
+    """Return the key path and value to set for a field's edit; a time by nodes replaces one for all transfers."""
     where = key_path(path, plan)
     outer, _, key = where.rpartition(".")
     held = _at(document, outer)
@@ -130,7 +131,7 @@ def _at(document: object, path: str) -> object:
 
 
 def yaml_value(path: str, typed: str) -> str:
-    """A field's text as YAML on one line: a number, a list of numbers, a word, or a quoted text."""
+    """Return a field's text as YAML on one line: a number, a list of numbers, a word, or a quoted text."""
     typed = typed.strip()
     if path in _WORDS and path != "placement":
         return _scalar(typed, numbers=False)
@@ -149,7 +150,7 @@ def _scalar(text: str, numbers: bool = True) -> str:
 
 
 def _quoted(character: str) -> str:
-    """A character within double quotes of YAML."""
+    """Return a character as it is written within double quotes of YAML."""
     if character in '"\\':
         return "\\" + character
     return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -1,4 +1,4 @@
-"""Conditions on every request and parts of every answer: hosts, origins, types, and headers for browsers."""
+"""Checks of every request and headers of every answer: hosts, origins, types, and security headers for browsers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 class Guards:
-    """Refuses, before anything is read, what no page of this server asks."""
+    """Middleware that refuses requests that no page of this server makes, before anything is read."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings
@@ -62,10 +62,10 @@ class Guards:
 
 
 def is_ours(host: str, names: Iterable[str]) -> bool:
-    """True if a `Host` header names this server by an address or a known name.
+    """Return True if a `Host` header names this server by an address or a known name.
 
-    Another site can make a name of its own lead here (DNS rebinding), and then its pages would count as this server's;
-    an address cannot be made to.
+    Another site can make a name of its own lead here (DNS rebinding), and its pages would then count as this server's;
+    with an address that is impossible.
     """
     try:
         name = urlsplit(f"//{host}").hostname or ""

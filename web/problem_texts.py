@@ -1,4 +1,4 @@
-"""A problem as typed into the page: its text as a document and as a `Problem`, within the limits of the server."""
+"""A problem as typed into the page, converted to a document and to a `Problem`, within the server's limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAN_KEYS = frozenset({"layers", "model"})
 
 
 def document_of(text: str, settings: Settings) -> object:
-    """The document in a text, decimals exact. No key of it names a file: nothing is read but the text itself."""
+    """Return the document in a text, with exact decimals. No key names a file: only the text itself is read."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > settings.text_bytes:
         raise BadInput(f"{SOURCE}: found {size} bytes; allowed: up to {settings.text_bytes}")
@@ -26,12 +26,12 @@ def document_of(text: str, settings: Settings) -> object:
 
 
 def is_plan(document: object) -> bool:
-    """True if a document is a plan file's: a model made of layers, whose stages are to be chosen."""
+    """Return True if a document is a plan file: a model made of layers, whose stages are to be chosen."""
     return isinstance(document, dict) and bool(_PLAN_KEYS & document.keys())
 
 
 def problem_of(document: object, settings: Settings) -> Problem:
-    """The problem of a document, if it is not too large for the page; `BadInput` lists every mistake."""
+    """Return the problem of a document; `BadInput` lists every mistake, also if it is too large for the page."""
     if isinstance(document, dict) and document.get("format") == "pipesched-schedule":
         allowed = "a problem or a plan (`pipesched export` and `plot` read schedules)"
         raise BadInput(f"{SOURCE}: found a schedule file; allowed: {allowed}")

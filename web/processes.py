@@ -1,4 +1,5 @@
-"""Processes of the server: each runs one piece of work, is heard in the event loop, and can be ended at any time."""
+"""Worker processes of the server: each runs one task, sends messages to the event loop, and can be ended at any
+time."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _starting = Lock()
 
 
 def _context() -> multiprocessing.context.BaseContext:
-    """Processes are copies of one that has loaded all that they need, where the system can do that."""
+    """Return the multiprocessing context: where possible, processes are forks of one that has loaded all libraries."""
     if sys.platform == "win32" or "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     found = multiprocessing.get_context("forkserver")
@@ -32,9 +33,10 @@ def _context() -> multiprocessing.context.BaseContext:
 
 @contextlib.contextmanager
 def _our_path() -> Iterator[None]:
-    """The process that the others are copies of finds our packages where this one does.
+    """Context in which the process that others are forked from finds our packages where this one does.
 
-    By itself it would look in the working directory first, which may hold somebody's `web.py`, and not know our path.
+    By itself it would look in the working directory first, which may have a `web.py` of the user's, and not know our
+    path.
     """
     ours = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     before = {name: os.environ.get(name) for name in ours}
@@ -50,7 +52,7 @@ def _our_path() -> Iterator[None]:
 
 
 class Process:
-    """One piece of work in a process of its own; `messages` gives what it sends, and ends with it."""
+    """A task in a process of its own; `messages` yields what it sends, and ends with it."""
 
     def __init__(self, settings: Settings, work: str, *arguments: object) -> None:
         self._settings, self._work, self._arguments = settings, work, arguments
@@ -60,7 +62,7 @@ class Process:
         self._killed = False
 
     async def start(self) -> None:
-        """Start it; the first one takes seconds to load the libraries."""
+        """Start the process; the first one takes seconds to load the libraries."""
         loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._start)
         assert self._ours
@@ -76,7 +78,10 @@ class Process:
         theirs.close()
 
     def _receive(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
-        """On a thread of its own: every message into the queue of the loop, and None once the process has ended."""
+        """Put every message into the event loop's queue, and None once the process has ended.
+
+        Runs on a thread of its own.
+        """
         with contextlib.suppress(RuntimeError):  # the loop was closed: the server is gone
             with contextlib.suppress(EOFError, OSError):
                 while True:
@@ -84,7 +89,7 @@ class Process:
             loop.call_soon_threadsafe(self._messages.put_nowait, None)
 
     async def messages(self) -> AsyncIterator[Message]:
-        """Everything it sends until its end; one that was ended by the system, and not by us, has that as its last."""
+        """Yield the process's messages until it ends; the last one is `DIED` if the system ended it, and not we."""
         while (message := await self._messages.get()) is not None:
             yield message
         code = await asyncio.to_thread(self._join)
@@ -97,13 +102,13 @@ class Process:
         return self._process.exitcode
 
     def stop(self) -> None:
-        """Ask it to end with what it has."""
+        """Ask the process to end with what it has."""
         if self._ours is not None:
             with contextlib.suppress(OSError):
                 self._ours.send(STOP)
 
     def kill(self) -> None:
-        """End it now."""
+        """End the process now."""
         self._killed = True
         if self._process is not None and self._process.is_alive():
             self._process.kill()

@@ -1,4 +1,4 @@
-"""Work that takes no more than some seconds: a few at once, others wait, each ends with its time or its request."""
+"""Tasks of a few seconds: a limited number at once, others wait; each ends with its time limit or its request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BUSY = ("failed", "the server is busy; try again in a moment")
 
 
 class Quick:
-    """Runs such work; what is not quick is ended."""
+    """A runner of short tasks; those that exceed the time limit are ended."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -22,7 +22,7 @@ class Quick:
         self._asked = 0
 
     async def run(self, work: str, *arguments: object) -> AsyncGenerator[Message]:
-        """Its messages; the process ends when nobody takes them any more."""
+        """Run a task and yield its messages; its process ends when nobody reads them any more."""
         if self._asked >= self._settings.quick + self._settings.quick_waiting:
             yield BUSY
             return

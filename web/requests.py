@@ -1,4 +1,4 @@
-"""Requests of the page, each a JSON object whose fields are checked before anything is done."""
+"""Requests of the page: JSON objects whose fields are checked before anything is done."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ class _Asked(BaseModel):
 
 
 class Edit(_Asked):
-    """A text typed into a field of the form; empty removes its key."""
+    """A text typed into a field of the form; an empty text removes its key."""
 
     path: _Short
     typed: Annotated[str, Field(max_length=20_000)]
 
 
 class Compare(_Asked):
-    """A problem's text, with edits of the form to be made in it."""
+    """A request for all published schedules: a problem's text, and edits of the form to be made in it."""
 
     text: str
     edits: Annotated[list[Edit], Field(max_length=50)] = []
 
 
 class Chart(_Asked):
-    """One published schedule of a problem."""
+    """A request for the chart of one published schedule of a problem."""
 
     text: str
     schedule: _Short
 
 
 class Begin(_Asked):
-    """A solve; `tab` tells those of one page from others', `target` is the runtime that it is for."""
+    """A request for a solve; `tab` identifies the browser tab, `target` is the runtime that the solve is for."""
 
     text: str
     seconds: float | int
@@ -49,7 +49,7 @@ class Begin(_Asked):
 
 
 class File(_Asked):
-    """A file of a published schedule of a problem, or of what a solve found."""
+    """A request for a file of a published schedule of a problem, or of a solve's result."""
 
     format: _Short
     text: str | None = None
@@ -61,7 +61,8 @@ Asked = TypeVar("Asked", bound=_Asked)
 
 
 async def read(request: Request, kind: type[Asked], most: int) -> Asked:
-    """The body of a request, of so many bytes at most; `BadInput` with one line for each mistake."""
+    """Return the body of a request, of at most `most` bytes, as this kind of request; `BadInput` with a line for each
+    mistake."""
     body = b""
     async for part in request.stream():
         body += part

@@ -1,4 +1,4 @@
-"""The server of the page: a socket that is bound first, so that its address is known, and uvicorn on it."""
+"""The server of the page: uvicorn on a socket that is bound first, so that its address is known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from web.settings import Settings
 
 
 def serve(host: str, port: int, settings: Settings, opened: Callable[[str], None]) -> None:
-    """Serve until interrupted; `opened` is called with the page's address once it can be asked for."""
+    """Serve until interrupted; `opened` is called with the page's address once it accepts requests."""
     listening = _bound(host, port)
     app, page = application(settings)
     config = uvicorn.Config(
@@ -33,7 +33,7 @@ def serve(host: str, port: int, settings: Settings, opened: Callable[[str], None
 
 
 class _Server(uvicorn.Server):
-    """Streams of events end when the server does, which else would wait for them."""
+    """A server that ends its streams of events when it shuts down, since it would otherwise wait for them."""
 
     def __init__(self, config: uvicorn.Config, close: Callable[[], None]) -> None:
         super().__init__(config)
@@ -45,7 +45,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine can reach a host name or address."""
+    """Return True if only this machine can reach a host name or address."""
     if host == "localhost":
         return True
     try:
@@ -71,7 +71,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _address(listening: socket.socket) -> str:
-    """A URL that this machine's browser can open."""
+    """Return a URL that this machine's browser can open."""
     host, port = listening.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "::1" if ":" in host else "127.0.0.1"

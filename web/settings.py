@@ -1,4 +1,4 @@
-"""Limits of the page: sizes, times, and how much at once."""
+"""Limits of the page: sizes, times, and numbers of concurrent tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits of one server; `hosts` are names under which it may be asked besides its addresses and `localhost`."""
+    """Limits of one server; `hosts` are names by which it may be reached, in addition to its addresses and
+    `localhost`."""
 
     hosts: frozenset[str] = frozenset()
     text_bytes: int = 256 * KIB  # of a problem
@@ -33,5 +34,5 @@ class Settings:
 
     @property
     def body_bytes(self) -> int:
-        """Of a request: a problem, escaped as JSON, and what is asked of it."""
+        """The most bytes of a request: a problem's text, escaped as JSON, and the other fields."""
         return 4 * self.text_bytes

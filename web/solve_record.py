@@ -1,4 +1,4 @@
-"""One solve of the page: what was asked, what is known so far, and the news of it for whoever watches."""
+"""One solve of the page: the request, what is known so far, and events for its watchers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAST = frozenset({"solution", "failed", "mistakes"})
 
 @dataclass(frozen=True)
 class Order:
-    """A request for a solve; `tab` is whose it is, and each has one solve at a time. `target` is a runtime."""
+    """A request for a solve; a browser `tab` has one solve at a time. `target` is the runtime that it is for."""
 
     text: str
     seconds: float
@@ -26,7 +26,7 @@ class Order:
 
 @dataclass(eq=False)
 class Solve:
-    """Events of a solve, the latest by kind, with a number that grows with every change."""
+    """A solve with its events, the latest one by kind, numbered by a counter that grows with every change."""
 
     order: Order
     name: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -41,7 +41,7 @@ class Solve:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, kind: str, content: Any) -> None:
-        """Something new of it."""
+        """Record a new event."""
         if kind == "file":
             self.file = content
             return
@@ -55,13 +55,16 @@ class Solve:
         before.set()
 
     def _remember(self, moment: dict[str, Any]) -> None:
-        """The moments at which value or bound changed."""
+        """Add a moment to the history if value or bound changed."""
         last = self._history[-1] if self._history else {}
         if (last.get("value"), last.get("bound")) != (moment["value"], moment["bound"]):
             self._history.append({key: moment[key] for key in ("seconds", "value", "bound")})
 
     async def news(self, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
-        """All that is known, then every change until it is over; None each time nothing changes for so many seconds."""
+        """Yield all that is known, then every change until it is over.
+
+        None whenever nothing changes for `patience` seconds.
+        """
         seen = 0
         yield "history", list(self._history)
         while True:

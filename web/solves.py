@@ -1,4 +1,4 @@
-"""The solves of a server: each in a process of its own, so many at once, the others in a queue."""
+"""The solves of a server: each in a process of its own, a limited number at once, others in a queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOK = 5.0  # seconds between looks for solves that nobody watches
 
 
 class Solves:
-    """All solves. It runs in the event loop alone, where nothing happens between two awaits."""
+    """All solves of a server. It runs in the event loop alone, so that nothing changes between two awaits."""
 
     def __init__(self, settings: Settings, grace: float = GRACE) -> None:
         self._settings, self._grace = settings, grace
@@ -32,7 +32,7 @@ class Solves:
         return self._all[name]
 
     def begin(self, order: Order) -> Solve:
-        """A new solve, which waits for its turn; `BadInput` where the queue is full or the tab has one already."""
+        """Return a new solve, which waits for its turn; `BadInput` if the queue is full or the tab has one already."""
         if any(one.order.tab == order.tab and not one.over for one in (*self._waiting, *self._running)):
             raise BadInput("this page has a solve under way; stop it first")
         if len(self._waiting) >= self._settings.waiting:
@@ -44,7 +44,7 @@ class Solves:
         return solve
 
     def stop(self, solve: Solve) -> None:
-        """End it and keep what it has found; what does not end by itself is ended."""
+        """Stop a solve and keep its result so far; a process that does not end by itself is killed."""
         if solve.over or solve.stopped:
             return
         solve.stopped = True
@@ -57,7 +57,7 @@ class Solves:
             self._later(self._grace, solve)
 
     async def watch(self, solve: Solve, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
-        """Its news; while they are taken it is not forgotten."""
+        """Yield the events of a solve, which is not forgotten meanwhile."""
         solve.watchers += 1
         try:
             async for one in solve.news(patience):
@@ -67,13 +67,13 @@ class Solves:
             solve.left_at = _now()
 
     async def forget_idle(self) -> None:
-        """For as long as the server runs: what nobody watches any more is ended, and forgotten."""
+        """End and forget solves that nobody watches any more, for as long as the server runs."""
         while True:
             await asyncio.sleep(min(_LOOK, self._settings.idle_seconds))
             self._forget()
 
     def end(self) -> None:
-        """The server ends: no process is left running."""
+        """Kill all processes, since the server ends."""
         for process in self._running.values():
             process.kill()
         for task in self._tasks:
@@ -89,7 +89,7 @@ class Solves:
             del self._all[solve.name]
 
     def _advance(self) -> None:
-        """Start those whose turn has come, and tell the others their places."""
+        """Start the solves whose turn it is, and send the others their places in the queue."""
         while self._waiting and len(self._running) < self._settings.solves:
             solve = self._waiting.pop(0)
             order = solve.order
@@ -100,7 +100,7 @@ class Solves:
             solve.tell("queue", {"place": place + 1, "waiting": len(self._waiting)})
 
     async def _run(self, solve: Solve, process: Process) -> None:
-        """One solve from start to end: its messages are passed on, and that it ended where it sends no last message."""
+        """Run one solve from start to end: pass on its messages, and report its end if it sends no last message."""
         try:
             await process.start()
             solve.tell("started", {"seconds": solve.order.seconds})
@@ -117,7 +117,7 @@ class Solves:
             self._advance()
 
     def _later(self, seconds: float, solve: Solve) -> None:
-        """Kill it after so many seconds, if it is not over."""
+        """Kill a solve after `seconds` if it is not over."""
 
         async def kill() -> None:
             await asyncio.sleep(seconds)

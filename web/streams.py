@@ -1,4 +1,4 @@
-"""Messages of processes and solves as answers: all of it at once, line by line, or as server-sent events."""
+"""Messages of processes and solves as HTTP answers: all at once, line by line, or as server-sent events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OVER: _News = ("over", None)
 
 
 async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
-    """All that a piece of work sends, the last of each kind; `BadInput` with what it complains of."""
+    """Return the last message of each kind that a task sends; `BadInput` with its errors."""
     found: dict[str, Any] = {}
     async with contextlib.aclosing(quick.run(work, *arguments)) as messages:
         async for kind, content in messages:
@@ -30,7 +30,7 @@ async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
 
 
 async def lines(quick: Quick, work: str, *arguments: object) -> AsyncIterator[str]:
-    """A line of JSON for each thing that a piece of work sends."""
+    """Yield a line of JSON for each message of a task."""
     async with contextlib.aclosing(quick.run(work, *arguments)) as messages:
         async for kind, content in messages:
             yield json.dumps({kind: content}) + "\n"
@@ -38,7 +38,7 @@ async def lines(quick: Quick, work: str, *arguments: object) -> AsyncIterator[st
 
 
 async def events(news: AsyncGenerator[_News], closing: asyncio.Event) -> AsyncIterator[str]:
-    """Server-sent events, until the solve is over or the server is closing."""
+    """Yield server-sent events until the solve is over or the server is closing."""
     closed = asyncio.ensure_future(closing.wait())
     following = asyncio.ensure_future(_next(news))
     try:
@@ -63,5 +63,5 @@ async def _next(news: AsyncGenerator[_News]) -> _News:
 
 
 def _event(one: _News) -> str:
-    """One server-sent event; a comment where there is no news, so that nobody takes the connection for dead."""
+    """Return one server-sent event; a comment if there is no news, to keep the connection alive."""
     return ": still searching\n\n" if one is None else f"event: {one[0]}\ndata: {json.dumps(one[1])}\n\n"

@@ -1,4 +1,4 @@
-"""Changes of single keys in the text of a problem: all else, with comments and layout, stays as it was typed."""
+"""Changes of single keys in the text of a problem; everything else, including comments and layout, is preserved."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _REST_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\n|\Z)")
 
 
 def with_value(text: str, path: str, value: str | None) -> str:
-    """The text with another value, itself YAML on one line, at a key path; None removes the key.
+    """Return the text with another value (YAML on one line) at a key path; None removes the key.
 
-    `BadInput` where the text is no YAML of keys and values, or only a person can change the key's section.
+    `BadInput` if the text is no YAML of keys and values, or the key's section cannot be changed automatically.
     """
     text = text if not text or text.endswith("\n") else text + "\n"
     *sections, key = keys = path.split(".")
@@ -40,7 +40,7 @@ def with_value(text: str, path: str, value: str | None) -> str:
 
 
 def _nested(keys: Sequence[str], value: str) -> str:
-    """A value in sections of its own, on one line."""
+    """Return a value inside sections of its own, on one line."""
     for key in reversed(keys):
         value = f"{{{key}: {value}}}"
     return value
@@ -71,7 +71,7 @@ def _value_of(mapping: yaml.MappingNode, key: str) -> yaml.Node | None:
 
 
 def _is_alias(mapping: yaml.MappingNode, key: str) -> bool:
-    """True if a value is given by reference to another place, where its node then stands."""
+    """Return True if a value is given by reference to another place, where its node then is."""
     found = _entry(mapping, key)
     return found is not None and found[1].start_mark.index < found[0].end_mark.index
 
@@ -88,7 +88,7 @@ def _set(text: str, mapping: yaml.MappingNode, key: str, value: str | None) -> s
 
 
 def _end(text: str, key: yaml.Node, value: yaml.Node) -> int:
-    """Where an entry ends: after the last thing of its value that is no comment."""
+    """Return the end of an entry: after the last part of its value that is no comment."""
     if value.start_mark.index < key.end_mark.index:
         colon = text.index(":", key.end_mark.index) + 1
         alias = _ALIAS.match(text, colon)

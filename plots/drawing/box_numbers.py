@@ -1,4 +1,4 @@
-"""Boxes with labels: micro-batch and task, as large as a box allows, left out where they would not be read."""
+"""Boxes with labels (micro-batch and task), as large as a box allows, left out where they would not be readable."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ FILL = 0.82  # how much of its box a number may take, each way
 def draw_boxes(
     axes: Axes, corners: Sequence[Sequence[float]], colours: Sequence[RGB], labels: Sequence[tuple[str, str]]
 ) -> None:
-    """Boxes as one collection, tens of thousands in a second or two; left, top, right, bottom of each in axes' units.
+    """Draw boxes as one collection, tens of thousands in a second or two; `corners` are left, top, right, bottom of
+    each.
 
-    Each with its label, a number and a name; one without a number is a strip and has no outline.
+    Each box has a label, a number and a name; one without a number is a strip and has no outline.
     """
     boxes = np.array(corners, dtype=np.float64).reshape(-1, 4)
     wide = [n for n, (number, _) in enumerate(labels) if number]
@@ -50,16 +51,15 @@ def draw_boxes(
 
 
 def outlines(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """The four corners of each box."""
+    """Return the four corners of each box."""
     return list(boxes[:, [0, 1, 0, 3, 2, 3, 2, 1]].reshape(-1, 4, 2))
 
 
 class BoxNumbers(Artist):
-    """Labels centred in boxes; `corners` holds left, top, right, bottom of each box in data coordinates.
+    """Labels centred in boxes; `corners` has left, top, right, bottom of each box in data coordinates.
 
-    A label is a number and a name, which may be empty. The name is written where both can be read, else the number.
-
-    The sizes are computed on every drawing, since only then the layout, the zoom and the output's resolution are known.
+    A label is a number and a name, which may be empty. The name is added where both are readable, else only the number.
+    The sizes are computed on every drawing, since only then layout, zoom and resolution of the output are known.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class BoxNumbers(Artist):
         axes.add_artist(self)
 
     def draw(self, renderer: RendererBase) -> None:
-        """Called by matplotlib whenever the figure is drawn."""
+        """Draw the labels; matplotlib calls this whenever the figure is drawn."""
         if self.get_visible():
             for text in asking(self.texts(renderer)):
                 text.draw(renderer)
         self.stale = False
 
     def texts(self, renderer: RendererBase) -> Iterator[Text]:
-        """The labels that fit their boxes, placed in pixels."""
+        """Yield the labels that fit their boxes, placed in pixels."""
         if not self._labels:
             return
         left_top, right_bottom = self._pixels(self._corners[:, :2]), self._pixels(self._corners[:, 2:])
@@ -98,7 +98,8 @@ class BoxNumbers(Artist):
             yield self._text(text, middle[index], size, self._inks[index])
 
     def _seen(self, left_top: NDArray[np.float64], right_bottom: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The boxes that are inside the axes, at least in part: of a picture that is zoomed most are not."""
+        """Return the mask of boxes that are at least partly inside the axes, which excludes most of a zoomed
+        picture."""
         if self.axes is None:
             return np.ones(len(left_top), np.bool_)
         (x0, y0), (x1, y1) = self.axes.bbox.min, self.axes.bbox.max
@@ -109,7 +110,8 @@ class BoxNumbers(Artist):
     def _named(
         self, boxes: NDArray[np.float64], seen: list[int], renderer: RendererBase
     ) -> dict[int, tuple[str, float]]:
-        """Boxes with room for a name: the text in the arrangement that allows the larger size, and that size."""
+        """Return, for boxes with room for a name, the text in the arrangement that allows the larger size, and that
+        size."""
         of_label: dict[tuple[str, str], list[int]] = {}
         for index in seen:
             if self._labels[index][1]:
@@ -123,7 +125,7 @@ class BoxNumbers(Artist):
         return found
 
     def _sizes(self, text: str, boxes: NDArray[np.float64], renderer: RendererBase) -> NDArray[np.float64]:
-        """The font size at which a text fits each box, the same for all boxes of one size."""
+        """Return the font size at which a text fits each box; equal boxes get equal sizes."""
         extent = self._text(text, np.zeros(2), LARGEST, "black").get_window_extent(renderer)
         fit = FILL * boxes / np.array([extent.width, extent.height])
         halves = np.floor(2 * LARGEST * fit.min(axis=1))  # whole half points, so that like boxes get like numbers

@@ -1,4 +1,4 @@
-"""Frame of all plots of a timeline: one row per device, device 0 on top, the time axis, the legend at the bottom."""
+"""The frame of plots of a timeline: a row for each device, device 0 on top, the time axis, the legend at the bottom."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Handle = Artist | tuple[Artist, ...]
 
 
 def draw_frame(timeline: Timeline, axes: Axes, label_at: float = 0.5) -> None:
-    """A row from d to d + 1 for each device d, named at d + `label_at`, and time in the file's unit.
+    """Draw a row from d to d + 1 for each device d, labelled at d + `label_at`, and time in the file's unit.
 
-    All of the time, unless limits of the axes were set before.
+    All of the time is shown, unless limits of the axes were set before.
     """
     problem = timeline.problem
     device_rows(problem.devices, axes, problem.in_units(makespan(timeline)), problem.time_unit, label_at)
 
 
 def device_rows(devices: int, axes: Axes, end: float, unit: str, label_at: float = 0.5) -> None:
-    """The same of so many devices, with time from 0 to the end in this unit."""
+    """Draw rows for `devices` devices, with time from 0 to `end` in this unit."""
     axes.set_ylim(devices, 0)
     size, shown = device_labels(devices, axes)
     axes.set_yticks([d + label_at for d in shown], [f"Device {d}" for d in shown], fontsize=size)
@@ -44,7 +44,7 @@ def device_rows(devices: int, axes: Axes, end: float, unit: str, label_at: float
 
 
 def device_labels(devices: int, axes: Axes) -> tuple[float, range]:
-    """The size in points of what is written next to a row, and the devices that get it: not all where rows are low."""
+    """Return the font size of row labels in points, and the devices that get one: not all where rows are low."""
     row = points(axes)[1] / devices
     size = max(SMALLEST_LABEL, min(DEVICE_LABEL, 0.6 * row))
     return size, range(0, devices, ceil(1.3 * size / row) if row > 0 else devices)
@@ -55,7 +55,7 @@ def legend_below(
     entries: Sequence[tuple[Handle, str]],
     handlers: Mapping[type, HandlerBase] | None = None,
 ) -> None:
-    """A legend of (handle, label) entries under the time axis, in as many columns as the axes are wide."""
+    """Draw a legend of (handle, label) entries under the time axis, in as many columns as the axes are wide."""
     size = float(axes.xaxis.label.get_fontsize())  # points, though the stubs leave room for names such as "small"
     # The handle and the gaps around an entry take about five characters' heights.
     widths = [(CHARACTER * len(label) + 5) * size for _, label in entries]
@@ -78,14 +78,14 @@ def legend_below(
 
 
 def points(axes: Axes) -> tuple[float, float]:
-    """The width and height of the axes in points, in the current layout."""
+    """Return the width and height of the axes in points, in the current layout."""
     box = axes.get_window_extent()
     scale = 72 / figure_of(axes).dpi
     return box.width * scale, box.height * scale
 
 
 def figure_of(axes: Artist) -> Figure:
-    """The whole figure that something is drawn on."""
+    """Return the figure that an artist is drawn on."""
     figure = axes.get_figure(root=True)
     assert isinstance(figure, Figure)
     return figure

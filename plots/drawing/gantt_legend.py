@@ -1,4 +1,4 @@
-"""The legend of the Gantt chart: the kinds of pass that occur, and the shades of chunks or directions."""
+"""The legend of the Gantt chart: kinds of pass that occur, and shades of chunks or directions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HANDLERS: dict[type, HandlerBase] = {tuple: HandlerTuple(ndivide=None, pad=0)}
 
 
 def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
-    """Below the chart; names only what the boxes show."""
+    """Draw the legend under the chart, with entries only for what the boxes show."""
     legend_below(axes, _entries(problem, boxes), HANDLERS | {OverlappedBlock: OverlappedHandler()})
 
 
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
-    """The kinds that occur, the overlapped block if there is one, and the shades if there is more than one."""
+    """Return entries for kinds that occur, for overlapped blocks if any, and for shades if there are several."""
     alone = {box.of.kind for box in boxes if not box.overlapped and not box.sends}
     entries = kind_entries(alone)
     if any(box.overlapped for box in boxes):
@@ -37,12 +37,12 @@ def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
 
 
 def kind_entries(kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """The colours of these kinds of pass."""
+    """Return legend entries for the colours of these kinds of pass."""
     return [(_patch(kind, 0, 1), name) for kind, name in NAMES.items() if kind in kinds]
 
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """Legend entries of shades, if there is more than one; drawn by `HANDLERS`."""
+    """Return legend entries for shades, if there is more than one; they are drawn by `HANDLERS`."""
     names, shown = shade_names(problem), [kind for kind in NAMES if kind in kinds]
     if len(names) < 2 or not shown:
         return []
@@ -54,17 +54,17 @@ def _patch(kind: PassKind, number: int, count: int) -> Patch:
 
 
 class OverlappedBlock(Patch):
-    """Stands for an overlapped block in the legend: forward above backward."""
+    """The legend's symbol of an overlapped block: forward above backward."""
 
 
 class OverlappedHandler(HandlerBase):
-    """Draws the legend's picture of an overlapped block."""
+    """The drawer of the legend's symbol of an overlapped block."""
 
     def create_artists(
         self, legend: Legend, orig_handle: Artist, xdescent: float, ydescent: float, width: float, height: float,  # noqa: ARG002
         fontsize: float, trans: Transform,  # noqa: ARG002
     ) -> list[Artist]:  # fmt: skip
-        """Two half boxes, the forward's on top."""
+        """Return two half boxes, the forward's on top."""
         return [
             Rectangle(
                 (-xdescent, -ydescent + lift * height), width, height / 2,

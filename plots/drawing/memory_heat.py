@@ -1,4 +1,4 @@
-"""Memory of many devices as a heat map: a row a device, the colour says how much of its memory it holds."""
+"""Memory of many devices as a heat map: a row for each device, coloured by the share of its memory in use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = 1200  # of the picture; each shows the most that is held in its part o
 
 @dataclass(frozen=True)
 class HeatMapParams:
-    """When memory is drawn as a heat map; strips show the steps of few devices better."""
+    """The number of devices from which memory is drawn as a heat map; strips show the steps of fewer devices better."""
 
     fewest_devices: int = 16
 
@@ -36,7 +36,10 @@ SHADES = LinearSegmentedColormap.from_list("held", _COLOURS).with_extremes(over=
 
 
 def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
-    """One row a device, device 0 on top; each shade is a share of the device's memory, or of the largest peak."""
+    """Draw one row for each device, device 0 on top.
+
+    Shades are shares of the device's memory, or of the largest peak.
+    """
     problem = timeline.problem
     draw_frame(timeline, axes)
     end = makespan(timeline) or 1
@@ -66,7 +69,7 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
 
 
 def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
-    """The largest memory in each column, from steps (tick, level from then on)."""
+    """Return the largest memory in each column, from steps (tick, level from then on)."""
     held = np.zeros(COLUMNS)
     for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
         first, last = tick * COLUMNS // end, -(-until * COLUMNS // end)
@@ -76,7 +79,7 @@ def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
 
 
 def is_dense(timeline: Timeline) -> bool:
-    """True with so many devices, and no host whose memory has to be drawn over theirs."""
+    """Return True if there are many devices, and no host whose memory has to be drawn too."""
     return timeline.problem.devices >= _PARAMS.fewest_devices and not any(True for _ in hosts_of(timeline))
 
 

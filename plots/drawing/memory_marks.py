@@ -1,4 +1,4 @@
-"""Shared parts of pictures of memory over time: their colours, the steps of a strip, peaks as text."""
+"""Shared parts of pictures of memory over time: colours, steps of a strip, peaks as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATIC = "#8f98a3"
 
 
 def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Without dips that last no time, as where a forward takes what a backward just gave back; spikes are kept."""
+    """Yield the steps without dips of no duration (a forward takes what a backward just freed); spikes are kept."""
     for tick, group in asking(groupby(steps, key=itemgetter(0)), SHORT):
         levels = [level for _, level in group]
         yield tick, max(levels)
@@ -26,13 +26,13 @@ def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def whole_memory(problem: Problem, device: int) -> int | None:
-    """The whole memory of a device."""
+    """Return the whole memory of a device; None if unlimited."""
     room = problem.room[device]
     return None if room is None else room + problem.static[device]
 
 
 def write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
-    """The peak, and the capacity if there is one, at the right end of the strip."""
+    """Write the peak, and the capacity if there is one, at the right end of the strip."""
     capacity = whole_memory(problem, device)
     unit = problem.resolution
     text = memory_amount(problem, peak) if capacity is None else peak_of(peak * unit, capacity * unit, 3)

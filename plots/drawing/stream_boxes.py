@@ -1,4 +1,4 @@
-"""Contents of the picture of streams: the tasks of every stream, the row of micro-batches, and the start of phases."""
+"""Content of pictures of streams: the tasks of every stream, the row of micro-batches, and the start of phases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _BESIDE, _TRAVELS = MEANINGS[-2:]
 
 
 class Drawn(NamedTuple):
-    """A rectangle in ticks and device rows; `meaning` of its colour; with a number and a name, which may be empty."""
+    """A rectangle in ticks and device rows, with the `meaning` of its colour, a number and a name (which may be
+    empty)."""
 
     start: int
     end: int
@@ -43,7 +44,7 @@ class Drawn(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """Start of a device, of its pairs of forwards and backwards, of its cool-down, and its end, in ticks."""
+    """The phases of a device, in ticks: start, start of its steady state, start of its cool-down, and end."""
 
     begin: int
     steady: int
@@ -52,7 +53,7 @@ class Phases(NamedTuple):
 
 
 def colours_of(problem: Problem) -> Colours:
-    """The colour of each kind of pass of each stage, as in the Gantt chart, and what it means."""
+    """Return the colour of each kind of pass of each stage, as in the Gantt chart, and its meaning."""
     numbers, count = shade_numbers(problem), len(shade_names(problem))
     return {
         (kind, stage): (shade(kind, number, count), text)
@@ -62,7 +63,10 @@ def colours_of(problem: Problem) -> Colours:
 
 
 def lanes(problem: Problem) -> Lanes:
-    """A lane for each stream. A pass of one task has its number in its box, and needs no row of micro-batches."""
+    """Return the lane of each stream, and of the row of micro-batches.
+
+    Passes of one task have their number in their box, and need no row of micro-batches.
+    """
     streams, numbered = problem.streams, not problem.network.one_task_each
     unit = (1 - GAP) / (len(streams) + NUMBERS * numbered)
     tops = [GAP / 2 + unit * number for number in range(len(streams) + 1)]
@@ -75,7 +79,7 @@ def lanes(problem: Problem) -> Lanes:
 
 
 def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
-    """Every device's tasks, what travels to other devices, and the row of micro-batches."""
+    """Yield the rectangles of every device: tasks, tensors sent to other devices, and the row of micro-batches."""
     colours = colours_of(timeline.problem)
     for device, order in enumerate(timeline.schedule.orders):
         for slot in asking(order, SHORT):
@@ -116,7 +120,7 @@ def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Itera
 
 
 def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
-    """A tensor that travels to another device and occupies nothing, beneath the tasks of the second stream."""
+    """Yield the tensor of a pass sent to another device without occupying a stream, under the second stream's tasks."""
     problem, walk = timeline.problem, timeline.problem.placement
     to = walk.next[p.stage] if p.kind is F else walk.previous[p.stage] if p.kind in (B, BW) else None
     lag = 0 if to is None else problem.lag(p.stage, to)
@@ -127,7 +131,7 @@ def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
 
 
 def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colours) -> Iterator[Drawn]:
-    """Forwards above backwards, each until the next one of its kind begins."""
+    """Yield the row of micro-batches: forwards above backwards, each until the next one of its kind begins."""
     if None not in where:
         return
     top, bottom = (device + edge for edge in where[None])
@@ -143,7 +147,10 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colour
 
 
 def phases(timeline: Timeline, device: int) -> Phases | None:
-    """Warm-up until the first backward, steady state until the last forward; None where one of them is missing."""
+    """Return the phases: warm-up until the first backward, steady state until the last forward.
+
+    None if one is missing.
+    """
     passes: Sequence[Pass] = timeline.schedule.passes_on(device)
     starts = [timeline.start(p) for p in asking(passes, SHORT) if p.kind in (B, BW)]
     ends = [timeline.end(p) for p in asking(passes, SHORT) if p.kind is F]

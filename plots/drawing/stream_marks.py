@@ -1,4 +1,4 @@
-"""Marks around the tasks in pictures of streams: lanes with their names, phases, legend."""
+"""Marks around the tasks in pictures of streams: names of lanes, phases, legend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASES = ("warm-up", "steady state", "cool-down")
 
 
 def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
-    """The tasks of all devices, each in its lane, with numbers and names where they can be read; gives them back."""
+    """Draw every task in the lane of its stream, with number and name where readable; returns the drawn tasks."""
     problem = timeline.problem
     boxes = list(boxes_of(timeline, where))
     corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in asking(boxes, SHORT)]
@@ -31,7 +31,7 @@ def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
 
 
 def name_lanes(problem: Problem, axes: Axes, names: Mapping[str, tuple[float, float]]) -> None:
-    """Lane names at every device's row, if the lanes are high enough to read them."""
+    """Write the names of lanes at every device's row, if the lanes are high enough to read them."""
     devices = problem.devices
     if not names:
         return
@@ -44,9 +44,9 @@ def name_lanes(problem: Problem, axes: Axes, names: Mapping[str, tuple[float, fl
 
 
 def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -> list[tuple[Handle, str]]:
-    """A dashed line in every row where its device changes phase; the phases of the first device are named above.
+    """Draw a dashed line in every row where its device changes phase, and name the first device's phases above.
 
-    Gives the legend's entry.
+    Returns the legend's entry.
     """
     problem = timeline.problem
     found = [phases(timeline, device) for device in range(problem.devices)]
@@ -61,7 +61,7 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
         above.spines["top"].set_visible(False)
 
         def name(of: Axes) -> None:
-            """Each phase in the middle of what is seen of it, also after a zoom."""
+            """Write each phase's name in the middle of its visible part, also after a zoom."""
             left, right = of.get_xlim()
             seen = [(max(since, left), min(until, right)) for since, until in pairwise(edges)]
             shown = [(sum(part) / 2, text) for part, text in zip(seen, names, strict=True) if part[0] < part[1]]
@@ -76,7 +76,7 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
 def colours_below(
     problem: Problem, axes: Axes, boxes: Sequence[Drawn], more: Sequence[tuple[Handle, str]] = ()
 ) -> None:
-    """A legend of the colours that occur, of their shades, and of what else is drawn."""
+    """Draw a legend of the colours that occur, of their shades, and of `more` entries."""
     seen: dict[str, set[RGB]] = {}
     for box in boxes:
         seen.setdefault(box.meaning, set()).add(box.colour)

@@ -21,10 +21,10 @@ PERIOD = "period"
 
 @dataclass(frozen=True)
 class CutParams:
-    """Limits on cutting the steady state out of a long picture; shares.
+    """Limits on cutting the steady state out of a long picture, as shares.
 
-    `shown_steady`: of warm-up and cool-down together, the steady state shown at least.
-    `most_shown`: of all time, what a picture with a cut shows at most; a cut that leaves more gains too little.
+    `shown_steady`: the steady state shown at least, as a share of warm-up and cool-down together. `most_shown`: the
+    most that a picture with a cut shows of all time; a cut that leaves more gains too little.
     """
 
     shown_steady: float = 0.15
@@ -35,7 +35,7 @@ _PARAMS = CutParams()
 
 
 def window_of(timeline: Timeline, text: str) -> Window:
-    """Read `period` or `FROM:TO` in the file's unit; raises `BadInput`."""
+    """Return the window of a text `period`, or `FROM:TO` in the file's unit; raises `BadInput`."""
     if text == PERIOD:
         return one_period(timeline)
     problem, last = timeline.problem, makespan(timeline)
@@ -54,10 +54,11 @@ def window_of(timeline: Timeline, text: str) -> Window:
 
 
 def steady_cut(timeline: Timeline, most: float) -> Window | None:
-    """The middle of the steady state, to be left out of a picture of at most so many ticks; None without one.
+    """Return the middle of the steady state to leave out of a picture of at most `most` ticks; None without steady
+    state.
 
-    Every device's warm-up and cool-down stay, and some of the steady state at either side. Where these alone take more
-    than `most`, so does what stays.
+    Every device's warm-up and cool-down stay, and some of the steady state on either side. If these alone take more
+    than `most`, the picture does too.
     """
     last = float(makespan(timeline))
     found = [own for device in range(timeline.problem.devices) if (own := phases(timeline, device)) is not None]
@@ -72,7 +73,7 @@ def steady_cut(timeline: Timeline, most: float) -> Window | None:
 
 
 def readable_part(timeline: Timeline, share: float) -> Window:
-    """A part of so large a share of all time, around a period of the steady state or, without one, the middle."""
+    """Return a part of this share of all time, around a period of the steady state or, without one, the middle."""
     last = float(makespan(timeline))
     try:
         since, until = one_period(timeline)
@@ -84,9 +85,9 @@ def readable_part(timeline: Timeline, share: float) -> Window:
 
 
 def one_period(timeline: Timeline) -> Window:
-    """The time between two micro-batches in the middle of the steady state, of the first device that has one.
+    """Return the time between two micro-batches in the middle of the steady state, of the first device that has one.
 
-    `BadInput` where no device has two forwards in its steady state.
+    `BadInput` if no device has two forwards in its steady state.
     """
     for device in range(timeline.problem.devices):
         own = phases(timeline, device)

@@ -1,1 +1,1 @@
-"""Pages of HTML that need no network: the interactive chart of schedules, and reports."""
+"""HTML pages that need no network: the interactive chart of schedules, and reports."""

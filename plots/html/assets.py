@@ -1,4 +1,4 @@
-"""Script and style of the interactive chart, each one text: uPlot (`vendor/`) and the parts in `chart/`."""
+"""Script and style of the interactive chart as texts, assembled from uPlot (`vendor/`) and the parts in `chart/`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UPLOT = _FOLDER / "vendor" / "uplot-1.6.32"
 
 @cache
 def script() -> str:
-    """Plain JavaScript that defines `uPlot` and `pipesched.chart(element, document, options)`."""
+    """Return plain JavaScript that defines `uPlot` and `pipesched.chart(element, document, options)`."""
     # In any order, since they hold nothing but definitions; but last the one that makes `pipesched.chart` known.
     files = sorted((_FOLDER / "chart").glob("*.js"), key=lambda file: (file.stem == "chart", file.name))
     parts = [_read(file) for file in files]
@@ -20,19 +20,19 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    """The CSS that the chart needs."""
+    """Return the CSS that the chart needs."""
     return _read(_UPLOT / "uPlot.min.css") + "\n" + _read(_FOLDER / "chart" / "chart.css")
 
 
 @cache
 def page_style() -> str:
-    """The CSS of a page around charts."""
+    """Return the CSS of a page around charts."""
     return _read(_FOLDER / "page" / "page.css")
 
 
 @cache
 def page_script(start: str) -> str:
-    """The script that begins a page."""
+    """Return the script of a page, which runs file `start`."""
     return _read(_FOLDER / "page" / "unpack.js") + "\n" + _read(_FOLDER / "page" / start)
 
 

@@ -75,7 +75,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
 
 
 def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], dict[Task, tuple[int, int]]]:
-    """The rows of numbers, the styles they name, and where the box of each task is."""
+    """Return the rows of numbers, the styles that they refer to, and the place of each task's box."""
     problem = timeline.problem
     shade_of, count = shade_numbers(problem), len(shade_names(problem))
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
@@ -116,14 +116,14 @@ def _style(problem: Problem, box: Box, number: int, count: int, half: int) -> di
 
 
 def _paired(steps: list[tuple[int, int]], unit: float) -> list[float]:
-    """Ticks since the step before and level, alternating."""
+    """Return steps as alternating ticks since the previous step and levels."""
     ticks = [tick for tick, _ in steps]
     since = [tick - before for tick, before in zip(ticks, [0, *ticks], strict=False)]
     return [number for tick, (_, level) in zip(since, steps, strict=True) for number in (tick, _short(level * unit))]
 
 
 def _short(number: float) -> float:
-    """Without digits that only floating point brought."""
+    """Return a number without digits that only floating point brought."""
     return float(f"{number:.12g}")
 
 

@@ -1,4 +1,4 @@
-"""A document as short text for a page: JSON, compressed, in letters that HTML gives no meaning to."""
+"""Compression of a document to short text for a page: JSON, gzip, base64."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from typing import Any
 
 
 def packed(document: Any) -> str:
-    """Read by `unpacked` in `page/unpack.js`; the same document gives the same text."""
+    """Return the text that `unpacked` in `page/unpack.js` reads; the same document gives the same text."""
     data = json.dumps(document, separators=(",", ":")).encode()
     return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""An HTML page that shows a schedule in the interactive chart; needs no network."""
+"""An HTML page that shows a schedule in the interactive chart, and needs no network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plots.html.parts import text
 
 
 def page(timeline: Timeline, title: str, caption: str) -> str:
-    """The text of the file; `title` and `caption` are plain text."""
+    """Return the text of the page; `title` and `caption` are plain text."""
     head = f"<h1>{text(title)}</h1><p>{text(caption)}</p>"
     return whole_page(
         title, f'<main>{head}<div id="chart"></div></main>', {"chart": packed(document(timeline))}, "page.js"
@@ -20,7 +20,7 @@ def page(timeline: Timeline, title: str, caption: str) -> str:
 
 
 def whole_page(title: str, body: str, documents: Mapping[str, str], start: str) -> str:
-    """A page that holds its scripts, styles and packed documents; `start` is the script in `page/` that begins it."""
+    """Return a page with its scripts, styles and packed documents; `start` is the script in `page/` that runs it."""
     data = "".join(
         f'<script type="application/octet-stream" id="data-{name}">{held}</script>\n'
         for name, held in documents.items()

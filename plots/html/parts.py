@@ -1,4 +1,4 @@
-"""The parts that a report's sections are made of, each as HTML; all text in them is plain text."""
+"""The parts that a report's sections consist of, as HTML; all text in them is plain text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PAPER, _INK = "#15181c", "#e8eaed"  # of a dark page, as in page.css
 
 
 def text(plain: str) -> str:
-    """Plain text in HTML, with characters that steer how others are shown spelt out."""
+    """Return plain text as HTML, with control characters made visible."""
     return escape(visible(plain))
 
 
 def sentences(plain: str) -> str:
-    """`text` with everything between backticks as code."""
+    """Return plain text as HTML, with everything between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(plain))
 
 
@@ -46,7 +46,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headers; a header says whether numbers stand below it. `strong` are the rows to point out."""
+    """Rows of text under headers; a header is (text, True for a numeric column). `strong` are the rows to highlight."""
 
     headers: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[str]]
@@ -71,7 +71,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Code:
-    """Text as it was typed, or to be typed."""
+    """Text shown as code: as it was typed, or to be typed."""
 
     text: str
 
@@ -81,7 +81,10 @@ class Code:
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG image, and what it shows in words. It is an image of its own: its text and ids stay in it."""
+    """An SVG image, and its description for screen readers.
+
+    It is embedded as an image, so that its ids stay separate.
+    """
 
     svg: bytes
     shows: str
@@ -95,7 +98,7 @@ class Picture:
 
 
 def dark(svg: bytes) -> bytes:
-    """A picture for a dark page: ground, lines, text and dark greys change, the colours of what is drawn do not."""
+    """Return a picture for a dark page: background, lines, text and dark greys change, other colours do not."""
     drawn = re.sub(r"(fill|stroke): (#[0-9a-f]{6}|white|black)", _at_night, svg.decode())
     return drawn.replace("<defs>", f"<style>text {{ fill: {_INK} }}</style>\n <defs>", 1).encode()
 
@@ -117,7 +120,7 @@ def _base64(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Moment:
-    """The best value and the lower bound that a search had after so many seconds, in the file's unit."""
+    """The best value and the lower bound of a search after `seconds`, in the file's unit."""
 
     seconds: float
     value: float | None
@@ -127,7 +130,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Course:
-    """Convergence of best value and bound: a chart, and a table under it; at most one in a report."""
+    """The convergence of best value and bound: a chart, and a table under it; at most one in a report."""
 
     what: str
     unit: str
@@ -144,7 +147,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Schedules:
-    """Timelines by name: the chart shows the first, and on demand another, or two of them. One in a report."""
+    """Timelines by name in one chart, which shows the first, and on demand another or two of them; one in a report."""
 
     timelines: Sequence[tuple[str, Timeline]]
 
@@ -168,7 +171,7 @@ Part = Folded | Paragraph | Points | Table | Code | Picture | Course | Schedules
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it."""
+    """A heading and the parts under it."""
 
     title: str
     parts: Sequence[Part]

@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs no network: verdict, sections, and the charts they ask for."""
+"""A report as one HTML page that needs no network: verdict, sections, and their charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 3_000_000  # letters that all schedules of a report take together; those 
 
 
 def report(title: str, subtitle: str, verdict: str, sections: Sequence[Section]) -> str:
-    """The text of the file; all that is given is plain text."""
+    """Return the text of the page; all arguments are plain text."""
     documents: dict[str, str] = {}
     body = "".join(_section(section, documents) for section in sections)
     links = "".join(f'<a href="#{_name(one.title)}">{text(one.title)}</a>' for one in sections)
@@ -27,7 +27,7 @@ def report(title: str, subtitle: str, verdict: str, sections: Sequence[Section])
 
 
 def capitalised(sentence: str) -> str:
-    """A sentence of the terminal as one of a page."""
+    """Return a sentence with its first letter in upper case."""
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -37,7 +37,7 @@ def _section(section: Section, documents: dict[str, str]) -> str:
 
 
 def _with_data(part: Part, documents: dict[str, str]) -> Iterator[Part]:
-    """The part with its chart's data added to the documents, followed by a note of what was left out."""
+    """Yield the part, after adding its chart's data to `documents`, and a note of what was left out."""
     yield part
     if isinstance(part, Course):
         documents["course"] = packed(part.document())
@@ -53,7 +53,7 @@ def _with_data(part: Part, documents: dict[str, str]) -> Iterator[Part]:
 
 
 def _packed_within(timelines: Sequence[tuple[str, Timeline]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """The documents of those that fit the page, and the names of the others."""
+    """Return the packed documents of timelines that fit the page, and the names of the others."""
     held: list[tuple[str, str]] = []
     left_out: list[str] = []
     size = 0
@@ -67,5 +67,5 @@ def _packed_within(timelines: Sequence[tuple[str, Timeline]]) -> tuple[list[tupl
 
 
 def _name(title: str) -> str:
-    """A title as the name of a place in the page."""
+    """Return a title as an anchor name."""
     return "".join(letter if letter.isalnum() else "-" for letter in title.lower())

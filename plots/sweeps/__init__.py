@@ -1,1 +1,2 @@
-"""Pictures of a sweep: what memory buys, what micro-batches and transfers cost, how good published schedules are."""
+"""Pictures of a sweep: time against memory, idle time against micro-batches or transfers, ratios of published
+schedules."""

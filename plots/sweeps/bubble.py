@@ -25,7 +25,8 @@ _LOGARITHMIC = 12  # an axis whose numbers differ by more than this factor is lo
 
 
 def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
-    """Lines through the cells. Each published schedule where there is one series, else the best of them."""
+    """Return the picture with lines through the cells, and each published schedule if there is one series, else the
+    best."""
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown])
     objective = next(row.objective for row in found.rows if row.objective)
@@ -73,7 +74,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
-    """The idle time of each published schedule where it fits, by name."""
+    """Return the idle time of each published schedule where it fits, by name."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for x, row in series.rows:
         for one in _fitting(row):
@@ -88,7 +89,7 @@ def _fitting(row: Row) -> list[Published]:
 
 
 def _idle(row: Row, value: object) -> float:
-    """Mean idle time in per cent if this cell took `value`, at the best schedule's mean work."""
+    """Return the mean idle time in per cent if this cell took `value`, with the best schedule's mean work."""
     known = row.outcome
     assert known is not None and known.value
     own = known.idle(row.objective) or 0.0
@@ -96,7 +97,7 @@ def _idle(row: Row, value: object) -> float:
 
 
 def _bubble_rate(row: Row) -> float:
-    """Bubble rate of the best schedule found, in per cent."""
+    """Return the bubble rate of the best schedule found, in per cent."""
     assert row.outcome is not None
     return 100 * (row.outcome.bubble or {}).get(row.objective, 0.0)
 

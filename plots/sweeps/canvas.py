@@ -1,4 +1,4 @@
-"""Canvas of all pictures of a sweep: the figure with its panels, the title, the legend under all of them."""
+"""The canvas of all pictures of a sweep: a figure with panels, a title, and a legend under all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEGEND = 9.0  # points
 
 
 def figure_of_panels(titles: Sequence[str], rows_each: Sequence[float] = (1.0,)) -> tuple[Figure, list[list[Axes]]]:
-    """A figure with a panel for each title, each of so many pairs of axes above one another of these heights."""
+    """Return a figure with a panel for each title; a panel has axes of these relative heights above one another."""
     number = len(titles)
     across = 1 if number == 1 else 2 if number in (2, 4) else min(number, 3)
     down = ceil(number / across)
@@ -48,7 +48,7 @@ def figure_of_panels(titles: Sequence[str], rows_each: Sequence[float] = (1.0,))
 
 
 def spread_out(axes: Axes, both: bool = False) -> None:
-    """Logarithmic, with plain numbers, where what is drawn differs by a large factor; to be called last."""
+    """Make axes logarithmic, with plain numbers, where the data differ by a large factor; to be called last."""
     for name, axis in (("y", axes.yaxis), ("x", axes.xaxis))[: 1 + both]:
         low, high = axes.dataLim.intervaly if name == "y" else axes.dataLim.intervalx
         if low > 0 and high > LOGARITHMIC * low:
@@ -59,13 +59,13 @@ def spread_out(axes: Axes, both: bool = False) -> None:
 
 
 def entitle(figure: Figure, title: str, below: str, left_out: int = 0) -> None:
-    """Sets a title in two lines over all panels; the second says how many panels are not shown, if any."""
+    """Set a title of two lines over all panels; the second says how many panels are left out, if any."""
     more = f" · {left_out} more are not shown" if left_out else ""
     figure.suptitle(f"{title}\n{below}{more}", x=0.01, ha="left", fontsize=11, parse_math=False)
 
 
 def legend(figure: Figure, entries: Sequence[tuple[Handle, str]]) -> None:
-    """Under all panels, in as many columns as the figure is wide."""
+    """Draw the legend under all panels, in as many columns as the figure is wide."""
     widths = [(CHARACTER * len(text) + 5) * _LEGEND for _, text in entries]
     room = 72 * figure.get_figwidth()
     columns = len(entries) if sum(widths) <= room else max(1, int(room / max(widths)))

@@ -1,4 +1,5 @@
-"""The rows of a sweep by panel and series: one axis lies along x, one gives the colours, the others a panel each."""
+"""Division of a sweep's rows into panels and series: one axis along x, one by colour, a panel for the others'
+values."""
 
 from __future__ import annotations
 
@@ -36,21 +37,21 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """Contents of one pair of axes."""
+    """The series drawn on one pair of axes."""
 
     title: str
     series: tuple[Series, ...]
 
 
 def numbers_of(axis: Axis, found: Table) -> list[Fraction] | None:
-    """The numbers that an axis has in the cells, rising; None where any is no number."""
+    """Return the numbers of an axis in the cells, rising; None if a value is no number, or there is only one."""
     numbers = {as_number(row.cell.place[axis.name]) for row in found.rows}
     known = sorted(number for number in numbers if number is not None)
     return known if len(known) == len(numbers) and len(known) > 1 else None
 
 
 def panels(found: Table, x: Axis) -> list[Panel]:
-    """One panel for each choice of values on all other axes but that of the series; the first few of them."""
+    """Return one panel for each combination of values on all other axes but that of the series; only the first few."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     own = _series_axis(found, others)
     rest = [axis for axis in others if axis is not own]
@@ -62,14 +63,14 @@ def panels(found: Table, x: Axis) -> list[Panel]:
 
 
 def left_out(found: Table, x: Axis) -> int:
-    """Number of panels beyond the most that are drawn."""
+    """Return the number of panels that are not drawn."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     own = _series_axis(found, others)
     return max(0, len({tuple(_said(r, a) for a in others if a is not own) for r in found.rows}) - MOST_PANELS)
 
 
 def colours(number: int) -> list[str]:
-    """`number` different colours; shades of one scale if there are many."""
+    """Return `number` different colours; shades of one scale if there are many."""
     if number <= len(_COLOURS):
         return list(_COLOURS[:number])
     scale = colormaps["viridis"]
@@ -77,12 +78,12 @@ def colours(number: int) -> list[str]:
 
 
 def named(axis: Axis) -> str:
-    """An axis as a picture calls it."""
+    """Return the name of an axis in pictures."""
     return _SHORT.get(axis.path, axis.name)
 
 
 def with_unit(axis: Axis, found: Table) -> str:
-    """An axis with the unit that the file gives."""
+    """Return the name of an axis with the file's unit."""
     unit = found.memory_unit if axis.path.startswith(("memory.", "hardware.memory")) else ""
     unit = found.time_unit if axis.path.startswith(("times.", "transfer")) else unit
     name = named(axis)
@@ -90,7 +91,10 @@ def with_unit(axis: Axis, found: Table) -> str:
 
 
 def _series_axis(found: Table, others: Sequence[Axis]) -> Axis | None:
-    """The first axis of words, else the first one; not the objective, whose values are not of one kind."""
+    """Return the first axis whose values are words, else the first one.
+
+    Never the objective, whose values differ in kind.
+    """
     free = [axis for axis in others if axis.path != "objective"]
     words = [axis for axis in free if numbers_of(axis, found) is None]
     return next(iter([*words, *free]), None)

@@ -18,7 +18,7 @@ _GREY = "#8a8a8a"
 
 
 def render_makespan_span(found: Table, x: Axis, format: Format = "png") -> bytes:
-    """A line from each point to the bound on its objective; no schedule is below the diagonal."""
+    """Return the picture, with a line from each point to the bound on its objective; nothing is below the diagonal."""
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown])
     unit = f" ({found.time_unit})" if found.time_unit else ""

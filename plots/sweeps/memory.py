@@ -1,4 +1,4 @@
-"""Time against memory, a colour for each placement or other choice: best found, proved bound, what a unit buys."""
+"""Time against memory, a colour for each placement or other choice: best found, proved bound, time saved by memory."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NAMES = 6  # of published schedules in a panel
 
 
 def render_memory(found: Table, x: Axis, format: Format = "png") -> bytes:
-    """Above, times as steps: what a capacity gives is there with more, what is proved at one holds with less.
+    """Return the picture. Above are times as steps: a value found also holds with more memory, a bound with less.
 
-    Below, what each unit of memory more saves, from each capacity to the next.
+    Below is the time saved by each further unit of memory, from each capacity to the next.
     """
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown], (1.0, 0.38))
@@ -91,7 +91,7 @@ def _draw_series(series: Series, right: float, axes: Axes) -> None:
 
 
 def published_places(series: Series, most: float) -> list[tuple[float, float, str]]:
-    """(memory, time, name) of the published schedules that fit."""
+    """Return (memory, time, name) of the published schedules that fit."""
     places = {
         (float(one.memory), float(one.value), one.name)
         for _, row in series.rows
@@ -123,7 +123,7 @@ def _draw_savings(panel: Panel, axes: Axes) -> None:
 
 
 def _name_published(panel: Panel, axes: Axes) -> None:
-    """Names of those that no other published schedule beats in both time and memory; most panels hold many more."""
+    """Label the published schedules that no other one beats in both time and memory; a panel has room for no more."""
     places = [(place, series.colour) for series in panel.series for place in published_places(series, float("inf"))]
     left, right = axes.get_xlim()
     places = [one for one in places if left <= one[0][0] <= right]

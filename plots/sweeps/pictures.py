@@ -17,7 +17,7 @@ _MEMORY = ("memory.capacity", "hardware.memory")
 
 
 def pictures(found: Table, format: Format = "png") -> dict[str, bytes]:
-    """None of a sweep without any schedule.
+    """Return the pictures by file name; empty for a sweep without any schedule.
 
     An axis of memory gives time against memory, any other axis of numbers the bubble against it, two or more axes of
     numbers the heat map of published schedules; every sweep gives makespan against span.

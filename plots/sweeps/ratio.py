@@ -1,4 +1,5 @@
-"""A heat map of the best published schedule's time to the best found, over devices, micro-batches and memory."""
+"""A heat map of the best published schedule's time divided by the best found, over devices, micro-batches and
+memory."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ _LEAST_SCALE = 1.1
 
 @dataclass(frozen=True)
 class Scale:
-    """One edge of the map: its name, and a cell's number on it."""
+    """One axis of the heat map: its name, and the function for a cell's number on it."""
 
     name: str
     of: Callable[[Row], Fraction | None]
 
 
 def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") -> bytes:
-    """A panel for each value of the axes that are not along an edge."""
+    """Return the picture, with a panel for each value of the axes that are not axes of the map."""
     down, across, panel_scales = scales(found, numeric)
     held: dict[str, list[Row]] = {}
     for row in found.rows:
@@ -70,7 +71,10 @@ def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") 
 
 
 def scales(found: Table, numeric: Sequence[Axis]) -> tuple[Scale, Scale, list[Scale]]:
-    """Devices down, micro-batches a device across and memory a device in panels where there are these, else in turn."""
+    """Return the map's vertical and horizontal axes, and those of panels.
+
+    They are devices, micro-batches a device, and memory a device, if the sweep has these; else its axes in order.
+    """
     by_path = {axis.path: axis for axis in numeric}
     devices = by_path.get("devices")
     rest = [axis for axis in numeric if axis is not devices]

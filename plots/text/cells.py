@@ -1,4 +1,4 @@
-"""A row of a Gantt chart made of characters: each box with its pass or, where boxes are narrow, a sample a column."""
+"""A row of a Gantt chart made of characters: boxes with the names of passes, or samples where boxes are narrow."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ IDLE = "."
 
 
 class Mark(NamedTuple):
-    """Content of a row from `start` to `end` in ticks.
+    """A box of a row from `start` to `end` in ticks, with three labels.
 
-    `letter` gives the kind of pass, `name` also its micro-batch, `number` the micro-batch alone.
+    `letter` is the kind of pass, `name` also has its micro-batch, `number` is the micro-batch alone.
     """
 
     start: int
@@ -28,7 +28,8 @@ class Mark(NamedTuple):
 
 
 def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """A mark is its name, as far as its columns hold it, and dashes, or its colour, to its end."""
+    """Return the row with each box as its name, as far as its columns have room, then dashes (or its colour) to its
+    end."""
     cells = [_idle(coloured)] * scale.columns
     for mark in marks:
         left, right = scale.column(mark.start), scale.column(mark.end)
@@ -37,14 +38,14 @@ def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
 
 
 def _label(mark: Mark, columns: int, coloured: bool) -> str:
-    """The longest label of at most `columns` characters; a number alone only where a colour gives the kind."""
+    """Return the longest label of at most `columns` characters; a number alone only if a colour shows the kind."""
     names = [mark.name, *([mark.number] if coloured else []), mark.letter]
     held = next((name for name in names if 0 < len(name) <= columns), "")
     return held.ljust(columns, " " if coloured else "-")
 
 
 def in_proportion(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """In each column the letter of one of what runs in it."""
+    """Return the row with the letter of one of the boxes in each column."""
     since, each = scale.window[0], scale.ticks_each
     boxes = [((mark.start - since) / each, (mark.end - since) / each, Piece(mark.letter, mark.fill)) for mark in marks]
     return line_of(kind or _idle(coloured) for kind in sampled(boxes, scale.columns))

@@ -1,4 +1,4 @@
-"""The Gantt chart made of characters, for terminals: a row a device and stream, as wide as asked for."""
+"""The Gantt chart made of characters, for terminals: a row for each device and stream, in a given width."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NARROW = 2  # columns of the narrowest tenth of the boxes from which on each bo
 
 
 def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window | None = None) -> list[Line]:
-    """The lines of the chart, none longer than `columns`; `coloured` where the terminal shows the pieces' colours.
+    """Return the lines of the chart, none longer than `columns`; `coloured` if the terminal shows the pieces' colours.
 
-    Each box has its pass where it is wide enough; where boxes are too narrow for that, a column shows a kind of pass
-    that runs in it, chosen so that the letters are in proportion to time.
+    Each box has its pass where it is wide enough; where boxes are too narrow, a column shows a kind of pass that runs
+    in it, chosen so that letters are in proportion to time.
     """
     problem, whole = timeline.problem, makespan(timeline)
     since, until = window or (0.0, float(whole))
@@ -46,7 +46,7 @@ def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window 
 
 
 def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], str]:
-    """The rows from top to bottom, by device and stream; none for a stream that no device uses."""
+    """Return the names of rows from top to bottom, by device and stream; unused streams are left out."""
     devices, streams = range(problem.devices), [stream for stream in problem.streams if stream in used]
     if len(problem.streams) == 1:
         return {(device, streams[0]): f"device {device}" for device in devices}
@@ -54,7 +54,7 @@ def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], 
 
 
 def _wide(boxes: list[Box], scale: Scale) -> bool:
-    """True if most boxes have room for their pass."""
+    """Return True if most boxes have room for their pass."""
     each = scale.ticks_each
     widths = [(box.end - box.start) / each for box in boxes]
     tenth = quantiles(widths, n=10, method="inclusive")[0] if len(widths) > 1 else widths[0]
@@ -62,14 +62,17 @@ def _wide(boxes: list[Box], scale: Scale) -> bool:
 
 
 def _letters(boxes: list[Box]) -> Mapping[PassKind, str]:
-    """A letter a kind. A full backward is B, as in the papers, unless backwards for the input occur as well."""
+    """Return a letter for each kind.
+
+    A full backward is B, as in the papers, unless backwards for the input occur as well.
+    """
     kinds = {box.of.kind for box in boxes}
     named = {kind: kind.value[0] for kind in PassKind}
     return named | {BW: "X" if B in kinds else "B"}
 
 
 def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) -> dict[tuple[int, str], list[Mark]]:
-    """Marks of each row."""
+    """Return the marks of each row."""
     fill = _fills(problem)
     marks: dict[tuple[int, str], list[Mark]] = {}
     pending: Box | None = None
@@ -91,7 +94,7 @@ def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) 
 
 
 def _fills(problem: Problem) -> Callable[[Box], RGB]:
-    """The colour of a box, as in the picture."""
+    """Return the function for the colour of a box, as in the picture."""
     shade_of, count = shade_numbers(problem), len(shade_names(problem))
     return lambda box: TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count)
 
@@ -104,7 +107,7 @@ def _legend(
     columns: int,
     coloured: bool,
 ) -> Iterator[Line]:
-    """Legend of letters on as many lines as needed, and the meaning of a column if it is a sample."""
+    """Yield the legend of letters on as many lines as needed, and the meaning of a column if it is a sample."""
     lines: list[list[Piece]] = [[]]
     for letter, name, fill in _entries(boxes, letters, coloured):
         taken = sum(len(piece.text) for piece in lines[-1])

@@ -1,4 +1,4 @@
-"""A line of a drawing made of characters: pieces of text, each with the colours that a terminal may show it in."""
+"""Lines of drawings made of characters: pieces of text, each with a colour that a terminal may show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipesched.schedule.drawing.colours import RGB
 
 
 class Piece(NamedTuple):
-    """Some characters on a background; None is the terminal's own."""
+    """Some characters on a background colour; None is the terminal's own."""
 
     text: str
     fill: RGB | None = None
@@ -20,11 +20,11 @@ Line = tuple[Piece, ...]
 
 
 def line_of(cells: Iterable[Piece]) -> Line:
-    """Pieces one after the other, neighbours of one colour as a single piece."""
+    """Return pieces as a line, neighbours of one colour joined."""
     joined = groupby(cells, key=lambda cell: cell.fill)
     return tuple(Piece("".join(cell.text for cell in run), fill) for fill, run in joined)
 
 
 def plain(line: Line) -> str:
-    """A line without colours."""
+    """Return a line as text without colours."""
     return "".join(piece.text for piece in line)

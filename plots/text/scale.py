@@ -1,4 +1,4 @@
-"""The time axis of a drawing made of characters: ticks per column, and the times named under it."""
+"""The time axis of drawings made of characters: ticks per column, and the times labelled under it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _APART = 8  # columns between two named times, at the least
 
 @dataclass(frozen=True)
 class Scale:
-    """`columns` columns for the ticks of `window`; `exact` where every box begins and ends between two columns."""
+    """The scale of a drawing: `columns` columns for the ticks of `window`; `exact` if all boxes end between columns."""
 
     window: Window
     columns: int
@@ -26,13 +26,13 @@ class Scale:
         return (self.window[1] - self.window[0]) / self.columns
 
     def column(self, tick: float) -> int:
-        """Column of a time, within the drawing."""
+        """Return the column of a time, within the drawing."""
         since, until = self.window
         return round((min(max(tick, since), until) - since) / (until - since) * self.columns)
 
 
 def scale_of(boxes: list[Box], window: Window, room: int) -> Scale:
-    """The widest drawing in `room` columns; exact if a common divisor of all times allows it."""
+    """Return the widest scale in `room` columns; exact if a common divisor of all times allows it."""
     since, until = window
     edges = {round(since), round(until), *(tick for box in boxes for tick in (box.start, box.end))}
     unit = gcd(*(edge - round(since) for edge in edges)) if since == round(since) and until == round(until) else 0
@@ -43,7 +43,7 @@ def scale_of(boxes: list[Box], window: Window, room: int) -> Scale:
 
 
 def axis(scale: Scale, tick: float) -> str:
-    """Times in the file's unit, each named from its column on; `tick` is a tick in that unit."""
+    """Return the axis: times in the file's unit, each written from its column on; `tick` is the length of a tick."""
     since, until = (edge * tick for edge in scale.window)
     text = ""
     for at in round_times(since, until, scale.columns // _APART):

@@ -1,1 +1,1 @@
-"""Work for the page in a process of its own, so that it can be ended at any time."""
+"""Tasks for the page, each run in a process of its own that can be ended at any time."""

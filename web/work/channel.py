@@ -1,4 +1,4 @@
-"""The line between the server and a process that works for it: what is sent, and the order to stop."""
+"""The connection between the server and a worker process: messages to the server, and the request to stop."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ STOP = "stop"
 
 
 class Channel:
-    """The end in the process: `send` to the server; `stop` is set once the server asks for it."""
+    """The worker's end of the connection: `send` sends to the server; `stop` is set once the server asks for it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._sending = connection, Lock()
         self.stop = Event()
 
     def send(self, kind: str, content: object) -> None:
-        """To the server; a server that is gone ends the process, as `listen` does."""
+        """Send a message; a missing server is ignored here, since `listen` then ends the process."""
         with self._sending, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._connection.send((kind, content))
 
     def listen(self) -> None:
-        """Wait for the order to stop, on a thread of its own. Without a server there is nobody left to work for."""
+        """Wait for the request to stop, on a thread of its own; ends the process if the server is gone."""
         try:
             while self._connection.recv() != STOP:
                 pass

@@ -27,7 +27,7 @@ _SCHEDULE, _HTML = "schedule.json", "schedule.html"
 
 
 def formats() -> list[dict[str, str]]:
-    """The formats that can be downloaded, for the page's menu: each with its name, description and group."""
+    """Return the formats for the page's download menu, each with name, description and group."""
     listed = [
         {"name": _SCHEDULE, "what": "schedule file, which every pipesched command reads", "group": "Schedule"},
         {"name": _HTML, "what": "page with an interactive chart", "group": "Pictures"},
@@ -39,7 +39,7 @@ def formats() -> list[dict[str, str]]:
 
 
 def of_published(channel: Channel, text: str, schedule: str, name: str, settings: Settings) -> None:
-    """A file of a published schedule."""
+    """Send a file of a published schedule."""
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[schedule])
     if found.timeline is None:
@@ -48,7 +48,7 @@ def of_published(channel: Channel, text: str, schedule: str, name: str, settings
 
 
 def of_file(channel: Channel, text: str, name: str) -> None:
-    """A file of a schedule that a solve found, given as its schedule file."""
+    """Send a file of a schedule that a solve found, given as its schedule file."""
     _send(channel, schedule_from(read_json(text, _SCHEDULE), _SCHEDULE), name)
 
 
@@ -78,7 +78,7 @@ def _titles(file: ScheduleFile) -> tuple[str, str]:
 
 
 def _send_export(channel: Channel, timeline: Timeline, name: str) -> None:
-    """The text of a format; several files as an archive. What the format warns of goes with it."""
+    """Send the text of a format (several files as an archive), with the format's warnings."""
     if name not in EXPORTERS.names():
         known = [one["name"] for one in formats()]
         raise BadInput(f"found no format {name!r}; known: {', '.join(known)}{did_you_mean(name, known)}")

@@ -1,4 +1,4 @@
-"""A plan for the page: what a plan file says, and the search for the best partition, placement and order."""
+"""Plans for the page: the description of a plan file, and the search for the best partition, placement and order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe(channel: Channel, problem: PlanProblem) -> None:
 
 
 def refuse_large(problem: PlanProblem, settings: Settings) -> None:
-    """`BadInput` where one of the placements makes a problem that is too large for the page."""
+    """Raise `BadInput` if one of the placements makes a problem that is too large for the page."""
     devices = problem.cluster.devices
     stages = devices * max(choice.chunks for choice in problem.choices)
     if stages * problem.microbatches > settings.cells:
@@ -52,14 +52,14 @@ def refuse_large(problem: PlanProblem, settings: Settings) -> None:
 
 
 def scope(target: str | None) -> str:
-    """Of which schedules or plans a bound speaks."""
+    """Return the end of a sentence that says which schedules or plans a bound covers."""
     return "" if target is None else f" that {target} can express"
 
 
 def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str | None) -> None:
-    """Search, and send moments; at the end chart, schedule file, and the plan with the problem that it chose.
+    """Search the best plan and send its progress; at the end send chart, schedule file, and the plan with its problem.
 
-    For the runtime `target` where one is named, with its settings.
+    With `target` the search is restricted to what that runtime can run, and its settings are sent.
     """
 
     def tell(moment: PlanProgress) -> None:

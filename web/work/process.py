@@ -1,4 +1,4 @@
-"""A process that works for the page, from its start to its end: its limits, its work, what it says when it fails."""
+"""A worker process from start to end: its memory limit, its task, and the message if it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from web.work.channel import Channel
 
 
 def run(connection: Connection, memory_bytes: int, name: str, arguments: tuple[object, ...]) -> None:
-    """The whole life of a process: the work of this name, and one message of what went wrong, never a traceback."""
+    """Run the task of this name as the process's whole life; an error is sent as one message, never as a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which then ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = Channel(connection)
@@ -44,7 +44,7 @@ def run(connection: Connection, memory_bytes: int, name: str, arguments: tuple[o
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Let this process fail alone, where the system can set such a limit."""
+    """Limit this process's memory, where the system allows it, so that it fails alone."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

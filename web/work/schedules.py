@@ -1,4 +1,4 @@
-"""Every published schedule on the problem of the page: the form's edits made, simulated, sent row by row."""
+"""All published schedules on the problem of the page, simulated and sent row by row, after the form's edits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
 
 
 def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
-    """The text with what was typed into fields of the form; an empty field removes its key."""
+    """Return the text with the edits of form fields made; an empty field removes its key."""
     for path, typed in edits:
         if path not in form.paths():
             raise BadInput(f"found no field {path!r}{did_you_mean(path, form.paths())}")
@@ -81,7 +81,7 @@ def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
 
 
 def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
-    """The chart of one published schedule."""
+    """Send the chart of one published schedule."""
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[name])
     if found.timeline is None:
@@ -90,7 +90,7 @@ def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> tuple[bool, str]:
-    """A sort key: schedules that are searched for take seconds where a problem is large."""
+    """Return a sort key by which schedules that need a search are last, since they take seconds for large problems."""
     return heuristic.searched, heuristic.name
 
 
@@ -108,7 +108,7 @@ def _problem_document(problem: Problem) -> dict[str, object]:
 
 
 def _send_bound(channel: Channel, solution: Solution) -> None:
-    """The lower bound; for an infeasible problem the reason, which is the answer."""
+    """Send the lower bound; for an infeasible problem the reason."""
     kind = solution.certificate.document() if solution.certificate else None
     channel.send("bound", {"value": solution.lower_bound, "certificate": kind, "infeasible": solution.reason or None})
 

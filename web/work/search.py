@@ -1,4 +1,4 @@
-"""A solve for the page: tells of every improvement while it searches, and of the schedule with it."""
+"""A solve for the page, which reports every improvement during the search, with its schedule."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _CHART_SHARE = 0.2
 def solve(
     channel: Channel, text: str, seconds: float, workers: int, seed: int, target: str | None, settings: Settings
 ) -> None:
-    """Search, and send moments, charts, schedule files, and at the end the solution; `target` names a runtime."""
+    """Search the best schedule and send progress, charts, schedule files, and at the end the solution.
+
+    With `target` the search is restricted to what that runtime can express.
+    """
     limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
     if is_plan(asked):
         plan = plan_problem_from(asked, SOURCE, "plan")
@@ -58,7 +61,7 @@ def _solution_document(solution: Solution) -> dict[str, object]:
 
 
 class _Teller:
-    """Sends what the search reports, on a thread of its own and not more often than is worth it."""
+    """A sender of the search's progress, on a thread of its own and at limited intervals."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -70,12 +73,12 @@ class _Teller:
         self._thread.start()
 
     def heard(self, moment: Progress) -> None:
-        """The search's callback, which may come from any of its threads: it only takes note."""
+        """Note a moment of the search; it is the search's callback, and may be called from any thread."""
         self._last = moment
         self._news.set()
 
     def end(self) -> None:
-        """Nothing more is sent once this returns."""
+        """Stop sending; nothing more is sent once this returns."""
         self._over.set()
         self._news.set()
         self._thread.join()
@@ -102,7 +105,10 @@ class _Teller:
         }
 
     def _show(self, timeline: Timeline) -> None:
-        """The chart, and the file that keeps the schedule should the process be ended; later if it is too soon."""
+        """Send the chart and the schedule file, which is kept even if the process is killed.
+
+        Later if the last was too recent.
+        """
         started = time.monotonic()
         if started < self._not_before:
             self._news.set()

@@ -1,4 +1,4 @@
-"""Data that the page needs before it can show anything: fields of the form, examples, formats for download."""
+"""Data that the page needs at its start: fields of the form, examples, download formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEFT_OUT = ("kimi-k2.yaml", "kimi-k2-offload.yaml", "memory-frontier.yaml")
 
 
 def describe(channel: Channel, settings: Settings) -> None:
-    """All of it, and the limits of this server."""
+    """Send the page's start data, and the limits of this server."""
     channel.send(
         "start",
         {
@@ -41,7 +41,7 @@ def describe(channel: Channel, settings: Settings) -> None:
 
 
 def examples() -> list[dict[str, str]]:
-    """Problems and plans to start from; the first comment says what each is."""
+    """Return problems and plans to start from; the first comment of each describes it."""
     files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
     found = [
         (path.relative_to(_EXAMPLES).with_suffix("").as_posix(), path.read_text(encoding="utf-8"))
