@@ -65,7 +65,7 @@ class Table:
 
     @staticmethod
     def _cells(row: Sequence[str], numeric: Sequence[bool]) -> str:
-        first, *others = (f"{_kind(number)}>{text(cell)}" for cell, number in zip(row, numeric, strict=True))
+        first, *others = (f"{_kind(number, cell)}>{text(cell)}" for cell, number in zip(row, numeric, strict=True))
         return f"<th scope=row{first}</th>" + "".join(f"<td{cell}</td>" for cell in others)
 
 
@@ -177,5 +177,10 @@ class Section:
     parts: Sequence[Part]
 
 
-def _kind(number: bool) -> str:
-    return " class=number" if number else ""
+_SHORT = 40  # characters of a cell of text that stays on one line; the table scrolls sideways instead
+
+
+def _kind(number: bool, cell: str = "") -> str:
+    if number:
+        return " class=number"
+    return " class=short" if len(cell) <= _SHORT and not cell.isalnum() and cell else ""

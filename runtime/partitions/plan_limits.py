@@ -121,7 +121,7 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     words += [f"placement {', '.join(map(str, choices))}"] if choices != plan.choices else []
     words += [f"order {_orders(schedules)}"] if schedules != plan.schedules else []
     if limits.groups and len(schedules) > len(plan.schedules or limits.schedules):
-        words.append("sizes of groups that make as many groups are one: the least")
+        words.append("of sizes that make the same number of groups, the least")
     return replace(made, choices=choices, schedules=schedules), tuple(words)
 
 

@@ -56,7 +56,7 @@ function draw() {
   if (!problem) return;
   const unit = problem.timeUnit ? `, ${problem.timeUnit}` : "";
   const heads = [
-    "Schedule", "", ...times().map((one) => `${one}${unit}`), "Idle (mean over devices)", "Bubble rate (busiest device)", "Above the bound", `Peak memory, ${problem.memoryUnit}`, "Fits",
+    "Schedule", "", ...times().map((one) => `${one}${unit}`), "Idle (mean over devices)", "Bubble rate (busiest device)", "Gap to bound", `Peak memory, ${problem.memoryUnit}`, "Fits",
   ];
   byId("table").tHead.rows[0].replaceChildren(...heads.map((head) => made("th", { scope: "col" }, head)));
   byId("table").tBodies[0].replaceChildren(...ordered().map(line));

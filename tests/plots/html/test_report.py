@@ -255,3 +255,9 @@ def test_a_picture_is_there_for_light_and_for_dark_pages() -> None:
         b"fill: #15181c" in night and b"stroke: #e8eaed; fill: #f59a23" in night and b"text { fill: #e8eaed }" in night
     )
     assert b"fill: #bbbbbb; stroke: #e3e3e3" in night
+
+
+def test_short_text_in_tables_stays_on_one_line() -> None:
+    long = "a reason of so many words that a line of its own would make the table far too wide"
+    found = Table([("layout", True), ("order", False), ("why", False)], [["2", "interleaved-1f1b:11", long]]).html()
+    assert "<td class=short>interleaved-1f1b:11</td>" in found and f"<td>{long}</td>" in found
