@@ -123,6 +123,10 @@ def _cluster(draft: Draft) -> None:
     draft.document["cluster"] = classes
 
 
+def _cluster_open(draft: Draft) -> None:
+    draft.document["cluster"][-1]["devices"] = draft.random.choice(("0..1", "1..2"))
+
+
 def _cluster_free(draft: Draft) -> None:
     draft.section("decide")["cluster"] = "free"
 
@@ -254,6 +258,7 @@ SWITCHES = (
     Switch("span", ("objective",), _set("objective", "span"), "objective"),
     Switch("period", ("objective",), _set("objective", "period"), "objective"),
     Switch("cluster", ("cluster",), _cluster),
+    Switch("open cluster", ("cluster.devices",), _cluster_open, "", ("cluster",)),
     Switch("free cluster", ("decide.cluster",), _cluster_free, "", ("cluster",)),
     Switch("encoder", ("encoder",), _encoder),
     Switch("frozen encoder", ("encoder.frozen",), _frozen_encoder, "", ("encoder",)),

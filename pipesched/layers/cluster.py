@@ -40,11 +40,13 @@ class Cluster:
     def reordered(self, order: Sequence[int]) -> Cluster:
         """Return the cluster with its devices in another order along the pipeline, each with its memory, speed and
         links."""
+        slowness = tuple(self.slowness[device] for device in order) if self.slowness else ()
         return replace(
             self,
+            devices=len(order),
             capacity=self.capacity and tuple(self.capacity[device] for device in order),
             links=tuple(tuple(self.links[a][b] for b in order) for a in order) if self.links else (),
-            slowness=tuple(self.slowness[device] for device in order) if self.slowness else (),
+            slowness=() if set(slowness) <= {Fraction(1)} else slowness,
         )
 
     def of_equal(self, devices: int) -> Cluster:

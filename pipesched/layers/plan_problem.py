@@ -219,7 +219,11 @@ class PlanProblem:
         return replace(stage, transfer=self._ticks(self.cluster.longest_lag))
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
-        """Return the costs of every stage of the placement on its device."""
+        """Return the costs of every stage of the placement on its device; ValueError for more or fewer stages."""
+        if partition.stages != len(placement.chains[0]):
+            raise ValueError(
+                f"found {partition.stages} stages; allowed: the {len(placement.chains[0])} of the placement"
+            )
         costs = [*stage_costs(self.model, partition)]
         if self.whole_last:
             costs[-1] = replace(costs[-1], backward=costs[-1].fused, weight=Fraction(0))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import count, permutations
+from itertools import count, permutations, product
 from math import lcm
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.field import as_list, field, whole_number
 from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.link_times import latency_of
 from pipesched.files.fields.section import Section
+from pipesched.files.fields.together import Part, Refused, of_value
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading, WriteLayer, Wrong
 from pipesched.files.plans.fields import SpeedField
 from pipesched.files.plans.memory_section import PlanMemory
@@ -27,6 +31,35 @@ from pipesched.problem.placement import PLACEMENTS
 _MOST_FINER = 1000
 # Whose orders may be free: there are 24 of four.
 _MOST_CLASSES = 4
+# Sets and orders of devices, each of which is a plan problem of its own.
+_MOST_SETS = 24
+_RANGE = r"(\d{1,6})\.\.(\d{1,6})"
+
+
+class DeviceCount(NamedTuple):
+    """The least and the most devices of a class."""
+
+    least: int
+    most: int
+
+
+def _device_count(value: object) -> DeviceCount | None:
+    one = whole_number(1)(value)
+    if one is not None:
+        return DeviceCount(one, one)
+    found = re.fullmatch(_RANGE, value) if isinstance(value, str) else None
+    ends = None if found is None else DeviceCount(int(found[1]), int(found[2]))
+    return ends if ends is not None and ends.most >= max(1, ends.least) else None
+
+
+DevicesField = Annotated[
+    DeviceCount,
+    field(
+        "a whole number of at least 1, or the least and the most of which the plan chooses, such as 0..2",
+        _device_count,
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{_RANGE}$"}]},
+    ),
+]
 
 
 class DeviceClass(Section):
@@ -34,11 +67,27 @@ class DeviceClass(Section):
 
     required = ("devices",)
 
-    devices: field_types.Count | None = Field(None, description="how many")
+    devices: DevicesField | None = Field(
+        None, description="how many; 0..2: the plan chooses how many it uses, and leaves the others out"
+    )
     speed: SpeedField = Field(
         Fraction(1), description="a layer takes its time divided by this; default 1", json_schema_extra={"default": 1}
     )
     memory: field_types.Number | None = Field(None, description="of each, in place of memory.capacity")
+
+    @property
+    def most(self) -> int:
+        """The most devices of the class that a plan may use."""
+        return self.devices.most if self.devices else 0
+
+    @property
+    def counts(self) -> range:
+        """The numbers of devices that a plan may use."""
+        return range(self.devices.least, self.devices.most + 1) if self.devices else range(0)
+
+
+# Of each class in the order of the pipeline its place in the file, and the number of its devices.
+DeviceSet = tuple[tuple[int, int], ...]
 
 
 class Keys(Section):
@@ -59,29 +108,42 @@ class DecideKeys(Section):
 
 def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
     """Return the time factor of each device, as `Cluster.slowness`; empty where every device has speed 1."""
-    found = tuple(1 / one.speed for one in classes or () for _ in range(one.devices or 0))
+    found = tuple(1 / one.speed for one in classes or () for _ in range(one.most))
     return () if all(each == 1 for each in found) else found
 
 
-def _orders_of(form: Any, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
-    """Return the orders of the device classes along the pipeline, each with its cluster, if the file leaves them free.
+def _sets_of(form: Any) -> list[DeviceSet]:
+    """Return the sets of devices that a plan may use, each in every order that it may have along the pipeline."""
+    free = form.decide is not None and form.decide.cluster == "free"
+    places = range(len(form.cluster))
+    found: dict[DeviceSet, None] = {}
+    for order in permutations(places) if free else [tuple(places)]:
+        for counts in product(*(form.cluster[at].counts for at in order)):
+            found[tuple((at, number) for at, number in zip(order, counts, strict=True) if number)] = None
+            if len(found) > _MOST_SETS + 1:
+                return [*found]
+    return [one for one in found if one]
 
-    Empty where the order is given, or where all orders are the same cluster.
+
+def _clusters_of(form: Any, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
+    """Return the clusters that a plan may use, in words: sets of the devices, and their orders along the pipeline.
+
+    `cluster` has the most devices of every class. Empty where all sets and orders are this one.
     """
-    if form.decide is None or form.decide.cluster == "given":
+    if form.cluster is None:
         return ()
     numbers = count()
-    classes = [(one, [next(numbers) for _ in range(one.devices or 0)]) for one in form.cluster or ()]
+    devices = [[next(numbers) for _ in range(one.most)] for one in form.cluster]
     found: dict[Cluster, str] = {}
-    for order in permutations(classes):
-        name = ", then ".join(_named(one, cluster.memory_unit) for one, _ in order)
-        found.setdefault(cluster.reordered([device for _, own in order for device in own]), name)
+    for chosen in _sets_of(form):
+        name = ", then ".join(_named(form.cluster[at], number, cluster.memory_unit) for at, number in chosen)
+        found.setdefault(cluster.reordered([device for at, number in chosen for device in devices[at][:number]]), name)
     return tuple((name, one) for one, name in found.items()) if len(found) > 1 else ()
 
 
-def _named(one: DeviceClass, unit: str) -> str:
+def _named(one: DeviceClass, number: int, unit: str) -> str:
     memory = "" if one.memory is None else f" with {plain(float(one.memory))} {unit}"
-    return f"{one.devices} of speed {plain(float(one.speed))}{memory}"
+    return f"{number} of speed {plain(float(one.speed))}{memory}"
 
 
 def _filled(form: Any, wrong: Wrong) -> tuple[Any, list[str]]:
@@ -96,9 +158,9 @@ def _filled(form: Any, wrong: Wrong) -> tuple[Any, list[str]]:
     memory = form.memory
     if classes[0].memory is not None:
         reserved = (form.hardware and form.hardware.reserved) or Fraction(0)
-        rooms = [(one.memory or Fraction(0)) - reserved for one in classes for _ in range(one.devices or 0)]
+        rooms = [(one.memory or Fraction(0)) - reserved for one in classes for _ in range(one.most)]
         memory = (memory or PlanMemory.model_validate({})).model_copy(update={"capacity": rooms})
-    devices = sum(one.devices or 0 for one in classes)
+    devices = sum(one.most for one in classes)
     return form.model_copy(update={"devices": devices, "memory": memory}), found
 
 
@@ -110,7 +172,7 @@ def _mistakes(form: Any, classes: list[DeviceClass]) -> Iterator[str]:
     if missing:
         yield from missing
         return
-    devices = sum(one.devices or 0 for one in classes)
+    devices = sum(one.most for one in classes)
     if form.devices not in (None, devices):
         yield f"devices: found {form.devices}; allowed: those of cluster, {devices}, or no such key"
     known = {one.memory is not None for one in classes}
@@ -125,23 +187,44 @@ def _mistakes(form: Any, classes: list[DeviceClass]) -> Iterator[str]:
         yield f"cluster: found speeds {speeds}, of which no tick is a part; allowed: numbers of fewer digits"
     if form.decide and form.decide.cluster == "free" and len(classes) > _MOST_CLASSES:
         yield f"decide.cluster: found free with {len(classes)} classes; allowed: with up to {_MOST_CLASSES}"
+        return
+    sets = _sets_of(form)
+    if len(sets) > _MOST_SETS:
+        yield f"cluster: found more than {_MOST_SETS} sets and orders of devices; allowed: up to so many"
+        return
+    if any(len(one.counts) > 1 for one in classes):
+        yield from _mistakes_of_ranges(form)
     named = form.placement if isinstance(form.placement, list) else [form.placement]
-    if "bidirectional" in named and slowness:
-        where = PLACEMENTS["bidirectional"](devices, 2)
-        pairs = zip(*where.chains, strict=True)
-        if any(len({slowness[where.stage_device[stage]] for stage in same}) > 1 for same in pairs):
-            yield "placement: found bidirectional, where a stage is on two devices of unequal speed; allowed: others"
+    if "bidirectional" in named and any(_differ_on_a_stage(classes, chosen) for chosen in sets):
+        yield "placement: found bidirectional, where a stage is on two devices of unequal speed; allowed: others"
+
+
+def _mistakes_of_ranges(form: Any) -> Iterator[str]:
+    """Yield a line for each key that is of every device, where not all devices may be used."""
+    if isinstance(form.memory and form.memory.capacity, list):
+        yield "memory.capacity: found a list, and cluster says not which devices are used; allowed: memory in cluster"
+    if isinstance(latency_of(form.transfer), list):
+        yield "transfer: found by pair of devices, and cluster says not which are used; allowed: one number"
+
+
+def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
+    """True if two devices of one stage of placement bidirectional have unequal speed."""
+    speeds = [classes[at].speed for at, number in chosen for _ in range(number)]
+    where = PLACEMENTS["bidirectional"](len(speeds), 2)
+    return any(
+        len({speeds[where.stage_device[stage]] for stage in same}) > 1 for same in zip(*where.chains, strict=True)
+    )
 
 
 def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
     """The plan on these devices; a layer takes whole ticks on each of them."""
     cluster = replace(plan.cluster, slowness=_slowness_of(form.cluster))
     finer = lcm(*(each.denominator for each in cluster.slowness))
-    return replace(plan, cluster=cluster, tick=plan.tick / finer, clusters=_orders_of(form, cluster))
+    return replace(plan, cluster=cluster, tick=plan.tick / finer, clusters=_clusters_of(form, cluster))
 
 
 def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
-    """The speed of each device, and its orders, which are `exact_keys`."""
+    """The speed of each device, and the clusters that a plan may use, which no file has as a key."""
     slowness = plan.all_devices.slowness
     found: dict[str, object] = {"clusters": [[name, _of_devices(one)] for name, one in plan.clusters]}
     speeds = {"cluster": [{"devices": 1, "speed": str(1 / each)} for each in slowness]}
@@ -149,10 +232,10 @@ def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
 
 
 def _of_devices(cluster: Cluster) -> dict[str, object]:
-    """Return the keys of a cluster that depend on the order of its devices: capacity, slowness and links."""
+    """Return the keys of a cluster that depend on its devices and their order: number, capacity, slowness and links."""
     capacity = None if cluster.capacity is None else list(map(str, cluster.capacity))
     slowness, links = list(map(str, cluster.slowness)), [list(map(str, row)) for row in cluster.links]
-    return {"capacity": capacity, "slowness": slowness, "links": links}
+    return {"devices": cluster.devices, "capacity": capacity, "slowness": slowness, "links": links}
 
 
 def _read_back(plan: PlanProblem, document: Mapping[str, Any]) -> PlanProblem:
@@ -166,8 +249,19 @@ def _with_devices(cluster: Cluster, document: Any) -> Cluster:
         tuple(Fraction(str(one)) for one in row or ())
         for row in (document["capacity"], document["slowness"], *document["links"])
     )
-    return replace(cluster, capacity=capacity or None, slowness=slowness, links=tuple(links))
+    # Evidence of earlier versions has all devices in each order.
+    devices = int(document.get("devices", cluster.devices))
+    return replace(cluster, devices=devices, capacity=capacity or None, slowness=slowness, links=tuple(links))
 
+
+def _leaves_open(document: Mapping[str, Any]) -> bool:
+    """True if a plan may use fewer devices than there are."""
+    classes = [one for one in as_list(document.get("cluster")) or () if isinstance(one, Mapping)]
+    return any(len(set(_device_count(one.get("devices")) or ())) > 1 for one in classes)
+
+
+_OPEN = Part("cluster.devices", "a number of devices that is open", _leaves_open, "0..2")
+_LIST = Part("partition", "a partition as a list", lambda document: as_list(document.get("partition")) is not None)
 
 PLAN_FEATURES.register(
     PlanFeature(
@@ -175,6 +269,10 @@ PLAN_FEATURES.register(
         keys=Keys,
         sections={"decide": DecideKeys},
         with_units={"cluster.memory": Kind.MEMORY},
+        refused=(
+            Refused(_OPEN, _LIST, "one number", "a list says how many stages there are, and so how many devices"),
+            Refused(_OPEN, of_value("vocabulary", "shared"), "one number", "its parts are one for each device"),
+        ),
         filled=_filled,
         plan=_plan,
         written=_written,
