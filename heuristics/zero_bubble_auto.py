@@ -192,7 +192,10 @@ class _Search:
 
 
 def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
-    """Return the closed form: one activation per stage gives ZB-H1's memory and span, two give no bubble."""
+    """Return the span for F = B = W where each device holds up to `per_stage` times as many activations as devices.
+
+    With 1 that is ZB-H1's, with 2 one without bubbles; None for other costs, or without such a limit.
+    """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or not cost.F == cost.B == cost.W or per_stage is None or m < 2 * p:
         return None

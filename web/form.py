@@ -131,7 +131,10 @@ def _at(document: object, path: str) -> object:
 
 
 def yaml_value(path: str, typed: str) -> str:
-    """Return a field's text as YAML on one line: a number, a list of numbers, a word, or a quoted text."""
+    """Return the text typed into the field of key `path` as YAML on one line.
+
+    A number, a list (`1, 2` or `[1, 2]`), a word, or a quoted text; keys that take words have no numbers.
+    """
     typed = typed.strip()
     if path in _WORDS and path != "placement":
         return _scalar(typed, numbers=False)

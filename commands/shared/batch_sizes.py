@@ -38,7 +38,9 @@ def best_of_sizes(
     result_of: Callable[[Asked, int | None, Found], SizeResult],
     interrupted: Callable[[Found], bool],
 ) -> tuple[Found, BatchSizes, bool]:
-    """Search each size and return the best answer, the results of all sizes (empty for one), and True if interrupted.
+    """Search each number of micro-batches of one batch; the best answer is that with the least time for the batch.
+
+    Returns that answer, the results of all sizes (empty for one), and True if interrupted.
 
     After an interruption no further size is searched. `search` gets arguments with that size's share of the time.
     """

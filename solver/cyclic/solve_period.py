@@ -206,7 +206,11 @@ def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern
 
 
 def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
-    """Return every published schedule with the period of a long run of it, if time allows."""
+    """Return a candidate for every published schedule: its period is that of the repetition in a long run of it.
+
+    `fine` is the problem in ticks of `1 / parts`. A candidate without a schedule says why it has none: it does not
+    apply, does not come to repeat, or the time limit was reached.
+    """
     graph = graph_of(problem)
     unlimited = problem.with_room((None,) * problem.devices)
     long, free = long_run(problem, graph), graph_of(unlimited)

@@ -122,8 +122,10 @@ def _adapter_rank(form: Any) -> int | None:
 
 
 def _notes(form: Any) -> Iterator[str]:
-    """Return notes on frozen layers after a trained one whose backward is not split, and counts as the input's
-    alone."""
+    """Yield a note for each frozen layer after a trained one whose file gives one time for B and W together.
+
+    All of that time is taken for B, since a frozen layer has no W.
+    """
     yield from dict.fromkeys(
         f"layers: {layer.name}: frozen, and its backward, {short(layer.backward)}, is not split from a W; it is taken "
         "as that for its input alone"

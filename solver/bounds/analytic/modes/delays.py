@@ -16,7 +16,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):
-    """Weights of a stage: the factor for each tick of its forward, of its gradient, and of its weight pass."""
+    """Memory that a device has in use during each tick of a stage's forward, of its gradient, and of its weight pass.
+
+    Ticks of passes, each times its memory, add up to the memory-time that a device needs.
+    """
 
     forward: int
     gradient: int
