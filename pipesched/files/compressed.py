@@ -20,7 +20,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def own_ending(path: Path) -> str:
-    """The file's ending without that of gzip, in lower case: `.json` of `schedule.json.gz`."""
+    """Return a file name's ending without `.gz`, in lower case: `.json` for `schedule.json.gz`."""
     return (path.with_suffix("") if path.suffix.lower() == ENDING else path).suffix.lower()
 
 

@@ -25,7 +25,7 @@ def common_step(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def as_decimal(number: Fraction) -> int | Decimal:
-    """A fraction as an exact decimal, an int where it is whole; ValueError where it has no finite decimal form."""
+    """Return a fraction as an exact decimal, an int where it is whole; ValueError if it has no finite decimal form."""
     if number.denominator == 1:
         return int(number)
     exponent = 0
@@ -37,7 +37,8 @@ def as_decimal(number: Fraction) -> int | Decimal:
 
 
 def as_number(number: Fraction) -> int | Decimal | str:
-    """A fraction as a file writes it: an exact decimal, or text such as `5/3` where it has no finite decimal form."""
+    """Return a fraction as a file writes it: an exact decimal, or text such as `5/3` if it has no finite decimal
+    form."""
     try:
         return as_decimal(number)
     except ValueError:

@@ -100,7 +100,7 @@ def plan_problem_from(
 
 
 def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProblem:
-    """The plan problem of a file without mistakes."""
+    """Return the plan problem of a form without mistakes."""
     file = form
     for feature in PLAN_FEATURES:
         form = feature.costs(form)
@@ -143,7 +143,7 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
 
 
 def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, rounding: Rounding) -> Cluster:
-    """Return the devices of a plan file; times are rounded to the nearest tick, memory down to a multiple of `step`."""
+    """Return the devices of a plan file; times are rounded to the nearest tick, memory down to whole steps."""
     assert form.devices
     latency = latency_of(form.transfer)
     return Cluster(
@@ -170,7 +170,8 @@ def _suspicious(model: Model) -> list[str]:
 
 
 def _layer(entry: LayerEntry, form: PlanFile, rounding: Rounding, splits: bool) -> LayerType:
-    """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does.
+    """Return the layer type of an entry. Times are rounded to the nearest tick, activations down, memory that B frees
+    up.
 
     This rounding lets whatever fits still fit. If other layers split their backward (`splits`), a layer that does not
     has all of it in B and nothing in W.

@@ -49,7 +49,7 @@ class BegunPass(Section):
 
 
 class StateFile(Section):
-    """Times count from the beginning of the iteration."""
+    """The keys of a state file. Times count from the beginning of the iteration."""
 
     required = ("now", "passes")
 
@@ -58,7 +58,7 @@ class StateFile(Section):
 
 
 def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of the state file, for editors."""
+    """Return the JSON Schema of the state file, for editors."""
     return StateFile.model_json_schema()
 
 

@@ -43,7 +43,7 @@ def _placement(value: object) -> str | None:
 
 
 class StepEntry(Section):
-    """One measured step."""
+    """One measured step: its duration and the layout that was trained."""
 
     required = ("seconds",)
 
@@ -76,7 +76,7 @@ class StepEntry(Section):
 
 
 class StepsDocument(Section):
-    """The steps of one model on devices of one kind; options say the same of a file that does not."""
+    """The keys of a steps file: measured steps of one model on devices of one kind."""
 
     config: field_types.Text | None = Field(None, description="the model's configuration")
     hardware: field_types.Text | None = Field(None, description="the device's name, or a hardware file")

@@ -1,1 +1,1 @@
-"""Measured traces of a run: reading, calibration of costs, comparison with the prediction."""
+"""Measured traces of executed schedules: reading, calibration of costs, comparison with the prediction."""

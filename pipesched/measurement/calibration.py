@@ -1,4 +1,4 @@
-"""Calibration: a problem with the durations of a measured trace, to be solved again."""
+"""Calibration: a problem with the durations of a measured trace in place of its own, to be solved again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ RESOLUTION = Fraction(1, 10**6)
 
 
 def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Fraction:
-    """Duration of the problem's time unit: as the trace says, or by its name; `BadInput` if neither is known."""
+    """Return the seconds of the problem's time unit, from the trace or the unit's name; `BadInput` if neither is
+    known."""
     unit = problem.time_unit.strip()
     if measured is not None and measured.seconds_per_unit and unit == measured.problem.time_unit.strip():
         return Fraction(str(measured.seconds_per_unit))
@@ -37,7 +38,8 @@ def seconds_per_unit(problem: Problem, measured: Measured | None = None) -> Frac
 
 
 def with_measured_times(problem: Problem, measured: Measured) -> Problem:
-    """The problem with the trace's times: for each stage and kind of pass the median over micro-batches and steps.
+    """Return the problem with the trace's times: for each stage and kind of pass the median over micro-batches and
+    steps.
 
     Transfers and memory stay. A kind of pass that the trace lacks at a stage (a fused schedule has no B and W) keeps
     the problem's own time, scaled as that stage's other passes were, so that no mode of a backward gains from not
@@ -61,14 +63,14 @@ def with_measured_times(problem: Problem, measured: Measured) -> Problem:
 
 
 def _key(problem: Problem, kind: PassKind) -> str:
-    """The key of a kind of pass in a problem file; without weight, backward is the full one."""
+    """Return the key of a kind of pass in a problem file; without weight, backward is the full one."""
     return "backward" if kind is BW and W not in problem.stages[0].kinds else _KEYS[kind]
 
 
 def _medians(
     measured: Measured, problem: Problem, kinds: list[PassKind], tick: float
 ) -> Mapping[PassKind, list[Fraction]]:
-    """The time of each kind at each stage, in ticks of `tick` seconds."""
+    """Return the median time of each kind at each stage, in ticks of `tick` seconds."""
     ran: dict[tuple[PassKind, int], list[float]] = {}
     for step in measured.steps:
         for row in step:

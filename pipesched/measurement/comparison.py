@@ -1,4 +1,4 @@
-"""Comparison of prediction, replay and measurement of a schedule: how far a real step's time differs, and why."""
+"""Comparison of a schedule's predicted, replayed and measured times: how far a real step differs, and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pipesched.validation.validator import validate_schedule
 
 @dataclass(frozen=True)
 class DeviceTimes:
-    """One device in a step, in seconds: the end of its last pass and the time it computed, three times over."""
+    """Times of one device in a step, in seconds: predicted, replayed and measured ends of its last pass, and its
+    work."""
 
     predicted_end: float
     replayed_end: float
@@ -29,11 +30,11 @@ class DeviceTimes:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One measured schedule and its prediction, in seconds.
+    """A measured schedule and its prediction, in seconds.
 
-    `predicted` is the order under the problem's times, `replayed` under each pass's own measured time (median over
-    the steps): what is left between `replayed` and the measured makespan is the runtime's, what lies between
-    `predicted` and `replayed` is the durations'. Measured are the median of the steps and the best of them.
+    `predicted` is the order's makespan with the problem's times, `replayed` with each pass's own measured time (median
+    over the steps). The difference between `replayed` and the measured makespan is due to the runtime, that between
+    `predicted` and `replayed` to durations. `measured` is the median of the steps, `best` the best of them.
     """
 
     schedule: str
@@ -46,12 +47,12 @@ class Comparison:
 
 
 def executed(measured: Measured, step: int = 0) -> Schedule:
-    """The order in which every device ran its passes in a step."""
+    """Return the order in which every device ran its passes in a step."""
     return schedule_of([[one.of for one in row] for row in measured.steps[step]], measured.schedule)
 
 
 def compared(measured: Measured, problem: Problem) -> Comparison:
-    """A trace compared with the prediction of a problem of the same passes; `BadInput` where they do not match."""
+    """Compare a trace with the prediction of a problem of the same passes; `BadInput` if they do not match."""
     schedule = _matching(measured, problem)
     tick = float(seconds_per_unit(problem, measured) * problem.tick)
     predicted = simulate(problem, schedule)
@@ -90,6 +91,6 @@ def _matching(measured: Measured, problem: Problem) -> Schedule:
 
 
 def _end(step: Step, device: int) -> float:
-    """The end of a device's last pass, from the first start on any device."""
+    """Return the end of a device's last pass, from the first start on any device."""
     begin = min((one.start for row in step for one in row), default=0.0)
     return max((one.end for one in step[device]), default=begin) - begin

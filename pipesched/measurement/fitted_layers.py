@@ -1,4 +1,4 @@
-"""Layers of a plan file with the memory that was fitted to measured peaks."""
+"""Layers of a plan file with memory fitted to measured peaks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _STEP = Decimal("0.000001")
 
 
 def fitted_layers(file: PeaksFile, fit: MemoryFit) -> tuple[LayerType, ...]:
-    """Every layer with its fitted memory; extra memory of the first and the last device goes to embedding and head.
+    """Return every layer with its fitted memory; extra memory of first and last device is added to embedding and head.
 
-    An embedding or head that is not listed is added if it takes memory. A recomputation without a time is taken to run
-    the forward again.
+    An embedding or head that is not listed is added if it needs memory. A recomputation without a time is assumed to
+    run the forward again.
     """
     roles = [role_of(layer.name) for layer in file.layers]
     made = [_fitted(layer, fit) for layer in file.layers]
@@ -48,12 +48,13 @@ def _fitted(layer: LayerType, fit: MemoryFit) -> LayerType:
 
 
 def _up(amount: float) -> Fraction:
-    """Rounded up: a plan that fits the numbers must fit the device."""
+    """Return an amount rounded up, since a plan that fits the numbers must fit the device."""
     return Fraction(Decimal(max(amount, 0.0)).quantize(_STEP, ROUND_CEILING))
 
 
 def fitted_text(file: PeaksFile, fit: MemoryFit) -> str:
-    """The part of a plan file: capacity less the constant, and layers; the fit's quality in comments."""
+    """Return the part of a plan file with capacity (less the constant) and layers, and the fit's quality in
+    comments."""
     return "\n".join([*_head(file, fit)]) + "\n" + layers_text(fitted_layers(file, fit), file.timed)
 
 

@@ -1,7 +1,7 @@
-"""Why a measured step took longer than predicted: what each assumption of the model costs, and where passes start late.
+"""Explanation of a measured step that took longer than predicted: cost of each assumption, and late starts of passes.
 
-A pass starts late because what it waited for last ended late, or because it began later than that allows. Followed back
-from pass to pass this splits every late start, and the whole step's difference, into causes that add up exactly.
+A pass starts late because the pass it waited for last ended late, or because it began later than that allows. Followed
+back from pass to pass this splits every late start, and the whole step's difference, into causes that add up exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ASSUMPTIONS = (*OF_DURATIONS, Cause.TRANSFERS, Cause.PAUSES)
 
 
 class Delay(NamedTuple):
-    """Delay of the step by one pass of the critical path and one cause, in seconds."""
+    """A delay of the step by one pass of the critical path and one cause, in seconds."""
 
     of: Pass
     cause: Cause
@@ -34,7 +34,7 @@ class Delay(NamedTuple):
 
 @dataclass(frozen=True)
 class LateStart:
-    """A pass in seconds: when it was to start, when it did, and the causes, which add up to the difference."""
+    """The start of a pass: predicted, measured, and the causes that add up to the difference, in seconds."""
 
     of: Pass
     device: int
@@ -49,11 +49,11 @@ class LateStart:
 
 @dataclass(frozen=True)
 class LateStarts:
-    """The step whose makespan is the median (the lower one of two), against the prediction; seconds.
+    """The late starts of the step whose makespan is the median (the lower one of two), in seconds.
 
-    `causes` add up to `measured - predicted`; they are those of the passes that the last one waited for, one after the
-    other; `largest` are the largest of them, by pass. `alone[c]` is the prediction's makespan with nothing but
-    assumption c replaced by what was measured.
+    `causes` add up to `measured - predicted`; they are those along the chain of passes that the last one waited for;
+    `largest` are the largest of them, by pass. `alone[c]` is the predicted makespan with only assumption c replaced by
+    what was measured.
     """
 
     step: int
@@ -66,14 +66,14 @@ class LateStarts:
 
     @property
     def costliest(self) -> Cause:
-        """The assumption whose replacement alone moves the prediction furthest."""
+        """The assumption whose replacement alone changes the prediction most."""
         return max(ASSUMPTIONS, key=lambda cause: abs(self.alone[cause] - self.predicted))
 
 
 def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
-    """The median step against the prediction; None where a pass is several tasks.
+    """Compare the median step with the prediction; None if a pass has several tasks.
 
-    The trace's passes must be the problem's, as `compared` finds them.
+    The trace's passes must be the problem's, as `compared` checks.
     """
     makespan = median_low(measured.makespans)
     number = measured.makespans.index(makespan)
@@ -99,7 +99,7 @@ def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
 
 
 def _largest(arcs: StepArcs, last: Pass, longer: Mapping[Pass, Split]) -> tuple[Delay, ...]:
-    """The largest single delays on the critical path back from the pass that ended last."""
+    """Return the largest single delays on the critical path back from the pass that ended last."""
     found: list[Delay] = []
     p = last
     while True:
@@ -115,7 +115,7 @@ def _largest(arcs: StepArcs, last: Pass, longer: Mapping[Pass, Split]) -> tuple[
 
 
 def _alone(arcs: StepArcs, planned: Mapping[Pass, float], longer: Mapping[Pass, Split]) -> Split:
-    """The makespan with one assumption at a time replaced."""
+    """Return the makespan with one assumption at a time replaced by what was measured."""
 
     def makespan(cause: Cause) -> float:
         def lag(arc: Arc) -> float:
@@ -131,7 +131,8 @@ def _alone(arcs: StepArcs, planned: Mapping[Pass, float], longer: Mapping[Pass, 
 def _causes(
     arcs: StepArcs, starts: Mapping[Pass, float], planned: Mapping[Pass, float], longer: Mapping[Pass, Split]
 ) -> dict[Pass, dict[Cause, float]]:
-    """The causes of each late start: those of the pass it waited for last, that pass's own length, and the wait."""
+    """Return the causes of each late start: those of the pass it waited for last, that pass's length, and the wait
+    itself."""
     found: dict[Pass, dict[Cause, float]] = {}
     for p in arcs.ran:
         if p in arcs.opening:

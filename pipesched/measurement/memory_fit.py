@@ -1,7 +1,7 @@
-"""Memory of layers from measured peaks by least squares; where peaks leave something open, what to measure next.
+"""Least-squares fit of layers' memory to measured peaks; if peaks leave something open, what to measure next.
 
 A peak is the sum of its layers' memory, of the activations of the micro-batches in flight (kept or recomputed), of a
-constant, and of an extra on the first and on the last device: linear in what is asked for.
+constant, and of an extra on the first and on the last device: linear in the unknowns.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pipesched.measurement.missing_peaks import Matrix, matrix_of, rank_of, what
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """Least-squares fit of the peaks, in the file's unit.
+    """The least-squares fit of the peaks, in the file's unit.
 
     `errors` are standard errors, None if there are only as many peaks as unknowns. `residuals` are measured minus
-    fitted, one per peak. `clamped` were fitted negative and set to 0, the others fitted again.
+    fitted, one for each peak. `clamped` were fitted negative and set to 0, the others fitted again.
     """
 
     values: dict[Unknown, float]
@@ -39,7 +39,8 @@ class MemoryFit:
 
 
 def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
-    """The least squares fit; `BadInput` says which numbers the peaks leave open, and what to measure next."""
+    """Return the least-squares fit; `BadInput` names the unknowns that the peaks leave open, and what to measure
+    next."""
     unknowns = unknowns_of(peaks)
     matrix = matrix_of(peaks, unknowns)
     if rank_of(matrix) < len(unknowns):
@@ -65,7 +66,7 @@ def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
 
 
 def _errors(matrix: Matrix, residuals: Matrix, unknowns: Sequence[Unknown]) -> dict[Unknown, float] | None:
-    """Standard errors: the root of the diagonal of s²·(XᵀX)⁻¹."""
+    """Return the standard errors, the root of the diagonal of s²·(XᵀX)⁻¹; None if no peaks are left for an estimate."""
     spare = matrix.shape[0] - matrix.shape[1]
     if spare <= 0:
         return None

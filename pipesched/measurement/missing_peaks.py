@@ -1,4 +1,4 @@
-"""Memory of layers that the measured peaks leave open, and the peaks to measure next."""
+"""Unknown amounts of memory that the measured peaks do not determine, and the peaks to measure next."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _SUGGESTED = 4  # measurements named at most
 
 
 def matrix_of(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> Matrix:
-    """Coefficient of each unknown (column) in each peak (row)."""
+    """Return the coefficient of each unknown (column) in each peak (row)."""
     rows = [peak.coefficients() for peak in peaks]
     return np.array([[row.get(unknown, 0) for unknown in unknowns] for row in rows], dtype=np.float64)
 
 
 def rank_of(matrix: Matrix) -> int:
-    """The rank, with all columns brought to one length: counts of layers and of activations differ in size."""
+    """Return the rank of a matrix after scaling its columns to equal length, since counts differ in size."""
     lengths = np.linalg.norm(matrix, axis=0)
     return int(np.linalg.matrix_rank(matrix / np.where(lengths > 0, lengths, 1)))
 
 
 def what_is_open(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str]:
-    """A line with what no fit can tell apart, and one for each measurement that would."""
+    """Return a line with the unknowns that no fit can determine, and one for each measurement that would help."""
     matrix = matrix_of(peaks, unknowns)
     lengths = np.linalg.norm(matrix, axis=0)
     _, singular, directions = np.linalg.svd(matrix / lengths, full_matrices=True)
@@ -44,7 +44,10 @@ def what_is_open(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str
 
 
 def _next_measurements(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str]:
-    """Devices whose peaks would settle what is open, each the one most like those measured; the first few of them."""
+    """Return devices whose peaks would determine what is open, those most similar to measured ones first.
+
+    At most a few.
+    """
     have, wanted = list(peaks), len(unknowns)
     found: list[str] = []
     rank = rank_of(matrix_of(have, unknowns))
@@ -60,7 +63,11 @@ def _next_measurements(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> li
 
 
 def _candidates(peaks: Sequence[Peak]) -> list[tuple[str, Peak]]:
-    """Devices with layers of one name: of each name other numbers, other micro-batches in flight, some recomputed."""
+    """Return possible peaks of devices with layers of one name, in different numbers, with other micro-batches in
+    flight.
+
+    Some have recomputed layers. Each has a description.
+    """
     names = {name: None for peak in peaks for stage in peak.stages for name in stage.layers}
     transformer = [name for name in names if role_of(name) not in (Role.EMBEDDING, Role.HEAD)]
     used = {name for peak in peaks for stage in peak.stages for name, number in stage.recomputed.items() if number}

@@ -1,4 +1,4 @@
-"""Additional time of each pass of a step by cause: from the coarsest median to the pass itself."""
+"""Additional time of each pass of a step, divided by cause: from the coarsest median to the pass itself."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ OF_DURATIONS = (Cause.STAGE_TIMES, Cause.CONTENTION, Cause.MICROBATCHES, Cause.J
 def longer_by_cause(
     usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], here: StepArcs
 ) -> dict[Pass, dict[Cause, float]]:
-    """Additional time of passes in step `here`, one of `steps`; `usual` is a pass's median over steps (seconds).
+    """Return the additional time of passes in step `here`, one of `steps`, by cause, in seconds.
 
-    A stage's passes of one kind have a median; those that ran during a message of their device another one; each
-    micro-batch its own over the steps. The differences from one to the next add up to the pass's own.
+    `usual` is a pass's median over the steps, `planned` its predicted time. A stage's passes of one kind have a median,
+    those that ran during a message of their device another one, and each micro-batch its own over the steps. The
+    differences from one to the next add up to the pass's own.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
     beside = dict.fromkeys(here.ran, False)
@@ -61,7 +62,7 @@ def longer_by_cause(
 
 
 def _beside_messages(step: StepArcs) -> dict[Pass, bool]:
-    """True for passes during half of which or more a message to or from their device was under way."""
+    """Return by pass True if a message to or from its device was in transfer during at least half of the pass."""
     under_way: dict[int, list[tuple[float, float]]] = {}
     for p, arcs in step.arcs.items():
         for arc in (arc for arc in arcs if arc.message):
@@ -86,7 +87,7 @@ def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _shared(union: list[tuple[float, float]], start: float, end: float) -> float:
-    """Length of the intersection of a union of intervals with [start, end]."""
+    """Return the length of the intersection of a union of intervals with [start, end]."""
     at = max(0, bisect_right(union, (start, float("inf"))) - 1)
     total = 0.0
     while at < len(union) and union[at][0] < end:

@@ -15,10 +15,11 @@ from pipesched.simulation.simulator import run_order
 
 
 class Arc(NamedTuple):
-    """A pass waits for the end of `before`, in seconds: `planned` past it as the problem says, `measured` as it was.
+    """A wait of a pass for the end of `before`, with its lag in seconds: `planned` by the problem, `measured` in the
+    step.
 
-    `message`: between two devices; else the device's own order. Only the arc that a pass waited for last tells how long
-    it took: `measured` of the others is `planned`, or less where the pass began sooner.
+    `message`: between two devices; else the device's own order. Only for the arc that a pass waited for last the lag is
+    known: for others `measured` is `planned`, or less if the pass began sooner.
     """
 
     before: Pass
@@ -29,7 +30,8 @@ class Arc(NamedTuple):
 
 @dataclass(frozen=True)
 class StepArcs:
-    """The passes of a step, each after those it waits for, as they ran; `binding[p]` is the arc p waited for last."""
+    """The passes of a step, each after its predecessors, with their arcs; `binding[p]` is the arc that p waited for
+    last."""
 
     ran: Mapping[Pass, MeasuredPass]
     arcs: Mapping[Pass, tuple[Arc, ...]]
@@ -40,7 +42,10 @@ class StepArcs:
     def replay(
         self, seconds: Callable[[Pass], float], lag: Callable[[Arc], float], opened: bool = False
     ) -> tuple[dict[Pass, float], dict[Pass, float]]:
-        """Starts and ends with these durations and lags; passes that wait for none begin at 0, or when they did."""
+        """Return starts and ends with these durations and lags.
+
+        Passes without predecessor begin at 0, or if `opened` as measured.
+        """
         starts: dict[Pass, float] = {}
         ends: dict[Pass, float] = {}
         for p in self.ran:
@@ -51,7 +56,7 @@ class StepArcs:
 
 
 def step_arcs(problem: Problem, schedule: Schedule, step: Step, tick: float) -> StepArcs | None:
-    """The step of this schedule; `tick` is in seconds. None where passes are several tasks, which no trace tells."""
+    """Return the network of a step of this schedule; `tick` is in seconds. None if passes have several tasks."""
     graph = Graph(problem, schedule)
     if any(len(tasks) > 1 or tasks[0].part for tasks in graph.tasks):
         return None
@@ -78,7 +83,10 @@ def step_arcs(problem: Problem, schedule: Schedule, step: Step, tick: float) -> 
 def _arcs(
     problem: Problem, ran: Mapping[Pass, MeasuredPass], p: Pass, waits: Sequence[tuple[Pass, float]]
 ) -> tuple[Arc, ...]:
-    """Arcs into a pass; the measured lag is known for the last arrival and for arcs shorter than planned."""
+    """Return the arcs into a pass.
+
+    The measured lag is known for the last arrival, and for arcs shorter than planned.
+    """
     ready = max((ran[before].end + planned for before, planned in waits), default=0.0)
     found = []
     for before, planned in waits:

@@ -1,4 +1,4 @@
-"""A measured trace: when each pass of a schedule ran, over several steps, on one clock for all devices."""
+"""Measured traces: when each pass of a schedule ran, over several steps, on one clock for all devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 
 
 class MeasuredPass(NamedTuple):
-    """One pass as it ran; seconds from the start of its step. Waiting for its input is not part of it."""
+    """A pass as it ran, in seconds from the start of its step; waiting for its input is not included."""
 
     of: Pass
     start: float
@@ -41,12 +41,12 @@ Step = tuple[tuple[MeasuredPass, ...], ...]
 
 @dataclass(frozen=True)
 class Measured:
-    """Several steps of one schedule on a real machine.
+    """Several measured steps of one schedule on a real machine.
 
-    Every step holds the same passes, in the schedule's own micro-batch numbers. `problem` is the problem the schedule
-    was made for, as planned: its times are the prediction, those in `steps` what came of it. `seconds_per_unit` is how
-    long one unit of the problem's time is meant to be, None where the unit is only a label. `split` says how a
-    backward was split: `autograd`, `store` or `none`. `machine` and `versions` are free text by name.
+    Every step has the same passes, in the schedule's own micro-batch numbers. `problem` is the problem that the
+    schedule was made for, whose times are the prediction. `seconds_per_unit` is the intended length of one unit of the
+    problem's time, None if the unit is only a label. `split` is how backwards were split: `autograd`, `store` or
+    `none`. `machine` and `versions` are free text by name.
     """
 
     problem: Problem
@@ -59,17 +59,17 @@ class Measured:
 
     @cached_property
     def makespans(self) -> tuple[float, ...]:
-        """Seconds from each step's first start to its last end, on any device."""
+        """The seconds from each step's first start to its last end, on any device."""
         return tuple(_makespan(step) for step in self.steps)
 
     @property
     def best(self) -> Step:
-        """The step that took least time: the one other work on the machine disturbed least."""
+        """The step that took the least time, which other work on the machine disturbed least."""
         return self.steps[self.makespans.index(min(self.makespans))]
 
     @cached_property
     def seconds(self) -> dict[Pass, float]:
-        """Duration of each pass: the median over the steps."""
+        """The duration of each pass: the median over the steps."""
         ran: dict[Pass, list[float]] = {}
         for step in self.steps:
             for row in step:
@@ -84,7 +84,10 @@ def _makespan(step: Step) -> float:
 
 
 def to_text(measured: Measured) -> str:
-    """The file's text. Each pass is a list of its name, start and end; ValueError as in `problem_document`."""
+    """Return the text of a trace file, in which a pass is a list of name, start and end.
+
+    ValueError as in `problem_document`.
+    """
     return write_json(
         {
             "format": FORMAT,
@@ -126,7 +129,7 @@ def read_measured(path: str | Path) -> Measured:
 
 
 def _steps(path: str | Path, held: Any, problem: Problem) -> tuple[Step, ...]:
-    """Every step must hold the same passes on the devices the problem gives them."""
+    """Read the steps, which must all have the same passes, on the devices of the problem."""
     if not isinstance(held, list) or not held:
         raise BadInput(f"{path}: steps: found {shown(held)}; allowed: a list of at least one step")
     steps = tuple(_step(f"{path}: steps.{number}", step, problem) for number, step in enumerate(held))

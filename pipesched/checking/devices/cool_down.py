@@ -1,10 +1,10 @@
 """Argument: the work a device has left after its last forward, and the work another device must then run.
 
-Let the last forward of the device end at T. Of its backwards some are left, `early` of its first stage and `late` of
-its last one, whose micro-batches then pass all its stages again. All that is left fits into memory. So T is no sooner
-than the work already done allows. After T follow the gradients here, one at a time and each on its path back, and on
-the other device all backwards of these micro-batches, none before its gradient arrives. The least over both numbers
-counts.
+Let the last forward of the device end at T. Some of its backwards are left then: `early` of its first stage and `late`
+of its last one, whose micro-batches then pass all its stages again. All that is left fits into memory, so T is no
+sooner than the work already done allows. After T follow the gradients here, one at a time and each on its path back,
+and on the other device all backwards of these micro-batches, none before its gradient arrives. The least over all pairs
+of the two numbers is the bound.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from pipesched.problem.stage import Stage
 
 
 class LeastTimes(NamedTuple):
-    """Least times of a stage, in ticks; a forward or full backward may run inside a block, which may be shorter.
+    """The least times of a stage, in ticks; a forward or full backward may run inside a block, which may be shorter.
 
-    `forward` and `gradient` are the least durations of the forward and of the pass that gives the gradient. `backward`
-    is from the start of that pass until the whole backward has ended. `begins` and `turns` are the least times from the
-    start of the micro-batch's first forward to the start of this forward and of this gradient pass.
+    `forward` and `gradient` are the least durations of the forward and of the pass that computes the gradient.
+    `backward` is from the start of that pass until the whole backward has ended. `begins` and `turns` are the least
+    times from the start of the micro-batch's first forward to the start of this forward and of this gradient pass.
     """
 
     forward: int

@@ -23,7 +23,7 @@ def before_last_gradient(here: OneDevice) -> Fraction:
 
 
 def before_last_forward(here: OneDevice) -> Fraction:
-    """Least ticks until the last forward has ended; 0 if this argument says nothing.
+    """Return the least ticks until the last forward has ended; 0 if memory does not limit it.
 
     Activations in memory at that time are needed later too: at most the capacity, each unit of it with what it may
     still need. A unit that waits for its gradient needs the time of its whole activation, less the forwards that ran

@@ -212,7 +212,8 @@ class _ByDevice:
         return fits
 
     def _repeating(self, rows: _Rows, around: list[Array], room: Array) -> Fits:
-        """Rows of which each stage has a round trip in the periods of as many micro-batches as its memory admits."""
+        """Return the mask of rows whose stages each have time for their round trips within the periods that memory
+        allows."""
         fits: Fits = np.full(len(rows.before), True)
         for own, way in zip(rows.stages, around, strict=True):
             # No round trip is longer than that of all work and transfers, so that more micro-batches limit nothing.

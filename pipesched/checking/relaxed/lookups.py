@@ -11,7 +11,7 @@ from pipesched.problem.stage import Stage, TaskSpec
 
 
 def without_lookups(problem: Problem) -> Problem:
-    """Return the problem without such first tasks; the problem itself if there are none."""
+    """Return the problem without first tasks that need no other pass; the problem itself if there are none."""
     stages = tuple(map(_from_first_input, problem.stages))
     return problem if stages == problem.stages else replace(problem, stages=stages)
 

@@ -58,7 +58,7 @@ def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
 
 
 def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
-    """Return the number of these passes that may have ended before the head."""
+    """Return the number of passes, with the last tasks `ends`, that may have ended before the head."""
     heads, ticks = between.heads, between.paths.ticks
     known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:

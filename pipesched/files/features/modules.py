@@ -61,7 +61,7 @@ def _fed(value: object) -> list[int] | None:
 
 
 class ModuleTimes(Section):
-    """Durations of its passes: a number for every stage of it, or a list with one per stage."""
+    """Durations of a module's passes: a number for all of its stages, or a list with one for each."""
 
     forward: field_types.Numbers | None = Field(None, description="forward pass (F)")
     backward: field_types.Numbers | None = Field(None, description="backward for the input (B); without weight: full")
@@ -73,7 +73,7 @@ class ModuleTimes(Section):
 
 
 class ModuleMemory(Section):
-    """Memory of its passes, in the unit of `memory`."""
+    """Memory of a module's passes, in the unit of `memory`."""
 
     activation: field_types.Numbers | None = Field(None, description="taken when F starts; default 1")
     freed_by_backward: field_types.SignedNumbers | None = Field(None, description="given back when B ends; default 0")
@@ -81,7 +81,7 @@ class ModuleMemory(Section):
 
 
 class ModuleSection(Section):
-    """Stages on some devices, whose output stages of the trunk need; their backward follows that of these."""
+    """A module: stages whose output stages of the trunk need, with their backward after that of those stages."""
 
     placement: (
         Annotated[
@@ -133,7 +133,7 @@ class ModuleSection(Section):
 
 
 class Keys(FeatureKeys):
-    """The key `modules`: sections of stages that feed the trunk or follow it, by name."""
+    """The key `modules`: modules by name."""
 
     modules: dict[str, ModuleSection] | None = Field(
         None, description="stages of their own that feed the others, such as a vision encoder, by name"

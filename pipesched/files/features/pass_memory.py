@@ -21,7 +21,7 @@ _PASSES = PassMemory._fields
 
 
 class PassMemorySection(Section):
-    """Amounts of each kind of pass."""
+    """Amounts of memory by kind of pass."""
 
     forward: field_types.Numbers | None = Field(None, description="of F; default 0")
     backward: field_types.Numbers | None = Field(None, description="of B, and of a full backward; default 0")
@@ -29,7 +29,7 @@ class PassMemorySection(Section):
 
 
 class WorkspaceKeys(Section):
-    """Workspace of passes."""
+    """The key `memory.workspace`: memory that passes need while they run."""
 
     workspace: PassMemorySection | None = Field(
         None, description="held while a pass runs; a full backward holds the larger one of backward and weight"
@@ -37,7 +37,7 @@ class WorkspaceKeys(Section):
 
 
 class UntilEndKeys(Section):
-    """Memory that each kind of pass takes until the end of the iteration."""
+    """The key `memory.until_end`: memory that passes take and keep until the end of the iteration."""
 
     until_end: PassMemorySection | None = Field(
         None, description="taken when a pass starts and kept until the end of the iteration"

@@ -51,7 +51,7 @@ def _factors(value: object) -> dict[Worker, Fraction] | None:
 
 
 class PipelinesSection(Section):
-    """Copies of the pipeline that the other keys describe; its micro-batches are those of each copy."""
+    """Data-parallel copies of the pipeline described by the other keys, each with as many micro-batches."""
 
     required = ("count",)
 
@@ -70,7 +70,7 @@ class PipelinesSection(Section):
 
 
 class Keys(FeatureKeys):
-    """The copies of the pipeline."""
+    """The key `pipelines`: data-parallel copies of the pipeline."""
 
     pipelines: PipelinesSection | None = Field(None, description="data-parallel copies of the pipeline, some damaged")
 

@@ -1,4 +1,4 @@
-"""The keys of `memory` by which activations are offloaded or recomputed: what each may hold."""
+"""The keys `offload`, `recompute` and `decide` of the section `memory`, and the values that they accept."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ DecisionField = Annotated[
 
 
 class OffloadKeys(Section):
-    """Copies of activations to host memory and back."""
+    """The key `memory.offload`: copies of activations to host memory and back."""
 
     required = ("out", "in")
 
@@ -157,7 +157,10 @@ class RecomputeMode(Section):
 
 
 class DecideSection(Section):
-    """Who decides: free (the solver, per stage and micro-batch), never or always; or a list, one per stage."""
+    """The key `memory.decide`: offload and recomputation are free (the solver decides), never or always.
+
+    Or a list by stage.
+    """
 
     offload: DecisionField | None = Field(None, description="default free")
     recompute: DecisionField | None = Field(None, description="default free")

@@ -82,9 +82,9 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
 
 
 def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> PlanProblem:
-    """Return the plan problem with the document's units of time and memory.
+    """Return the plan problem read with the document's units of time and memory.
 
-    All its numbers must be multiples of them.
+    `BadInput` if its numbers are not multiples of them.
     """
     if steps is None:
         return plan

@@ -38,7 +38,8 @@ _GROUPED = ("kv_heads", "head_size")
 
 
 def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
-    """The layers, and what surrounds them in a step; the sections `model` and `hardware` must be free of mistakes."""
+    """Return layers derived from the sections `model` and `hardware`, which must be valid, and the training step around
+    them."""
     model, hardware = form.model, form.hardware
     assert model and hardware
     assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence

@@ -57,7 +57,7 @@ class ExpertsSection(Section):
 
 
 class ParallelSection(Section):
-    """Parallelism of the devices of one stage."""
+    """The key `model.parallel`: sizes of parallelism of the devices of one stage."""
 
     tensor: field_types.Count = Field(1, description="tensor parallel size; default 1")
     context: field_types.Count = Field(1, description="context parallel size; default 1")
@@ -139,7 +139,7 @@ else:
 
 
 class HardwareSection(Section):
-    """One device."""
+    """The key `hardware`: rates and memory of one device."""
 
     required = ("sustained_tflops", "memory", "pipeline_bandwidth")
 

@@ -1,4 +1,5 @@
-"""Features that a plan does not have with stages that are none of its layers': those of an encoder or a vocabulary."""
+"""Features that a plan may not have together with an encoder or a split vocabulary, whose stages are none of its
+layers'."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
 
 
 def refused_with_modules(module: Part) -> Iterator[Refused]:
-    """The rows of such stages."""
+    """Yield the pairs of features that `module` excludes."""
     sends = "transfers of modules occupy none"
     yield Refused(given("transfer.on"), module, "transfers that occupy no stream", sends)
     twice = "a module feeds one copy of a stage"

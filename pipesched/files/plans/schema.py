@@ -108,7 +108,7 @@ else:
 
 
 class DecideKeys(Section):
-    """Decisions of the plan besides partition, placement and order."""
+    """The key `decide`: decisions of the plan in addition to partition, placement and order."""
 
     recompute: Annotated[str, field_types.one_of(*Decide)] = Field(
         "free", description="free: as many layers as is best; never; always: every layer in its first way"
@@ -159,7 +159,7 @@ else:
 
 
 def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of the plan file, for editors."""
+    """Return the JSON Schema of the plan file, for editors."""
     schema = PlanFile.model_json_schema()
     schema["properties"]["layers"]["anyOf"][0]["minItems"] = 1
     del schema["required"]

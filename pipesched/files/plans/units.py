@@ -11,12 +11,12 @@ from pipesched.files.rounding import step_of
 
 
 def every_layer(form: PlanFile) -> list[LayerEntry]:
-    """The layers of the model, then those of features."""
+    """Return the layer entries of the model, then those of features such as the encoder."""
     return [*(form.layers or ()), *(entry for feature in PLAN_FEATURES for _, entry in feature.more_layers(form))]
 
 
 def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
-    """Return the tick of all times of the file and of `others`, and True if times must be rounded to it."""
+    """Return the tick of all times of the file and of `lags`, and True if times must be rounded to it."""
     others = [*lags, *(time for feature in PLAN_FEATURES for time in feature.times(form))]
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
     for layer in every_layer(form):
@@ -42,7 +42,7 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fra
 
 
 def _amounts(layer: LayerEntry) -> list[Fraction | None]:
-    """Memory of a layer for each micro-batch, and parts of it."""
+    """Return the amounts of memory that each micro-batch takes of a layer, and parts of them."""
     kept = [(layer.activation or 0) * way.keeps for way in layer.recompute or () if way.keeps is not None]
     more = [amount for feature in PLAN_FEATURES for amount in feature.layer_amounts(layer)]
     return [layer.activation, layer.freed_by_backward, *more, *kept]

@@ -138,7 +138,7 @@ def required(document: object) -> tuple[str, ...]:
 
 
 def json_schema() -> Mapping[str, Any]:
-    """The JSON Schema of the problem file, for editors."""
+    """Return the JSON Schema of the problem file, for editors."""
     schema = ProblemFile.model_json_schema()
     for feature in FEATURES:
         feature.amend_schema(schema)

@@ -1,1 +1,1 @@
-"""Features of plan files, each a module: its keys, their checks, its part of the plan problem, its exact document."""
+"""Features of plan files, one module each: keys, checks, part of the plan problem, and exact document."""

@@ -44,7 +44,7 @@ class PlanBatchSection(Section):
 
 
 class Keys(Section):
-    """The batch."""
+    """The key `batch`."""
 
     batch: PlanBatchSection | None = Field(
         None, description="costs of layers are those of a whole batch; with model: the sequences of a step"
@@ -52,7 +52,7 @@ class Keys(Section):
 
 
 def _of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document of one micro-batch, in plain numbers; itself where there is no batch, or keys are mistaken.
+    """Return the document of one micro-batch, in plain numbers; itself without `batch`, or where keys are wrong.
 
     With `layers` their costs are divided by the number of micro-batches; with `model` that number is computed.
     `BadInput` for a list of sizes, of which the caller has to choose one.

@@ -1,7 +1,7 @@
-"""The registry of features of plan files: each module of this package registers one.
+"""The registry of features of plan files: `PLAN_FEATURES`, to which each module of this package adds one.
 
-The schema of the file, its reader, the exact document that evidence has, values with units, the page of what does not
-go together and the notes of settings read it.
+Users of the registry: the file's schema and reader, the exact document that evidence has, values with units, the page
+of features that exclude each other, and the notes of settings.
 """
 
 from __future__ import annotations
@@ -24,22 +24,27 @@ from pipesched.registry import Registry
 
 
 class Rounding(NamedTuple):
-    """The steps of a file's numbers, in its units: times are rounded to the nearest tick, amounts down to a step."""
+    """The units to which a file's numbers are rounded: times to the nearest tick, amounts down to a multiple of
+    `step`."""
 
     tick: Fraction
     step: Fraction
 
     def time(self, number: Fraction | None) -> Fraction:
-        """A time in whole ticks; 0 for one that the file does not give."""
+        """Return a time rounded to whole ticks; 0 for None."""
         return round((number or Fraction(0)) / self.tick) * self.tick
 
     def amount(self, number: Fraction | None) -> Fraction:
-        """Memory in whole steps; 0 for what the file does not give."""
+        """Return memory rounded down to whole steps; 0 for None."""
         return floor((number or Fraction(0)) / self.step) * self.step
 
 
 class Reading(NamedTuple):
-    """The steps of a file's numbers, the type of a layer that an entry means, and the form before its `costs`."""
+    """Values that features may use when the plan problem is made: rounding, the layer type of an entry, and the
+    unchanged form.
+
+    `file` is the form before any feature's `costs` changed it.
+    """
 
     rounding: Rounding
     layer: Callable[[Any], LayerType]
@@ -56,33 +61,34 @@ WriteLayer = Callable[[LayerType], dict[str, object]]
 
 @dataclass(frozen=True)
 class PlanFeature:
-    """A feature of plan files. `form` is the file as `PlanFile` has it, `entry` one of its layers.
+    """A feature of plan files. `form` is the file as `PlanFile`, `entry` one of its layers.
 
-    `name` is its first key. `keys` are a part of the file, at its top, and `sections` parts of its sections: `costs` of
-    the layers and the encoder, `layers` of the layers alone, `model`, `decide`. `with_units` are keys whose values may
-    have units, `refused` the features that it does not go with.
+    `name` is its first key. `keys` are its top-level keys and `sections` those in sections: `costs` of layers and the
+    encoder, `layers` of layers only, `model`, `decide`. `with_units` are keys whose values may have units, `refused`
+    the features that it excludes.
 
-    Of a file with a model's shape `model_mistakes` gives those of the keys that go with it, `training` fields of
-    `Training` and `hardware` fields of `Hardware`; `derived` gives its layers, with what surrounds them in a step and a
-    line for each mistake.
+    For a file with a model's shape, `model_mistakes` yields mistakes of keys that go with it, `training` returns fields
+    of `Training` and `hardware` fields of `Hardware`; `derived` returns the model's layers, the training step around
+    them, and a line for each mistake.
 
-    In this order, before the plan problem is made: `rewritten` changes other keys of the document, in plain numbers;
-    `of_document` gives mistakes of the document as it was before; `filled` fills other keys of the form in and gives a
-    line for each mistake; `mistakes` gives the others, with the choices that the file allows, and `layer_mistakes`
-    those of the layer at a place, with the unit of memory; `costs` changes what layers cost, and `notes` says so.
+    Before the plan problem is made, in this order: `rewritten` changes other keys of the document, in plain numbers;
+    `of_document` yields mistakes of the document as it was before; `filled` fills in other keys of the form and returns
+    a line for each mistake; `mistakes` yields the others, given the choices that the file allows, and `layer_mistakes`
+    those of the layer at a place, given the unit of memory; `costs` changes the costs of layers, and `notes` yields
+    notes on it.
 
     Times of the file become multiples of one tick, and amounts of one step: `times` are added to each stage's,
-    `layer_times` and `layer_amounts` are of one layer, `amounts` of a device; `parts` are parts of the layers' times
-    and amounts that should be multiples too. `more_layers` are entries that are none of the model's layers, with their
-    places in the file. `choices` makes several of a placement.
+    `layer_times` and `layer_amounts` are those of one layer, `amounts` those of a device; `parts` are parts of the
+    layers' times and amounts that should be multiples too. `more_layers` are entries in addition to the model's layers,
+    with their places in the file. `choices` makes several choices of one placement.
 
-    `layer` gives the fields of a `LayerType`, and `plan` the plan problem with the feature, of that of the features
-    before it by name. `written` are its keys in the exact document, given how a layer is written; `layer_written` are
-    those of a layer, numbers or `True`; `layers_written` puts layers back that the problem has elsewhere. `read_back`
-    completes the plan of such a document by keys that no file has, which are `exact_keys`. Ticks and steps of the
-    problem are as many times finer than those of its layers' numbers as `finer` says.
+    `layer` returns fields of a `LayerType`, and `plan` the plan problem with the feature, from that of the features
+    before it by name. `written` returns its keys in the exact document, given how a layer is written; `layer_written`
+    those of a layer, numbers or `True`; `layers_written` returns all layers, including those that the problem has
+    elsewhere. `read_back` completes the plan of such a document by keys that no file has, the `exact_keys`. `finer`
+    returns how many times finer the problem's ticks and steps are than those of its layers' numbers.
 
-    `settings_note` says what of the plan a runtime's settings do not say, and so the job must do; empty where nothing.
+    `settings_note` says what of the plan a runtime's settings leave out, so that the job must do it; empty if nothing.
     """
 
     name: str
@@ -127,7 +133,7 @@ PLAN_FEATURES: Registry[PlanFeature] = Registry("pipesched.files.plans.features"
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """The model of a section, empty for the file: its keys of all plans, then those of features."""
+    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features."""
     every = [*PLAN_FEATURES]
     own = [feature.sections.get(one) if one else feature.keys for feature in reversed(every) for one in _of(section)]
     bases = dict.fromkeys((*(keys for keys in own if keys is not None), common))
@@ -135,5 +141,5 @@ def with_features(name: str, section: str, common: type[Section]) -> type[Sectio
 
 
 def _of(section: str) -> tuple[str, ...]:
-    """Layers have the keys of their costs too."""
+    """Return the sections whose keys a section has: those of `layers` include those of `costs`."""
     return ("layers", "costs") if section == "layers" else (section,)

@@ -1,4 +1,4 @@
-"""Classes of devices in a plan file: how many there are of each, how fast they are, and what memory they have."""
+"""The key `cluster` of a plan file: classes of devices, with their number, speed and memory."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ DeviceSet = tuple[tuple[int, int], ...]
 
 
 class Keys(Section):
-    """The classes."""
+    """The key `cluster`: classes of devices."""
 
     cluster: list[DeviceClass] | None = Field(
         None, description="in place of devices: classes of them, in the order of the pipeline"
@@ -99,7 +99,7 @@ class Keys(Section):
 
 
 class DecideKeys(Section):
-    """Their order."""
+    """The key `decide.cluster`: the order of the classes is given, or free."""
 
     cluster: Annotated[str, field_types.one_of("given", "free")] = Field(
         "given", description="free: the order of the classes of devices along the pipeline, too"
@@ -217,14 +217,14 @@ def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
 
 
 def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
-    """The plan on these devices; a layer takes whole ticks on each of them."""
+    """Return the plan problem on these devices, in a tick of which every layer takes a whole number on each of them."""
     cluster = replace(plan.cluster, slowness=_slowness_of(form.cluster))
     finer = lcm(*(each.denominator for each in cluster.slowness))
     return replace(plan, cluster=cluster, tick=plan.tick / finer, clusters=_clusters_of(form, cluster))
 
 
 def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
-    """The speed of each device, and the clusters that a plan may use, which no file has as a key."""
+    """Return the speed of each device, and, as the exact key `clusters`, the clusters that a plan may use."""
     slowness = plan.all_devices.slowness
     found: dict[str, object] = {"clusters": [[name, _of_devices(one)] for name, one in plan.clusters]}
     speeds = {"cluster": [{"devices": 1, "speed": str(1 / each)} for each in slowness]}

@@ -1,4 +1,4 @@
-"""Frozen layers and adapters of a plan file: what is left of their costs, and what they do not go with."""
+"""Frozen layers and adapters of a plan file: the costs that remain, and the features that they exclude."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LoraSection(Section):
 
 
 class ModelKeys(Section):
-    """Layers of a model's shape that do not train."""
+    """The keys `model.frozen` and `model.lora`: layers of a model's shape whose weights do not train."""
 
     frozen: field_types.Names | None = Field(
         None, description="layers by name (embedding, layer, dense, moe, mtp, head) whose weights are not trained"
@@ -65,7 +65,7 @@ class ModelKeys(Section):
 
 
 class CostKeys(Section):
-    """Layers that do not train."""
+    """The key `frozen` of a layer, whose weights do not train."""
 
     frozen: field_types.YesOrNo = Field(
         False,
@@ -86,7 +86,7 @@ def _training(form: Any) -> Mapping[str, Any]:
 
 
 def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
-    """The layers that are frozen by name; with adapters embedding and head are, too."""
+    """Return the layers with those frozen by name marked; with adapters embedding and head are frozen too."""
     model, names = form.model, [layer.name for layer in layers]
     unknown = [name for name in model.frozen or () if name not in names]
     if unknown:
@@ -208,7 +208,10 @@ def _plan(plan: PlanProblem, _: Any, reading: Reading) -> PlanProblem:
 
 
 def _settings_note(plan: PlanProblem) -> str:
-    """No setting of a runtime freezes layers or adds adapters."""
+    """Return a note if weights do not train, since no runtime's settings freeze layers or add adapters.
+
+    Else empty text.
+    """
     frozen = ", ".join(plan.frozen)
     if not frozen and plan.adapter_rank is None:
         return ""

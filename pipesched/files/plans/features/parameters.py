@@ -79,7 +79,7 @@ class PlanParametersSection(ParametersPart):
 
 
 class Keys(Section):
-    """Parameter work of stages."""
+    """The keys `parameters` and `overlap_next`."""
 
     parameters: PlanParametersSection | None = Field(
         None, description="what stages run once an iteration for their parameters; with objective iteration"
@@ -90,7 +90,7 @@ class Keys(Section):
 
 
 class CostKeys(Section):
-    """A layer's part of it."""
+    """A layer's part of its stage's work for parameters."""
 
     gather: field_types.Number | None = Field(
         None, description="with parameters.gather: time to gather its parameters; default 0"
@@ -115,12 +115,13 @@ def _model_mistakes(form: Any) -> Iterator[str]:
 
 
 def _hardware(form: Any) -> Mapping[str, Any]:
-    """No pass hides a part of reductions that the plan schedules itself."""
+    """Return that no pass hides reductions, if the plan schedules them itself."""
     return {"data_hidden": 0.0} if form.parameters and form.parameters.reduce else {}
 
 
 def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
-    """Reductions and steps that the plan schedules are of its layers, and no longer of the time after the iteration."""
+    """Return the layers with the times of reductions and steps that the plan schedules, and the training step without
+    them."""
     zero, own = Fraction(0), form.parameters
     if own and own.step is not None:
         layers = tuple(replace(one, step=step.optimizer.get(one.name, zero)) for one in layers)
@@ -159,7 +160,7 @@ def _mistakes(form: Any, choices: Choices, wrong: Wrong) -> Iterator[str]:
 
 
 def _times(form: Any) -> Iterator[Fraction]:
-    """Return the times that the section adds to every stage; of a reduction in buckets, that of one bucket."""
+    """Yield the times that the section adds to every stage; of a reduction in buckets, that of one bucket."""
     own = (getattr(form.parameters, key, None) for key in _OF_LAYERS)
     yield from (one.time / getattr(one, "buckets", 1) for one in own if one is not None and one.time is not None)
 
@@ -174,7 +175,7 @@ def _layer_times(entry: Any, form: Any) -> Iterator[Fraction | None]:
 
 
 def _buckets_of(form: Any) -> int:
-    """The parts in which gradients are reduced."""
+    """Return the number of buckets in which gradients are reduced."""
     section = form.parameters
     return section.reduce.buckets if section and section.reduce else 1
 
@@ -190,7 +191,7 @@ def _layer(entry: Any, form: Any, rounding: Rounding) -> Mapping[str, Any]:
 
 
 def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
-    """The plan whose stages run what the section says, with its numbers rounded to the file's steps."""
+    """Return the plan problem whose stages run what the section says, with its numbers rounded to the file's units."""
     zero, rounding = Fraction(0), reading.rounding
     gather, reduce, step = (getattr(form.parameters, key, None) for key in _OF_LAYERS)
     own = Parameters(

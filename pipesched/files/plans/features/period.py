@@ -1,4 +1,4 @@
-"""The objective period of a plan: a pattern without end, and the features that have none."""
+"""The objective period of a plan (an endlessly repeated pattern), and the features that it excludes."""
 
 from __future__ import annotations
 

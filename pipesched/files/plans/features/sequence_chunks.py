@@ -1,4 +1,5 @@
-"""Micro-batches cut into pieces of their sequence: how many there may be, and what of a layer grows with them."""
+"""The key `sequence_chunks` of a plan file: allowed numbers of pieces, and the parts of layers' costs that depend on
+them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 
 
 class Keys(Section):
-    """The pieces to choose from."""
+    """The key `sequence_chunks`: the numbers of pieces to choose from."""
 
     sequence_chunks: PiecesField | None = Field(
         None,
@@ -37,7 +38,7 @@ class Keys(Section):
 
 
 class LayerKeys(Section):
-    """Parts of a layer's cost that are not in proportion to a piece's length."""
+    """Keys of a layer for costs that are not proportional to a piece's length."""
 
     attention: ShareField = Field(
         Fraction(0),
@@ -82,7 +83,7 @@ def _choices(choice: Choice, form: Any) -> Iterator[Choice]:
 
 
 def _parts(form: Any, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
-    """The times of each layer, and its activation, up to the ends of pieces of each mode of cutting a sequence."""
+    """Return the times, and the amounts of memory, of each layer up to the ends of pieces, for every allowed cut."""
     ways = {(choice.pieces, choice.lengths) for choice in choices if choice.pieces > 1}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
     every = [(layer, ends) for layer in layers for ends in [ends_of(Model(layers), *way) for way in ways]]

@@ -1,4 +1,4 @@
-"""Time that every stage of a plan adds to each of its passes."""
+"""The key `stage_overhead` of a plan file: time that every stage adds to each of its passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OverheadSection(Section):
 
 
 class Keys(Section):
-    """The overhead."""
+    """The key `stage_overhead`."""
 
     stage_overhead: OverheadSection | None = None
 

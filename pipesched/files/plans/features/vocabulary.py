@@ -1,4 +1,5 @@
-"""A vocabulary on all devices: embedding and head in equal parts, or where the search puts them."""
+"""The key `vocabulary` of a plan file: embedding and head in stages, split over all devices, or as the search
+decides."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from pipesched.layers.vocabulary import Vocabulary, is_vocabulary
 
 
 class Keys(Section):
-    """Where embedding and head are."""
+    """The key `vocabulary`: the place of embedding and head."""
 
     vocabulary: Annotated[str, field_types.one_of(*Vocabulary)] = Field(
         "one", description="embedding and head: in one stage each, shared by all devices, or free"
