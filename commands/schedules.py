@@ -35,7 +35,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _names(schedule: Heuristic) -> str:
-    """Its name, and in brackets others that commands take too."""
+    """Return a schedule's name, and on further lines, in brackets, its other names that commands accept."""
     return "\n".join([schedule.name, *(f"({other})" for other in HEURISTICS.other_names(schedule.name))])
 
 

@@ -118,8 +118,10 @@ def draw_frontier(
 
 
 def _fill(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], axes: Axes) -> None:
-    """Fill the area between the two step functions, split at the corners of either, since they extend to opposite
-    sides."""
+    """Fill the area between the best values (`upper`) and the bounds (`lower`), both step functions of memory.
+
+    It is split at the corners of both, since a value holds for more memory and a bound for less.
+    """
     corners = sorted({memory for memory, _ in (*upper, *lower) if memory >= upper[0][0]})
     for left, right in pairwise(corners):
         value = [v for memory, v in upper if memory <= left][-1]

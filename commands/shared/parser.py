@@ -105,9 +105,9 @@ class _CommandParser(_Parser):
 
 
 class _Grouped(RawDescriptionHelpFormatter):
-    """Help formatter without argparse's own list of commands, which the epilog shows in groups.
+    """Help formatter that leaves out argparse's own list of commands, since the epilog shows them in groups.
 
-    Completion still has it.
+    The commands stay registered, so that shell completion finds them.
     """
 
     def _iter_indented_subactions(self, action: Action) -> Generator[Action, None, None]:  # noqa: ARG002
@@ -115,7 +115,7 @@ class _Grouped(RawDescriptionHelpFormatter):
 
 
 def parser(words: Sequence[str] = ()) -> ArgumentParser:
-    """Return the parser that these words need: of one command if they begin with its name, else of all."""
+    """Return the parser for these words of a command line: of one command if they begin with its name, else of all."""
     needed = tuple(_needed(words))
     root = _Parser(
         prog="pipesched",

@@ -49,7 +49,11 @@ def _step(problem: Problem) -> Fraction:
 
 
 def denominators(problem: Problem) -> int:
-    """Return the most paths on a cycle; 1 if the same device always begins first and ends last."""
+    """Return the largest denominator, in steps, that the least value of an order may have.
+
+    Under the span it is the most paths on a cycle, one for each device; 1 if the same device always begins first and
+    ends last. For other objectives it is 1.
+    """
     if problem.objective is not Objective.SPAN:
         return 1
     where, walks = problem.placement.stage_device, problem.microbatches_of

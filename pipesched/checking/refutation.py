@@ -8,7 +8,8 @@ from pipesched.results.evidence import Refutation
 
 
 def require_search(problem: Problem, evidence: Refutation) -> None:
-    """Raise `RefusedEvidenceError` if such a search cannot exist, of the whole problem or of the devices named."""
+    """Raise `RefusedEvidenceError` if CP-SAT cannot have searched the devices named by the evidence (None: the whole
+    problem)."""
     if problem.objective is Objective.PERIOD:
         raise RefusedEvidenceError("no search by CP-SAT bounds a period")
     if evidence.devices is None:

@@ -79,7 +79,10 @@ class LayerType:
 
     @property
     def alone(self) -> LayerType:
-        """One layer of this type; entries of a file with the same name must be equal in this."""
+        """The type with a count of 1 and not tied to the previous layer.
+
+        Entries with the same name must be equal in this.
+        """
         return replace(self, count=1, with_previous=False)
 
     def way(self, name: str) -> RecomputeMode:

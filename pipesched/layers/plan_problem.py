@@ -169,9 +169,9 @@ class PlanProblem:
         return in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
 
     def pieces_of(self, choice: Choice) -> tuple[PlanProblem, ...]:
-        """Return a plan problem for each piece of a sequence, with its costs as those of a micro-batch.
+        """Return a plan problem for each piece of a sequence, in which a layer costs what it costs for that piece.
 
-        Without pieces itself.
+        If the choice has a single piece, that is this plan problem.
         """
         if choice.pieces == 1:
             return (self,)

@@ -148,7 +148,7 @@ def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
 
 
 def _not_all(stages: Sequence[_Stage], ways: Sequence[str]) -> str | None:
-    """Return a reason unless all layers are recomputed in one of these modes, or none is."""
+    """Return a reason if some layers are recomputed in these modes and others are not, else None."""
     every = [way for stage in stages for way in (*stage.layers, *stage.mtp)]
     number = sum(way in ways for way in every)
     return None if number in (0, len(every)) else f"{number} of {len(every)} layers recomputed, not all or none"
@@ -167,9 +167,10 @@ def _not_first(stages: Sequence[_Stage]) -> str | None:
 
 
 def _not_same(stages: Sequence[_Stage]) -> str | None:
-    """Return a reason unless all stages recompute the same number of layers, or all that they have.
+    """Return a reason if stages recompute different numbers of layers, else None.
 
-    Multi-token prediction layers may be recomputed only if all others of the stage are.
+    A stage with fewer layers may recompute all of them. Multi-token prediction layers may be recomputed only if all
+    others of the stage are.
     """
     counts, held = [stage.first for stage in stages], [len(stage.layers) for stage in stages]
     mtp = [way is not None for stage in stages for way in stage.mtp]

@@ -136,7 +136,7 @@ class Plan(Tabular):
         return f"{self.problem.name!r}: {self.status.value}, {value.rstrip()}{where}, {bound.rstrip()}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each placement."""
+        """Return a row of the table of placements for each one, as column name and value."""
         return [{"reason": "", **choice.document()} for choice in self.choices]
 
     @property

@@ -88,7 +88,8 @@ class Metrics:
         return self._idle(sum(self.work_ticks), len(self.work_ticks), Objective.MAKESPAN) or 0.0
 
     def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
-        """Return 1 - work / (devices x value); for a period, the value is that of all micro-batches."""
+        """Return the idle share 1 - work / (devices x value), where the value of a period is multiplied by the
+        micro-batches."""
         if objective.repeats and self.period_ticks is None:
             return None
         value = self.value_ticks(objective) * (self.problem.microbatches if objective.repeats else 1)

@@ -9,7 +9,10 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: int = 4) -> Whole:
-    """Return numbers of stages times the factors of these micro-batches, exactly; `times` as for `whole`."""
+    """Return numbers of stages times the factors of these micro-batches, exactly.
+
+    Up to `times` of the products can be added exactly, as `whole` says.
+    """
     if not problem.walks.scale:
         return numbers
     parts = problem.walks.parts

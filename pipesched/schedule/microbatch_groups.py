@@ -29,7 +29,10 @@ def group_sizes(microbatches: int, devices: int) -> list[int]:
 
 
 def order_of(microbatches: int, devices: int, group: int) -> str:
-    """Return the name of the order with these groups; without a number if they are the order's own."""
+    """Return the name of the interleaved order with groups of this size.
+
+    It ends in the size, such as `interleaved-1f1b:8`, unless that is the order's default for these numbers.
+    """
     return ORDER if _own_group(microbatches, devices) == group else f"{ORDER}:{group}"
 
 

@@ -73,7 +73,10 @@ class PassTable:
         return tuple(found)
 
     def each(self, of: Callable[[PassKind, int], int], times: int = 4, rows: slice = slice(None)) -> Whole:
-        """Evaluate a function of kind and stage for every row, or for `rows`; `times` as for `whole`."""
+        """Evaluate a function of kind and stage for every row, or for `rows`.
+
+        Up to `times` of the numbers can be added exactly, as `whole` says.
+        """
         return whole([of(kind, stage) for kind, stage in self.pass_types], times)[self.pass_type[rows]]
 
     def on(self, device: int) -> slice:

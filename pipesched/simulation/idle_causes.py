@@ -126,7 +126,7 @@ class _Nodes:
         return needed
 
     def _other_piece(self, one: int, node: int) -> bool:
-        """Return True if `node` belongs to another piece than `one`, on the same stage."""
+        """Return True if nodes `one` and `node` belong to different pieces on the same stage of the model."""
         count = self._timeline.problem.chain_arcs.pieces
         earlier, later = (self._graph.tasks[each][0].of.stage for each in (one, node))
         return earlier != later and earlier // count == later // count
@@ -190,7 +190,10 @@ class _Nodes:
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
 
     def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
-        """Yield causes until the first node that could start has its inputs: these are computed, then transferred."""
+        """Yield causes, with ticks, of the wait for the inputs of `first`, the node that could start first.
+
+        The inputs are first computed, then transferred. The wait lasts from `since` to `ready`.
+        """
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device

@@ -62,7 +62,10 @@ def earliest(
 
 
 def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Lower `start` to the latest starts that delay no later node; `sequence` is that of `earliest`."""
+    """Lower `start` to the latest starts that delay no later node; the other arguments are those of `earliest`.
+
+    `sequence` is as `earliest` has filled it.
+    """
     for place in range(len(sequence) - 1, -1, -1):
         node = sequence[place]
         for k in range(at[node], at[node + 1]):
@@ -71,7 +74,10 @@ def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Num
 
 
 def reached(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Raise `start` to the latest end of a path from an earlier node; `sequence` is that of `earliest`."""
+    """Raise `start` to the latest end of any path from earlier nodes; the other arguments are those of `earliest`.
+
+    `sequence` is as `earliest` has filled it.
+    """
     for node in sequence:
         end = start[node] + ticks[node]
         for k in range(at[node], at[node + 1]):

@@ -114,7 +114,10 @@ def out_of_turn(problem: Problem, one: Pass, other: Pass) -> Violation:
 
 
 def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
-    """Yield forwards of a stage, and backwards, each with that of the next micro-batch, if the order is fixed."""
+    """Yield pairs of passes that must run in this order because the order of micro-batches is fixed.
+
+    A pair is the forwards, or the backwards, of consecutive micro-batches on one stage.
+    """
     lines: dict[tuple[bool, int], list[Pass]] = {}
     for p in schedule.columns.passes if problem.walks.queues else ():
         if p.kind in (F, B, BW):

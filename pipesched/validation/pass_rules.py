@@ -103,7 +103,11 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
 def met(
     problem: Problem, before: int, after: int, backward: bool, places: tuple[int, ...]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of micro-batches of two stages of which one waits for the other: each is assigned an equal share."""
+    """Yield pairs (micro-batch of `before`, micro-batch of `after`) of which the second waits for the first.
+
+    Where the numbers of micro-batches differ, each one of the smaller number is paired with equally many of the other.
+    `places` limits the fed chain's micro-batches to those positions.
+    """
     first, then = list(problem.microbatches_of[before]), list(problem.microbatches_of[after])
     if places and backward:
         first = [first[place] for place in places]
@@ -265,7 +269,7 @@ def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
 
 
 def stream_owner(problem: Problem, device: int, stream: str) -> int:
-    """Return the device under which a stream is listed: its own, or the first of those that share it."""
+    """Return the device whose order lists a stream: the given device, or the first of those that share the stream."""
     sharing = [
         one.devices for one in problem.resources.shared_streams if one.stream == stream and device in one.devices
     ]

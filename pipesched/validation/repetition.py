@@ -1,4 +1,4 @@
-"""Check of a period: the repeated order of a schedule runs a micro-batch every so many ticks.
+"""Check of a period: the repeated order of a schedule can run a micro-batch in every period.
 
 A part of every device's order that has each pass of k micro-batches once may be repeated for ever. A length of the
 repetition is feasible if the starts of its slots can be chosen so that no cycle of precedences, from one repetition
@@ -155,7 +155,7 @@ def _roles(kind: PassKind) -> tuple[PassKind, ...]:
 
 
 def _index(problem: Problem, p: Pass) -> int:
-    """Return the number of a micro-batch among those of its chain."""
+    """Return the position of a pass's micro-batch among those of its chain."""
     return p.microbatch - problem.microbatches_of[p.stage].start
 
 

@@ -20,11 +20,11 @@ from runtime.partitions.staged_model import StagedModel, staged
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Settings of one runtime for `plan.best`, in the order in which it runs it.
+    """Settings of one runtime for `plan.best`, which it runs in the plan's order.
 
-    `plan` is the result of searching all plans that it can express and run, `free` that of all plans of the file. If
-    there is none, `refusal` is the reason, and `plan` and `settings` are None. `words`: what was left out for the
-    runtime.
+    `plan` is the result of searching all plans that the runtime can express and run, `free` that of searching all plans
+    of the file. If there are no settings, `refusal` is the reason, and `plan` and `settings` are None. `words` is what
+    was left out for the runtime.
     """
 
     form: PartitionFormat
@@ -64,7 +64,11 @@ class PlanSettings:
 
 
 def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str, ...] = ()) -> PlanSettings:
-    """Return the settings of the best of these plans, which must have an order that the runtime runs."""
+    """Return the settings for `plan.best`, or the reason why the runtime cannot run it.
+
+    `free` is the result of searching all plans, to which the plan is compared; `words` is what was left out for the
+    runtime.
+    """
     if plan.best is None:
         reason = plan.reason or "no plan was found in the time given"
         return PlanSettings(form, free, refusal=f"{form.name}: {reason}", words=words)
@@ -86,7 +90,10 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
 
 
 def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
-    """Sentences on what of a plan the settings do not say, and so the job must do; none for formats that serve."""
+    """Return sentences on parts of a plan that the settings leave out, so that the user's job must do them.
+
+    None for runtimes that run forwards only, for inference.
+    """
     if form.limits.forwards_only:
         return ()
     found = (feature.settings_note(problem) for feature in PLAN_FEATURES)

@@ -1,4 +1,5 @@
-"""Predicted times under the rules of PyTorch's runtime, which the plan does not have, as another problem."""
+"""Predicted times of a run with PyTorch: the problem with durations as PyTorch's runtime has them, and its
+simulation."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
 
 
 def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> dict[str, float]:
-    """Return the sleeping time of a stage in each kind of pass, as the plan says; the runtime adds its own time."""
+    """Return how long a stage of sleeping layers sleeps in each kind of pass: the durations in the problem.
+
+    The runtime adds time of its own.
+    """
     own = problem.stages[stage]
     ticks = {"F": own.forward, "BW": own.fused, "B": own.backward, "W": own.weight or 0}
     return {kind: seconds_per_tick * count for kind, count in ticks.items()}

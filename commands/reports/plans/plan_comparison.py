@@ -72,7 +72,10 @@ def show(found: PlanRows, free: str, path: str) -> None:
 
 
 def bounds_said(shown: list[ComparedSchedule]) -> list[str]:
-    """Why the bound of a schedule's plans is just the time of another one: more was not looked for."""
+    """Return sentences that explain bounds equal to another schedule's time.
+
+    The plans of such a schedule were searched only until none of them could be better than that time.
+    """
     values = {row.best.value: row.name for row in reversed(shown) if row.fits and row.best is not None}
     found = dict[str, list[str]]()
     for row in shown:
@@ -88,7 +91,8 @@ def bounds_said(shown: list[ComparedSchedule]) -> list[str]:
 
 
 def _next(found: PlanRows, path: str) -> None:
-    """Print the command that writes the best plan that a runtime with its own settings runs, else one for any order."""
+    """Print the command to run next: it writes the best plan for a runtime of these schedules, or else that of any
+    order."""
     for row in found.rows:
         for name in found.runtimes.get(row.name, ()):
             if name in PARTITION_FORMATS.names():

@@ -33,7 +33,10 @@ def add_robust(parser: ArgumentParser) -> None:
 
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
-    """Return the schedule's results under the default noise, or that of `--robust`."""
+    """Return the mean of a solution's schedule under noise, compared with published ones; None if it was not measured.
+
+    The noise is that of `--robust`, or else the default.
+    """
     return robustness(solution, _noise(args), max(_LEAST_SECONDS, _SHARE * args.time_limit))
 
 

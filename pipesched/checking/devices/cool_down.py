@@ -61,8 +61,11 @@ class _Other:
         self.head = here.times[first].begins - here.times[self.gate].begins
 
     def after(self, early: int, late: int) -> int:
-        """Return the least ticks from the end of the last forward to the end that counts, for these numbers of
-        backwards left."""
+        """Return the least ticks from the end of the first device's last forward to the last end that the bound counts.
+
+        `early` and `late` are the numbers of backwards that the first device then has left, on its first stage and on
+        each later one.
+        """
         return max(self._returning(early, late), self._running(early, late))
 
     def _returning(self, early: int, late: int) -> int:
@@ -98,7 +101,7 @@ class _Other:
         return times[stages[-1]].turns - times[start].turns
 
     def _each(self, stages: list[int]) -> int:
-        """Return the ticks of one micro-batch's backwards of these stages."""
+        """Return the ticks of one micro-batch's backwards on these stages together."""
         return sum(least_backward(self.here.problem.stages[s]) for s in stages)
 
 

@@ -86,7 +86,7 @@ def _forwards(here: OneDevice) -> list[tuple[int, int, int]]:
 
 
 def _sums(here: OneDevice) -> set[int] | None:
-    """Return the total durations of all sets of forwards that memory holds together.
+    """Return the total durations of all sets of forwards whose activations fit into memory together.
 
     None if there are too many sets.
     """

@@ -111,7 +111,7 @@ class ActivationModes:
 
 
 class _Left:
-    """Remaining work of a state, by device, and for each queue of times the stream that it waits for."""
+    """Remaining work of a state by device, from which follows a lower bound of the end."""
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders = orders

@@ -96,7 +96,10 @@ def _no_later(one: Labels, other: Labels) -> bool:
 
 @compiled
 def _merge(labels: Labels, width: int) -> None:
-    """Make the first `width` labels earlier, in place, so that each of the others is no earlier than one of them."""
+    """Merge all labels after the first `width` into these, in place, by making the most similar one earlier.
+
+    Afterwards none of the others is earlier than the one it was merged into.
+    """
     stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
     for one in range(width, len(labels)):
         differ[:] = 0

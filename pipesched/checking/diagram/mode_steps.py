@@ -128,9 +128,9 @@ class Orders:
         )
 
     def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
-        """Add a modelled stage after those before it on its chain.
+        """Add a stage to the model, after those before it on its chain.
 
-        A micro-batch ends at least `done` ticks after it begins.
+        `done` is the least ticks from the beginning of a micro-batch to its end.
         """
         stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
         begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()

@@ -106,9 +106,9 @@ def ask(
 
 @inner
 def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: SmallerBounds) -> int:
-    """Fill `looks` with columns of a label, the columns of a row for them, and ticks to subtract.
+    """Fill `looks` with the times of a label that a completion bound of fewer stages limits; returns their number.
 
-    Return their number.
+    For each there is a column of the label, the column of the bound's rows, and the ticks to subtract.
     """
     found = 0
     for which in range(waiting(run, looks, steps)):

@@ -117,7 +117,7 @@ class _Resources:
 
 
 def _held_in_backward(stage: Stage) -> int:
-    """Return the least memory times ticks of a backward: of B and W with what each holds, or of a fused one."""
+    """Return the least memory-time of a backward, which is memory in use times ticks: of B and W, or of a fused one."""
     if stage.weight is None:
         return least_backward(stage) * stage.activation
     after = stage.activation - stage.freed

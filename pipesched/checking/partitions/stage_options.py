@@ -53,8 +53,10 @@ class Costs:
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
-        """Return for F, the least B, and the whole backward: the ticks of the layers before each cut, and those added
-        by a stage."""
+        """Return ticks of F, of the least B, and of the whole backward, on a device of this slowness.
+
+        Each is given as the sums over the layers before every cut, and the ticks that every stage adds.
+        """
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)
         whole = [one.least_backward for one in model.sequence]

@@ -56,7 +56,7 @@ def around_passes(problem: Problem) -> int:
 
 
 def _sends(problem: Problem, stages: Sequence[int]) -> bool:
-    """Return True if gradients leave the device of these stages on one of its streams."""
+    """Return True if sending gradients from these stages to other devices occupies a stream of their device."""
     before, where = problem.placement.previous, problem.placement.stage_device
     pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
     return problem.resources.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)

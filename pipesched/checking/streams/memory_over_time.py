@@ -56,7 +56,7 @@ def _least(times: list[int] | None) -> int | None:
 
 
 def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
-    """Yield the parts of an activation, each with the tasks after all of which it is freed."""
+    """Yield each part of an activation, with the tasks of which the last to end frees it."""
     own = paths.problem.stages[stage]
     if own.weight is None:
         yield own.activation, [Node(BW, stage, len(own.tasks_of(BW)) - 1)]

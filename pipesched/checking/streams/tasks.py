@@ -29,8 +29,10 @@ OfOwner = OfTasks | MemoryOfDevice
 
 
 def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
-    """Return the bound, in ticks: the least head and tail of the tasks with no less of either, and the work of these
-    tasks."""
+    """Return the bound, in ticks: the evidence's head and tail, and between them the work of some tasks of a stream.
+
+    These are the tasks that begin no sooner than the head, and after whose end at least the tail remains.
+    """
     problem = asked(problem, evidence)
     between = Between(_of_all_chains(problem), evidence)
     inside = {node: between.inside(node) for node in between.on(evidence.device, evidence.stream)}
@@ -41,7 +43,8 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
 
 
 class Between:
-    """Tasks of a chain with the least times to and from each, and the `head` and `tail` of the evidence in ticks."""
+    """Tasks of a chain with the least times before and after each, and the `head` and `tail` of the evidence in
+    ticks."""
 
     def __init__(self, paths: TaskPaths, evidence: OfTasks) -> None:
         self.paths, finer = paths, evidence.tick / paths.problem.tick

@@ -1,4 +1,4 @@
-"""Positions of a model's expert layers: a number of leading dense layers, then one expert layer in every so many."""
+"""Positions of a model's expert layers: a number of leading dense layers, then every n-th layer has experts."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
 
 
 def _in_turn(keys: Keys, config: Mapping[str, Any], layers: int) -> list[bool]:
-    """Return for each layer True if the configuration's period of expert layers (such as `decoder_sparse_step`) selects
-    it."""
+    """Return for each layer True if it has experts by the configuration's period, such as `decoder_sparse_step`."""
     if isinstance(config.get(_FROM_ZERO), list):
         listed = config[_FROM_ZERO]
         return [at < len(listed) and listed[at] == 1 for at in range(layers)]

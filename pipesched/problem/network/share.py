@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 
 class Share(NamedTuple):
-    """A rule that each micro-batch of `after` waits for the same share of `before`.
+    """A rule by which micro-batches in `after` wait for those in `before`.
 
-    The length of one list divides that of the other. So each waits for the one at its own position, or several wait for
-    one in common, or one waits for several.
+    The length of one list divides that of the other. With equal lengths each waits for the one at its own position.
+    With more in `after` several wait for one in common; with more in `before` one waits for several.
     """
 
     before: Sequence[int]

@@ -144,7 +144,10 @@ def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Any]) -> Iterator[tupl
 
 
 def _sampled(cells: Sequence[Cell], rows: int, length: float) -> list[Cell]:
-    """Return at most as many boxes as can be seen, in proportion to time within a lane; equal neighbours are merged."""
+    """Merge boxes until there are no more than can be seen: each lane is sampled in columns of equal time.
+
+    Adjacent columns of one colour become one box.
+    """
     lanes: dict[tuple[float, float], list[Cell]] = {}
     for cell in cells:
         lanes.setdefault((cell.top, cell.bottom), []).append(cell)

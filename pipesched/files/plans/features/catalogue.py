@@ -141,5 +141,5 @@ def with_features(name: str, section: str, common: type[Section]) -> type[Sectio
 
 
 def _of(section: str) -> tuple[str, ...]:
-    """Return the sections whose keys a section has: those of `layers` include those of `costs`."""
+    """Return the names under which features register keys of this section: `layers` also has the keys of `costs`."""
     return ("layers", "costs") if section == "layers" else (section,)

@@ -208,7 +208,7 @@ def _mistakes_of_ranges(form: Any) -> Iterator[str]:
 
 
 def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
-    """True if two devices of one stage of placement bidirectional have unequal speed."""
+    """Return True if a stage of placement bidirectional, which two devices run, has devices of unequal speed."""
     speeds = [classes[at].speed for at, number in chosen for _ in range(number)]
     where = PLACEMENTS["bidirectional"](len(speeds), 2)
     return any(
