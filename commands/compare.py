@@ -33,7 +33,8 @@ from solver.solve import without_search
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Add the arguments of `compare`."""
+    """Add the arguments of `compare`: problem or plan files, schedules to compare, traces, noise, and limits of the
+    search."""
     parser.add_argument(
         "problems",
         metavar="PROBLEM",
@@ -124,7 +125,7 @@ def _say(
     files: Sequence[Path],
     args: Namespace,
 ) -> None:
-    """Print the answer, as JSON or as tables."""
+    """Print the comparison, as JSON or as tables, with the schedules' values under noise if it was asked for."""
     problem = solution.problem
     if args.json:
         document = comparison_document(problem, shown, solution.lower_bound_ticks)

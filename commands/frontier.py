@@ -54,7 +54,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Solve every capacity, print the table, and draw the picture."""
+    """Find the best value at every capacity, print the table, and draw the picture."""
     problem = problem_of(args.problem, args.objective)
     refuse_period(problem, "a frontier is")
     kind = picture_kind(Path(args.output or "frontier.png"))
@@ -140,7 +140,8 @@ def _row(found: Frontier, point: Point, last: Fraction | None) -> list[str]:
 
 
 def _findings(found: Frontier) -> list[str]:
-    """Return the meaning of the frontier's table in sentences."""
+    """Return in sentences what the frontier's table shows: the least memory, and the memory of the fastest schedule
+    found."""
     points, problem, say = found.points, found.problem, found.scale.text
     if not points:
         return []

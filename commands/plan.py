@@ -134,7 +134,10 @@ class _Answer(NamedTuple):
 def _searched(
     whole: PlanProblem, args: Namespace, forms: list[PartitionFormat], stop: Event, say: Callable[[str], None]
 ) -> _Answer:
-    """Search the best plan of one plan problem, after printing the file's assumptions."""
+    """Search the best plan, and those for the runtimes in `forms`, after printing the file's assumptions.
+
+    `say` prints progress. With `--explain` half of the time limit is then spent on the effect of changes.
+    """
     problem = with_partition(whole, args.partition)
     note_plan(args.plan, problem)
     moments: list[PlanProgress] = []

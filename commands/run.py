@@ -105,7 +105,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _options(args: Namespace, timeline: Timeline) -> Job:
-    """Return the job that the flags describe."""
+    """Return the job that the options describe: the schedule, the model, the method of running it, and the steps."""
     sizes = sizes_of(args)
     _check(args, sizes)
     name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"

@@ -53,7 +53,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Serve the page until interrupted."""
+    """Print the page's address and serve it until interrupted."""
     try:
         from web.server import is_loopback, serve
         from web.settings import Settings

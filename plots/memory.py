@@ -70,7 +70,7 @@ def _hosts(timeline: Timeline) -> Iterator[tuple[int, int, list[tuple[int, int]]
 
 
 def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int, int]], scale: int) -> None:
-    """Draw the stepped area from the strip's baseline up."""
+    """Draw a device's memory over time as an area with steps, from the baseline of its strip up."""
     times = [problem.in_units(tick) for tick, _ in steps]
     baseline = _height(device, 0, scale)
     levels = np.array([_height(device, level, scale) for _, level in steps])

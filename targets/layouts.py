@@ -168,7 +168,10 @@ def first_plans(
 def _all(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None]
 ) -> Iterator[tuple[Layout, int]]:
-    """Yield each layout for each micro-batch size, with the micro-batches of a step."""
+    """Yield each possible layout for each micro-batch size, with the number of micro-batches in a step.
+
+    `BadInput` with the reasons if there is none.
+    """
     mistakes, found = list[str](), False
     for total, size in batch.options():
         try:

@@ -64,7 +64,8 @@ class Page:
         return JSONResponse((await all_of(self._quick, "chart", asked.text, asked.schedule, self._settings))["chart"])
 
     async def begin(self, request: Request) -> Response:
-        """Begin a solve, and return its name."""
+        """Begin a solve with the limits and the text of the request, and return its name, by which the page follows
+        it."""
         asked = await read(request, Begin, self._settings.body_bytes)
         most = self._settings
         wrong = []
@@ -92,7 +93,7 @@ class Page:
         return JSONResponse({})
 
     async def file(self, request: Request) -> Response:
-        """Return a file to download."""
+        """Return a file to download: of a schedule that a solve found, or of a published schedule on a problem."""
         asked = await read(request, File, self._settings.body_bytes)
         if asked.solve is not None:
             text = self._solves[asked.solve].file

@@ -22,7 +22,7 @@ _STATIC = Path(__file__).with_name("static")
 
 
 def application(settings: Settings) -> tuple[ASGIApp, Page]:
-    """Return the application, and the `Page` with its handlers."""
+    """Return the web application with its routes and guards, and the `Page` that handles its requests."""
     page = Page(settings)
     routes = [
         Route("/", _page),

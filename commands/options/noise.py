@@ -107,7 +107,10 @@ def draw(
     path: Path,
     others: Sequence[str] = (),
 ) -> Path:
-    """Write the picture of distributions to `path`, whose ending gives the format."""
+    """Write the picture of samples under noise to `path`, a row for each named distribution.
+
+    The ending of `path` gives the format; `others` are endings that the command takes in addition to those of pictures.
+    """
     from plots.noise import Spread, render_noise
 
     unit = f" ({problem.time_unit})" if problem.time_unit else ""

@@ -100,7 +100,11 @@ def plan_problem_from(
 
 
 def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProblem:
-    """Return the plan problem of a form without mistakes."""
+    """Return the plan problem of a form without mistakes, its numbers rounded to a tick and a step of memory.
+
+    `steps` are a given tick and step, None to choose them. Features change costs first and add to the problem at the
+    end.
+    """
     file = form
     for feature in PLAN_FEATURES:
         form = feature.costs(form)

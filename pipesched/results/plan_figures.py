@@ -173,7 +173,7 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
 
 
 def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
-    """Return the memory of each device at its peak."""
+    """Return the memory of each device at its peak: parameters, activations, and what recomputation saves."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
     peaks = measure(best.timeline).peak_quanta

@@ -125,7 +125,10 @@ class Graph:
         return one[same], other[same], 0
 
     def _precedences(self, problem: Problem) -> Iterator[Arcs]:
-        """Yield the arcs of the task network, for every micro-batch."""
+        """Yield the arcs of the task network for every micro-batch, as nodes (earlier, later) and lags.
+
+        `BadInput` if the schedule lacks a pass that another one needs.
+        """
         columns = self._columns
         for pass_type in asking(columns.pass_types):
             for after, alternatives, lag, optional, share in problem.network.arcs_into[pass_type]:

@@ -131,7 +131,7 @@ class Outcome:
 
 
 def outcome_from(document: Mapping[str, Any], schedule: bytes | None) -> Outcome:
-    """Return the outcome of a document and a packed schedule."""
+    """Return the outcome of a cell from its stored document, with the compressed schedule stored next to it."""
     fields = dict(document)
     for name in ("value", "lower_bound", "makespan", "span", "period", "work"):
         fields[name] = _fraction(fields[name])

@@ -69,7 +69,7 @@ def _times_in(numbers: Ints, walked: range) -> Ints:
 def _not_once(
     problem: Problem, stage: int, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]
 ) -> Iterator[Violation]:
-    """Yield violations in how often the passes of a micro-batch run."""
+    """Yield violations where passes of a micro-batch run twice, or do not together form one of the `alternatives`."""
     found = sorted(kind for kind in times if times[kind])
     for kind in found:
         if times[kind] > 1:

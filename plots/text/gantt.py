@@ -72,7 +72,7 @@ def _letters(boxes: list[Box]) -> Mapping[PassKind, str]:
 
 
 def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) -> dict[tuple[int, str], list[Mark]]:
-    """Return the marks of each row."""
+    """Return the marks of each row, by device and stream; the two passes of a block are one mark."""
     fill = _fills(problem)
     marks: dict[tuple[int, str], list[Mark]] = {}
     pending: Box | None = None

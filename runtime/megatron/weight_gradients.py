@@ -59,7 +59,8 @@ def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
 
 
 def split_linears() -> None:
-    """Make Megatron's linear function defer its weight gradient inside `put_aside`."""
+    """Replace forward and backward of Megatron's linear function, so that inside `put_aside` it defers its weight
+    gradient."""
     function = layers.LinearWithGradAccumulationAndAsyncCommunication
     forward, backward = function.forward, function.backward
 

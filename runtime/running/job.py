@@ -160,7 +160,8 @@ class Outcome:
         return not self.complaints()
 
     def complaints(self) -> list[str]:
-        """Return the problems found, a line each."""
+        """Return a line for each fault of the run: missing gradients, differences from the reference, orders not
+        kept."""
         if self.refused is not None:
             return [f"the runtime refused the schedule: {self.refused}"]
         found = [f"{name} has no gradient" for name in self.missing]

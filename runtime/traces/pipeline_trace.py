@@ -110,7 +110,10 @@ def _steps(row: Sequence[RanPass]) -> _Rows:
 
 
 def _whole_steps(found: Sequence[_Rows], notes: list[str]) -> list[_Rows]:
-    """Return the steps that every device has completely."""
+    """Return the steps in which every device has all passes that it has in its fullest step.
+
+    Notes say how many are left out.
+    """
     most = [max((frozenset(one.of for one in step) for step in steps), key=len) for steps in found]
     number = min(map(len, found))
     whole = [

@@ -39,7 +39,7 @@ def formats() -> list[dict[str, str]]:
 
 
 def of_published(channel: Channel, text: str, schedule: str, name: str, settings: Settings) -> None:
-    """Send a file of a published schedule."""
+    """Send a file of a published schedule on the problem in `text`; `name` is a file name or an export format."""
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[schedule])
     if found.timeline is None:
@@ -48,7 +48,10 @@ def of_published(channel: Channel, text: str, schedule: str, name: str, settings
 
 
 def of_file(channel: Channel, text: str, name: str) -> None:
-    """Send a file of a schedule that a solve found, given as its schedule file."""
+    """Send a file of a schedule that a solve found, given as the text of its schedule file.
+
+    `name` is a file name or an export format.
+    """
     _send(channel, schedule_from(read_json(text, _SCHEDULE), _SCHEDULE), name)
 
 

@@ -17,7 +17,10 @@ def layouts_report(
     answer: LayoutAnswer, settings: Mapping[str, tuple[list[str], str]], moments: Sequence[PlanProgress],
     args: Namespace, source: str,
 ) -> str:  # fmt: skip
-    """Return the HTML page; `source` names the plan file of the recommended layout."""
+    """Return the HTML page: the table of layouts, then the report on the recommended layout's plan.
+
+    `source` names the plan file of that layout.
+    """
     found, plan = answer.layouts, answer.plan
     assert plan is not None
     title, columns, rows, strong = sheet(found, args.target, len(found.rows))

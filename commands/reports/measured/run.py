@@ -52,7 +52,7 @@ class RunReport:
                 yield device, one, self.plan.start(one.of), self.plan.end(one.of)
 
     def show(self) -> None:
-        """Print the report as tables."""
+        """Print the report as tables: predicted and measured times, and the comparison of gradients."""
         self._show_passes()
         here = f", {1000 * self.scale * self.predicted_ticks:.1f} ms here" if self.scale is not None else ""
         makespans = self.measured.makespans

@@ -32,7 +32,10 @@ def plan_folder(output: str | None) -> Path | None:
 def write_plan(
     timed: TimedFiles, found: Plan, settings: Sequence[PlanSettings], folder: Path, page: Callable[[], str]
 ) -> None:
-    """Write all files of the best plan; `page` makes the report."""
+    """Write all files of the best plan: problem, schedule, plan, pictures, report, and settings of runtimes.
+
+    `page` makes the report; pictures and report are left out if no time is left for them.
+    """
     best = found.best
     assert best is not None
     timeline = best.timeline

@@ -17,7 +17,8 @@ from solver.analysis.min_memory import least_memory
 
 
 def add_less_memory(parser: ArgumentParser) -> None:
-    """Add the two options, either of which sets `memory_within`."""
+    """Add `--then-memory` and `--memory-within`, which set `memory_within`: the share by which the value may exceed the
+    best."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--then-memory",
@@ -47,7 +48,7 @@ def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastM
 
 
 def sentences(found: LeastMemory) -> list[str]:
-    """Return the result in sentences."""
+    """Return sentences on the least memory found, and on the proof that less is not enough."""
     scale, problem = found.scale, found.scale.problem
     name = problem.objective.value
     near = f"within {plain(float(100 * found.within))} % of the best {name}" if found.within else f"at the best {name}"

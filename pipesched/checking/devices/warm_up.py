@@ -21,7 +21,10 @@ _MOST_SUMS = 10_000
 
 
 def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
-    """Return `bound` if no schedule is below it; else raise `RefusedEvidenceError`."""
+    """Return `bound` if no schedule is below it: a device on the chain could not run its first backward early enough.
+
+    Else raise `RefusedEvidenceError`.
+    """
     last = OneDevice(problem, evidence.device)
     if len(last.chains) != 1:
         raise RefusedEvidenceError(f"device {last.device} does not see exactly one chain of stages")

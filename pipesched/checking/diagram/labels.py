@@ -73,7 +73,10 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 
 @compiled
 def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
-    """Return True if a label already kept dominates this one."""
+    """Return True if a label already kept dominates this one.
+
+    Rank numbers, compared digit by digit, rule out most of those kept before their times are compared.
+    """
     for since in range(0, len(numbers), _TOGETHER):
         until, some = min(since + _TOGETHER, len(numbers)), 0
         for one in range(since, until):  # if no digit is larger, all the tops stay when the number is taken away

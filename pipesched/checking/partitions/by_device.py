@@ -100,7 +100,7 @@ class _ByDevice:
         self._given = counts and np.searchsorted(costs.cuts, np.array([0, *counts]).cumsum())
 
     def none_left(self) -> bool:
-        """Return True if no partition is left."""
+        """Return True if no partition is possible, after extending partial partitions device by device."""
         zero = np.zeros(1, np.int64)
         cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
         for number, (device, own) in enumerate(self._devices):

@@ -138,7 +138,7 @@ def required(document: object) -> tuple[str, ...]:
 
 
 def json_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of the problem file, for editors."""
+    """Return the JSON Schema of the problem file, with which editors check and complete keys."""
     schema = ProblemFile.model_json_schema()
     for feature in FEATURES:
         feature.amend_schema(schema)

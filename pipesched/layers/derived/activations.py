@@ -39,7 +39,10 @@ class Activation:
 
 
 def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Activation:
-    """Return the activation of a transformer layer."""
+    """Return the activation of one micro-batch in a transformer layer.
+
+    With `moe` its feed-forward block has experts.
+    """
     size, operand = training.precision.number, min(training.precision.operand, Fraction(training.precision.number))
     own, h = tokens_of(training, parallel), shape.hidden
     whole = own if parallel.sequence else stage_tokens(training, parallel)

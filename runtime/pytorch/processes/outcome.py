@@ -28,7 +28,7 @@ class Ran:
 
 
 def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outcome:
-    """Return the combined reports of all processes."""
+    """Return the outcome of a job from the reports of all processes: worst differences, executed orders, steps."""
     refused = next((ran.refused for ran in everyone if ran.refused is not None), None)
     if refused is not None:
         return Outcome(job.name, refused)
