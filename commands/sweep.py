@@ -59,9 +59,12 @@ def configure(parser: ArgumentParser) -> None:
         help="where a cell has other stages than the file, divide the file's costs among them",
     )
     add_objective(parser)
-    add_limits(parser)
+    add_limits(parser, what="seconds to search each cell")
     parser.add_argument(
-        "--total-time", type=seconds, metavar="S", help="seconds for all cells together; each gets a share of the rest"
+        "--total-time",
+        type=seconds,
+        metavar="S",
+        help="seconds for all cells; each gets a share of what is left",
     )
     parser.add_argument(
         "--again", action="store_true", help="solve on what was not solved to its end, where there is more time now"

@@ -32,9 +32,9 @@ from solver.limits import Limits
 from solver.solve import solve
 
 
-def add_limits(parser: ArgumentParser, default: int = 60) -> None:
+def add_limits(parser: ArgumentParser, default: int = 60, what: str = "seconds to search") -> None:
     """Add the options that limit a search; `default` is its time limit in seconds."""
-    add_effort(parser, default)
+    add_effort(parser, default, what)
     parser.add_argument(
         "--gap",
         type=share,
@@ -44,9 +44,9 @@ def add_limits(parser: ArgumentParser, default: int = 60) -> None:
     )
 
 
-def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60) -> None:
+def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60, what: str = "seconds to search") -> None:
     """Add the options that limit a search without a gap to stop at; `default` is its time limit in seconds."""
-    said = f"seconds to search (default: {default})"
+    said = f"{what} (default: {default})"
     parser.add_argument("--time-limit", type=seconds, default=float(default), metavar="S", help=said)
     parser.add_argument(
         "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"

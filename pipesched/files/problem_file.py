@@ -270,7 +270,11 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective is Objective.ITERATION) is not parameters:
-        allowed = "iteration, since the file has parameters" if parameters else "makespan or span"
+        allowed = (
+            "iteration, since the file has parameters"
+            if parameters
+            else "makespan or span, or the file with parameters"
+        )
         raise BadInput(f"{problem.name}: objective: found {objective.value}; allowed: {allowed}")
     if parameters:
         return problem  # the file says whether the next iteration overlaps

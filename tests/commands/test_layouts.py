@@ -178,7 +178,7 @@ def test_nothing_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path.write_text(json.dumps(PUBLISHED["Llama 3.1 405B"][0]))
     assert main(["layouts", str(path), *WORDS, "--time-limit", "1"]) == 3
     told = capsys.readouterr()
-    assert re.search("^[0-9]+ do not fit the memory: .*TP1 PP1 DP8", told.out, re.MULTILINE)
+    assert re.search("^[0-9]+ cannot fit the memory: .*TP1 PP1 DP8", told.out, re.MULTILINE)
     assert "step (ms)" not in told.out
     assert re.search(
         r"no layout fits the memory: .* alone take \d+\.\d of 72\.\d+ GiB a device, spread as TP.* at least \d+ GPUs",

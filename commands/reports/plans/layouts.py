@@ -170,9 +170,9 @@ def without(found: Layouts) -> dict[str, list[str]]:
     for row in found.rows:
         if row.fits or name_of(row) in found.refused:
             continue
-        known = {NO_TIME: _NOT_TRIED, NO_FIRST_PLAN: "have no first plan that fits the memory"}
+        known = {NO_TIME: _NOT_TRIED, NO_FIRST_PLAN: "have no plan found that fits the memory"}
         reason = known.get(
-            row.reason, "do not fit the memory" if "alone take" in row.reason else "are no better, by the bound"
+            row.reason, "cannot fit the memory" if "alone take" in row.reason else "are no better, by the bound"
         )
         said.setdefault(reason, []).append(name_of(row))
     for layout, reason in found.refused.items():

@@ -42,7 +42,7 @@ def _recommendation(solution: Solution, found: Robustness | None, robust: bool) 
     if value is None:
         return None
     if best is None or best.metrics is None:
-        return Recommendation(OURS, "since none of the published schedules tried fits")
+        return Recommendation(OURS, "since none of the published schedules tried applies and fits")
     ahead = best.metrics.value_ticks(problem.objective) / value - 1
     equal = f"which takes {time_text(problem, value)} as {best.name} does"
     shorter = f"since {best.name}, the best published one that fits, takes {percent(ahead)} longer"

@@ -141,5 +141,7 @@ def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
 def test_the_objective_goes_with_parameters() -> None:
     with pytest.raises(BadInput, match="objective: found span; allowed: iteration"):
         with_objective(problem(2, 2, times=TIMES, **BOTH), Objective.SPAN)
-    with pytest.raises(BadInput, match="objective: found iteration; allowed: makespan or span"):
+    with pytest.raises(
+        BadInput, match="objective: found iteration; allowed: makespan or span, or the file with parameters"
+    ):
         with_objective(problem(2, 2, times=TIMES), Objective.ITERATION)
