@@ -27,7 +27,7 @@ _WALKS = {"shares", "queues"}
 def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> None:
     """Raise `NotCoveredError` for a problem with quantities that the check does not know, except those in `besides`.
 
-    `besides` are the further quantities that the argument in hand knows.
+    `besides` are the further quantities that the argument in hand knows. Stages on different streams are never covered.
     """
     used = [name for name in unknown(problem) if name not in besides]
     if used:

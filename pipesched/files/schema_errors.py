@@ -120,7 +120,10 @@ def _is_missing(document: dict[str, Any], path: str) -> bool:
 
 
 def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:
-    """Remove a wrong value from a document in place; a list entry becomes None, so that the others keep their index."""
+    """Remove a wrong value from a document in place.
+
+    A list entry becomes an empty section, so that the others keep their index.
+    """
     here: Any = document
     for key in path[:-1]:
         here = here[key]

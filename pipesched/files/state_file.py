@@ -180,8 +180,11 @@ def _recomputed(
 
 
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """Yield mistakes for impossible states: two tasks on one stream at once, or a task before a predecessor has
-    ended."""
+    """Yield mistakes for impossible states.
+
+    Such as two tasks on one stream at once, a task that began before a predecessor had ended, a backward both fused and
+    split, or more memory in use than there is.
+    """
     ran, network, text = state.ran, problem.network, problem.task_text
     streams: dict[Resource, list[Task]] = {}
     for task in sorted(ran, key=lambda task: (ran[task], task)):

@@ -161,9 +161,9 @@ class _ByDevice:
         return there, back
 
     def _in_time(self, rows: _Rows, first: int) -> Fits:
-        """Return the mask of rows with time for the device: all work after the path there.
+        """Return the mask of rows whose device has time for its work between the path to it and the path back.
 
-        All but the Ws before the path back.
+        Its W may also run during the path back.
         """
         there, back = self._there_and_back(rows, first)
         all_ = self._m * np.sum([own.forward + own.rest for own in rows.stages], axis=0)

@@ -159,9 +159,9 @@ def in_two(problem: Problem) -> Problem:
     """Return the relaxation in which all backwards that may be split run as B and W; no schedule of the problem is
     better.
 
-    A fused task is replaced by B and W directly after it, W having the remaining time, if B ends no later than either.
-    Memory that B takes in addition is left out. `NotCoveredError` if a fused pass of several tasks may be better than
-    these.
+    Where each pass is a single task, B takes no longer than BW does, and B and W together no longer than BW. Passes of
+    several tasks keep them; `NotCoveredError` if BW may be better than B and W. Memory that B takes in addition is left
+    out.
     """
     return replace(problem, stages=tuple(map(_in_two, problem.stages)))
 

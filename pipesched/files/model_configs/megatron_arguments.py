@@ -64,9 +64,9 @@ def _put_in(text: str, variables: Mapping[str, str]) -> str:
 
 
 def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all values of a nested document by their last key.
+    """Return all values of a nested document by their last key, of equal keys the first one in the document.
 
-    Of equal keys the one in the outermost section counts.
+    A value such as `${NAME:4096}` is replaced by its default.
     """
     found: dict[str, Any] = {}
     for key, value in document.items():

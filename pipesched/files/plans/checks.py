@@ -116,7 +116,8 @@ def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
 
 
 def _choices(form: PlanFile) -> Iterator[str]:
-    """Yield a mistake if no placement allowed has a layer for every stage."""
+    """Yield mistakes of the placements allowed: there is none, none has as many stages as `partition`, or one has too
+    many passes."""
     assert form.devices is not None
     choices = choices_of(form)
     if not choices:

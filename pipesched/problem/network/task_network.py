@@ -87,9 +87,9 @@ class Arc(NamedTuple):
 class Need(NamedTuple):
     """A precedence between passes: a pass starts at least `lag` ticks after the end of the alternative that runs.
 
-    If `optional`, none of `alternatives` may run. They are passes of the same micro-batch, or of those that `share`
-    gives. All their tasks must have ended; with a `bucket` (number, number of all) only the bucket's share of the
-    tasks.
+    Exactly one of `alternatives` runs, or if `optional` at most one. They are passes of the same micro-batch, or of
+    those that `share` gives. All their tasks must have ended; with a `bucket` (number, number of all) only the bucket's
+    share of the tasks.
     """
 
     alternatives: tuple[PassType, ...]
@@ -160,9 +160,9 @@ class TaskNetwork:
 
         Every schedule of this network, without what is dropped and with all else at its time, is a schedule of the
         relaxed one: no two tasks overlap on a resource, each remaining arc binds remaining tasks, and no memory level
-        is higher. A pass that begins with a later task takes its memory later; dropped passes take nothing, or free all
-        that they take. The schedule ends no later, and no device works longer from its first task to its last. So no
-        lower bound of the relaxed network is above the optimum of this one.
+        is higher. A pass that begins with a later task takes its memory later; dropped passes take no memory, or take
+        all that they free, before they free it. The schedule ends no later, and no device works longer from its first
+        task to its last. So no lower bound of the relaxed network is above the optimum of this one.
 
         `ValueError` where a dropped pass frees memory that others take, or all tasks that end a pass would be dropped.
         """
