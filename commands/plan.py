@@ -33,6 +33,7 @@ from commands.shared.partition_settings import (
     with_partition,
 )
 from commands.shared.watch import add_watch, stop_event
+from pipesched.errors import BadInput
 from pipesched.files.plan_file import read_plan_sizes
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import counted
@@ -139,6 +140,8 @@ def _searched(
     `say` prints progress. With `--explain` half of the time limit is then spent on the effect of changes.
     """
     problem = with_partition(whole, args.partition)
+    if args.explain and problem.leaves is not None:
+        raise BadInput(f"--explain: found objective {problem.leaves}; allowed: the objective of a time")
     note_plan(args.plan, problem)
     moments: list[PlanProgress] = []
     line, limits = PlanLines(problem.time_unit, say), limits_of(args)

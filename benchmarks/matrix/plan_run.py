@@ -25,6 +25,7 @@ from commands.shared.catalogue import Exit
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problems.document import problem_document
+from pipesched.layers.free_memory import reserving
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Objective
 from tests.support.plan_brute_force import partitions
@@ -112,12 +113,20 @@ def _mutated(found: Outcome, path: Path, folder: Path) -> Iterator[Ran]:
         found.faults.append("wrong: check accepts a plan whose bound is above its value")
 
 
+def _by_time(plan: PlanProblem, answer: dict[str, Any]) -> PlanProblem:
+    """The plans that leave as much memory free as the answer says, which it compares by time; else all of them."""
+    left = answer.get("free_memory")
+    # JSON has no exact text of a layer's share.
+    return plan if left is None else reserving(plan, Fraction(left["value"]).limit_denominator(10**4))
+
+
 def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) -> None:
     """Every partition, recomputation and order, where these are all that is open and few."""
     given = plan.encoder or plan.shared or plan.either_vocabulary or plan.clusters or plan.schedules or plan.even
     pieces = any(choice.pieces > 1 for choice in plan.choices)
     if given or pieces or any("rounded" in note for note in plan.notes):
         return
+    plan = _by_time(plan, answer)
     values, count = [], 0
     try:
         for choice in plan.choices:
@@ -142,9 +151,8 @@ def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) ->
         return
     least = min(one.least for one in fitting if one.least is not None)
     most = min((one.most for one in fitting if one.most is not None), default=None)
-    if plan.objective.repeats:
-        # One iteration after the other is a schedule without end.
-        least, most = Fraction(0), None if most is None else most / plan.microbatches
+    # One iteration after the other is a schedule without end.
+    least, most = (least, most) if not plan.objective.repeats else (Fraction(0), most and most / plan.microbatches)
     if answer["status"] == "infeasible" and most is not None:
         found.faults.append(f"wrong: no plan, where one takes {float(most)}")
     if value is not None and value < least * (1 - slack):

@@ -216,6 +216,13 @@ def _labels(draft: Draft) -> None:
     draft.section("memory")["unit"] = "GiB"
 
 
+def _free_memory(draft: Draft) -> None:
+    draft.section("memory").setdefault("capacity", draft.random.randint(6, 12))
+    draft.document["objective"] = draft.random.choice(("free_memory", "free_memory_per_layer"))
+    if draft.random.random() < 0.5:
+        draft.document["then"] = draft.random.choice(("makespan", "period"))
+
+
 def _nothing(_: Draft) -> None:
     """Apply a notation of numbers."""
 
@@ -257,6 +264,7 @@ SWITCHES = (
     Switch("overlap next", ("overlap_next",), _set("overlap_next", True), "", ("step",)),
     Switch("span", ("objective",), _set("objective", "span"), "objective"),
     Switch("period", ("objective",), _set("objective", "period"), "objective"),
+    Switch("free memory", ("objective", "then"), _free_memory, "objective"),
     Switch("cluster", ("cluster",), _cluster),
     Switch("open cluster", ("cluster.devices",), _cluster_open, "", ("cluster",)),
     Switch("free cluster", ("decide.cluster",), _cluster_free, "", ("cluster",)),

@@ -53,8 +53,9 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
     problem = read_plan(path)
     if args.objective is not None:
         problem = replace(problem, objective=Objective(args.objective))
-    if problem.objective.repeats:
-        raise BadInput("objective: found period; published schedules of a plan file are for makespan or span")
+    if problem.objective.repeats or problem.leaves is not None:
+        found = problem.leaves or problem.objective
+        raise BadInput(f"objective: found {found}; published schedules of a plan file are for makespan or span")
     note_plan(path, problem)
     names = published(args.schedules) or HEURISTICS.names()
     orders = {name: orders_of(problem, name) for name in names}

@@ -5,7 +5,7 @@ Layers are grouped in runs of equal ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 
@@ -72,6 +72,11 @@ class PartitionModel:
                 held += sum(self.terms[j].gathered_to_backward for j in chain[:at])
             yield held
 
+    def layers_of(self, k: int, names: Collection[str]) -> Linear:
+        """Return the number of layers of these names on stage k."""
+        held = zip(self.runs, self._held(k), strict=True)
+        return sum(number for run, number in held if run.name in names)
+
     def of_stage(self, stage: int) -> StageTerms:
         """Return the terms of a stage by its number in the problem, in which every piece has its own stages."""
         where, piece = divmod(stage, len(self.pieces))
@@ -115,8 +120,7 @@ class PartitionModel:
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
     def _of_kind(self, k: int, kind: LayerType) -> Linear:
-        held = zip(self.runs, self._held(k), strict=True)
-        return sum(number for run, number in held if run.name == kind.name)
+        return self.layers_of(k, (kind.name,))
 
     def _recomputed(self, k: int) -> dict[tuple[str, str], Linear]:
         if self.plan.recompute is Decide.NEVER:

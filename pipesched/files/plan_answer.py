@@ -21,6 +21,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_document, sched
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem, placement_from
+from pipesched.results.free_memory import MostFree
 from pipesched.results.plan import ChoiceResult, Plan, VariantResult
 from pipesched.version import VERSION
 
@@ -45,6 +46,7 @@ class PlanAnswer:
     schedule: ScheduleFile
     capacities: Capacities | None = None
     variants: tuple[VariantResult, ...] = ()
+    free: MostFree | None = None
 
 
 def plan_text(plan: Plan) -> str:
@@ -55,7 +57,7 @@ def plan_text(plan: Plan) -> str:
     file = ScheduleFile(best.timeline, value_ticks=best.period_ticks)
     asked = plan.asked or plan.problem
     answer = PlanAnswer(asked, plan.lower_bound, plan.choices, best.choice, best.partition, file)
-    return answer_text(replace(answer, variants=plan.variants))
+    return answer_text(replace(answer, variants=plan.variants, free=plan.free))
 
 
 def answer_text(answer: PlanAnswer) -> str:
@@ -73,6 +75,8 @@ def answer_text(answer: PlanAnswer) -> str:
             "schedule": schedule_document(answer.schedule),
         },
     }
+    if answer.free is not None:
+        document["free_memory"] = {"value": str(answer.free.value), "upper_bound": str(answer.free.bound)}
     if answer.variants:
         document["variants"] = list(map(variant_document, answer.variants))
     if answer.capacities is not None:
@@ -113,7 +117,13 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
         _part(path, "plan.schedule", lambda: schedule_from(held["schedule"], f"{path}: plan.schedule")),
         _part(path, "proved_with_capacity", lambda: capacities_from(document.get("proved_with_capacity"))),
         _part(path, "variants", lambda: tuple(map(variant_from, document.get("variants", ())))),
+        None if problem.leaves is None else _part(path, "free_memory", lambda: _free_from(document["free_memory"])),
     )
+
+
+def _free_from(document: Any) -> MostFree:
+    """Read the free memory back; errors of Python where the document has another form."""
+    return MostFree(Fraction(str(document["value"])), Fraction(str(document["upper_bound"])))
 
 
 def _part(path: str, key: str, read: Callable[[], Read]) -> Read:

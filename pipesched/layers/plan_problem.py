@@ -72,6 +72,13 @@ class Decide(StrEnum):
     ALWAYS = "always"  # every layer that has a way, in its first way
 
 
+class Leaves(StrEnum):
+    """The amount of free memory that is maximised before the time of a plan is minimised."""
+
+    PER_DEVICE = "free_memory"
+    PER_LAYER = "free_memory_per_layer"
+
+
 @dataclass(frozen=True)
 class PlanProblem:
     """Everything that a plan file says. Numbers are exact, multiples of `tick` (times) and `resolution` (memory).
@@ -113,6 +120,7 @@ class PlanProblem:
     encoder: Encoder | None = None
     frozen: tuple[str, ...] = field(default=(), compare=False)
     adapter_rank: int | None = field(default=None, compare=False)
+    leaves: Leaves | None = None
     _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     @property

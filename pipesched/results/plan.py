@@ -13,6 +13,7 @@ from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
+from pipesched.results.free_memory import MostFree
 from pipesched.results.gap import gap
 from pipesched.results.plan_evidence import PlanEvidence
 from pipesched.results.schedule_figures import memory_capacity
@@ -126,6 +127,7 @@ class Plan(Tabular):
     interrupted: bool = False
     variants: tuple[VariantResult, ...] = ()
     asked: PlanProblem | None = None
+    free: MostFree | None = None
 
     def said(self) -> str:
         """Return the name of the plan problem, and the plan's value, as a line."""
@@ -204,5 +206,6 @@ class Plan(Tabular):
             "notes": list(self.notes),
             "wall_seconds": round(self.wall_seconds, 3),
         }
+        document |= {} if self.free is None else {"free_memory": self.free.document(self.problem)}
         document |= {"variants": [one.document() for one in self.variants]} if self.variants else {}
         return document | ({"reason": self.reason} if self.reason else {})

@@ -154,8 +154,10 @@ def sweep_of(
 
 def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
     """Return the problem or plan problem of a document; `BadInput` lists every mistake."""
-    found = plan_problem_from if is_plan(document) else problem_from
-    return found(document, "cell", name)
+    found = (plan_problem_from if is_plan(document) else problem_from)(document, "cell", name)
+    if isinstance(found, PlanProblem) and found.leaves is not None:
+        raise BadInput(f"cell: objective: found {found.leaves}; allowed in a sweep: makespan, span, iteration, period")
+    return found
 
 
 def content_key(problem: Problem | PlanProblem) -> str:

@@ -19,6 +19,7 @@ from solver.parameters import tunable, tuned
 from solver.planning.bounds_of_plans import KIND, OF_ALL, by_load, none_below
 from solver.planning.infeasible import reasons, why_no_plan
 from solver.planning.lacking import what_is_lacking
+from solver.planning.most_free import plan_leaving_most
 from solver.planning.progress import Report
 from solver.planning.race import Raced, raced
 from solver.planning.search.evenness import EVENNESS
@@ -66,6 +67,8 @@ def plan(
 
 def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
     """Search like `plan`, starting from any number of plans; the variants of a problem are searched in a race."""
+    if problem.leaves is not None:
+        return plan_leaving_most(plan_from, problem, limits, report, stop)
     given = list(starts)
     if problem.variants:
         rows = raced(lambda own, *how: plan_from([*given, *own], *how), problem.variants, limits, report, stop)

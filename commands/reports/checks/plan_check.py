@@ -11,13 +11,16 @@ from commands.reports.checks.schedule_check import repeats_as_stated
 from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.free_memory import check_most_free
 from pipesched.checking.memory.more_memory import with_more_memory
 from pipesched.checking.plan_check import Stated, check_plan_bound, stated_of_each, weakest
 from pipesched.files.plan_answer import PlanAnswer
 from pipesched.files.problems.document import problem_document
+from pipesched.layers.free_memory import reserving
 from pipesched.layers.partition import mistakes
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.results.free_memory import free_memory
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.planning.recheck_search import recheck_search
@@ -34,6 +37,7 @@ def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
     verdict = weakest(findings)
     value = None if wrong else plan_value(answer)
     optimal = value == answer.lower_bound and verdict is Verdict.VERIFIED and _value_verified(answer)
+    optimal = optimal and (answer.free is None or answer.free.proved)
     if args.json:
         write_json(
             {
@@ -74,7 +78,10 @@ def _say(
 def plan_findings(answer: PlanAnswer) -> list[Finding]:
     """Return the findings on the bound over all plans, one for each placement."""
     own = answer.choices, answer.variants, answer.capacities
-    return check_plan_bound(answer.problem, answer.lower_bound, *own)
+    if answer.free is None:
+        return check_plan_bound(answer.problem, answer.lower_bound, *own)
+    in_time = check_plan_bound(reserving(answer.problem, answer.free.value), answer.lower_bound, *own)
+    return [*check_most_free(answer.problem, answer.free.bound), *in_time]
 
 
 def plan_value(answer: PlanAnswer) -> Fraction:
@@ -114,12 +121,24 @@ def _broken(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
         if without_name(own) != without_name(problem_document(timeline.problem)):
             found.append("problem: the schedule is not one of the stages that this partition makes")
     found += [f"{violation.rule}: {violation.text}" for violation in validate(timeline)]
+    if not found and answer.free is not None:
+        found += _false_memory(answer, plan)
     value = plan_value(answer)
     if not found and answer.lower_bound > value:
         found.append(
             f"claim: a lower bound of {plain(float(answer.lower_bound))} above the plan's {plain(float(value))}"
         )
     return found
+
+
+def _false_memory(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
+    """Return the faults of the free memory that an answer states."""
+    assert answer.free is not None
+    left = free_memory(plan, answer.choice, answer.partition, answer.schedule.timeline)
+    stated, bound, true = (plain(float(one)) for one in (answer.free.value, answer.free.bound, left))
+    if left < answer.free.value:
+        return [f"claim: free memory of {stated}; the schedule leaves {true}"]
+    return [] if left <= answer.free.bound else [f"claim: no plan leaves more than {bound}; this one leaves {true}"]
 
 
 def without_name(document: object) -> dict[str, object]:
@@ -130,15 +149,19 @@ def without_name(document: object) -> dict[str, object]:
 
 def _again(answer: PlanAnswer, findings: list[Finding], args: Namespace, stop: Event) -> list[Finding]:
     """Repeat every search whose result was trusted; returns the findings with their results."""
-    problem = answer.problem
+    problem, of_memory = answer.problem, list[Finding]()
+    if answer.free is not None:
+        number = len(problem.choices)
+        problem, of_memory, findings = reserving(problem, answer.free.value), findings[:number], findings[number:]
     if answer.capacities is not None:
         if all(one.verdict is Verdict.REFUSED for one in findings):
             return findings
         problem = with_more_memory(problem, answer.capacities)
     rows = stated_of_each(problem, answer.choices, answer.variants)
-    return [
+    again = [
         _one_again(row, answer.lower_bound, finding, args, stop) for row, finding in zip(rows, findings, strict=True)
     ]
+    return [*of_memory, *again]
 
 
 def _one_again(row: Stated, bound: Fraction, finding: Finding, args: Namespace, stop: Event) -> Finding:

@@ -59,7 +59,7 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
 
 def with_note(found: Plan) -> Plan:
     """Return the plan with a note if memory never limits any plan."""
-    ample = why_no_plan_is_limited(found.problem)
+    ample = None if found.free is not None else why_no_plan_is_limited(found.problem)
     return found if ample is None else replace(found, notes=(*found.notes, ample))
 
 
@@ -76,6 +76,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     """
     objective = plan.problem.objective.value
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
+    scope += "" if plan.free is None else " that leaves as much memory free"
     value, bound = time_said(plan, best.value), time_said(plan, plan.lower_bound)
     if plan.status is Status.OPTIMAL:
         said = f"optimal: {objective} {value}; no plan{scope} is better ({searched(plan.problem)})"
@@ -88,6 +89,8 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     idle = idle_said(best.timeline.problem, best.metrics)
     ideal = "ideal: all work spread evenly over the devices; imbalance: of the busiest device more than that"
     found = [said, step_said(plan, best), f"{value} = {made_of} ({ideal}); {idle}"]
+    if plan.free is not None:
+        found.append(plan.free.sentence(plan.problem))
     if plan.certificate:
         found.append(f"why none is below the bound ({plan.certificate.name}): {plan.certificate.text}")
     found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]

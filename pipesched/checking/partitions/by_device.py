@@ -8,6 +8,7 @@ device without recomputation the path through their stages is; of equal cuts the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
@@ -65,6 +66,19 @@ def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | Non
         return _ByDevice(plan, choice, bound / plan.tick).none_left()
     except _TooManyError:
         return None
+
+
+def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
+    """Return True if no partition fits the memory, in any time; None if not covered, or too many partitions."""
+    model, cluster = plan.model, plan.cluster
+    each = model.forward_overhead + model.backward_overhead + 2 * cluster.longest_lag
+    times = (
+        one.forward + max(one.full_backward, one.least_backward) + max((way.time for way in one.recompute), default=0)
+        for one in model.sequence
+    )
+    # No device works longer than this on a micro-batch, and no round trip takes longer.
+    longest = max(cluster.slowness or (Fraction(1),)) * sum((time + each for time in times), each)
+    return none_below(replace(plan, objective=Objective.PERIOD), choice, longest + plan.tick)
 
 
 class _ByDevice:

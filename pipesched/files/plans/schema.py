@@ -25,10 +25,10 @@ from pipesched.files.plans.fields import (
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
 from pipesched.layers.encoder import EncoderPlacement
-from pipesched.layers.plan_problem import Decide
+from pipesched.layers.plan_problem import Decide, Leaves
 from pipesched.layers.recompute_rule import RecomputeRule
 
-OBJECTIVES = ("makespan", "span", "iteration", "period")
+OBJECTIVES = ("makespan", "span", "iteration", "period", *Leaves)
 
 
 class RecomputeEntry(Section):
@@ -148,7 +148,9 @@ class PlanKeys(Section):
     transfer: TransferField | None = Field(
         None, description="one activation or gradient between two devices: a number, or by pair of devices; default 0"
     )
-    objective: Annotated[str, field_types.one_of(*OBJECTIVES)] = Field("makespan", description="what to minimise")
+    objective: Annotated[str, field_types.one_of(*OBJECTIVES)] = Field(
+        "makespan", description="what to minimise; of free_memory the most, on the device with the least, or per layer"
+    )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 

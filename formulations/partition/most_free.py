@@ -1,0 +1,47 @@
+"""The partition that leaves more free memory than a given amount, with one micro-batch at a time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from formulations.partition.partition_model import PartitionModel
+from formulations.partition.stage_terms import Linear
+from pipesched.layers.free_memory import holds_cache
+from pipesched.layers.plan_problem import Choice, Leaves, PlanProblem
+
+
+class MostFreeModel:
+    """Minimise a loss: the most, over devices, of `amount` times the layers that share the free memory, less that.
+
+    It counts in `unit`, in the file's unit of memory. A partition with a loss below 0 leaves more than `amount`; where
+    none has one, no partition does (Dinkelbach, Management Science 13, 1967). One micro-batch after the other needs the
+    least memory of all orders.
+    """
+
+    def __init__(self, plan: PlanProblem, choice: Choice, amount: Fraction) -> None:
+        placement = choice.on(plan.cluster.devices)
+        length = len(placement.chains[0])
+        self.partitions = PartitionModel(plan, choice)
+        cp, terms, ratio = self.partitions.cp, self.partitions.terms, amount / self.partitions.step
+        parts, layers = ratio.denominator, len(plan.model.sequence)
+        self.unit = self.partitions.step / parts
+        most = parts * max(self.partitions.capacity)
+        loss = cp.new_int_var(-most, 2 * layers * ratio.numerator + most, "loss")
+        per_layer = plan.leaves is Leaves.PER_LAYER
+        cached = {run.name for run in plan.model.layers if holds_cache(run)}
+        for device, room in enumerate(self.partitions.capacity):
+            on = placement.stages_of[device]
+            static = sum(terms[s % length].memory for s in on)
+            share: Linear = sum(self.partitions.layers_of(s % length, cached) for s in on) if per_layer else 1
+            counts = cp.new_bool_var(f"counts{device}")
+            if per_layer:
+                cp.add(share >= 1).only_enforce_if(counts)
+                cp.add(share == 0).only_enforce_if(~counts)
+            else:
+                cp.add(counts == 1)
+            for chain in placement.chains:
+                for held in self.partitions.needs([s % length for s in chain if placement.stage_device[s] == device]):
+                    cp.add(static + held <= room)
+                    left = parts * (room - static - held)
+                    cp.add(loss >= ratio.numerator * share - left).only_enforce_if(counts)
+        cp.minimize(loss)
