@@ -88,7 +88,7 @@ class PlanProblem:
     those of the formulas if layers were derived from a model's shape, and `step` describes the training step around the
     pipeline. `recompute_rule` says which layers may be recomputed together. With `whole_last` the last stage's B takes
     as long as its full backward and its W no time, for runtimes that do not split backwards there. `clusters` are the
-    orders of devices allowed, by name; empty if there is one.
+    sets of devices allowed, each in an order, by name; empty if there is one.
 
     The `shared` layers have a part on every device, while those of `model` are cut into stages; with
     `either_vocabulary` both are open for embedding and head. The `encoder` feeds the first stage; if it has a device of

@@ -56,8 +56,11 @@ def _read(text: str) -> Orders:
 
 
 def _has_old_letters(text: str, orders: Orders) -> bool:
-    """Return True for the letters of old PyTorch versions: BW, which is no action today, or a full backward that is not
-    B."""
+    """Return True for a CSV with the letters of old PyTorch versions.
+
+    Up to 2.5, BW was a full backward and B the gradient of the input alone; today these are B and I. So BW, or a W of a
+    micro-batch that also has a full backward, shows old letters.
+    """
     passes = {p for order in orders for slot in order for p in slot}
     return bool(_OLD.search(text)) or any(p.kind is W and Pass(BW, p.stage, p.microbatch) in passes for p in passes)
 

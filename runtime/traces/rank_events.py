@@ -97,8 +97,8 @@ def has_passes(events: RankEvents) -> bool:
 
 
 def blocks_of(events: RankEvents) -> list[Block]:
-    """Return every block with its time: from the first kernel to the last, those that wait for other ranks left out
-    first.
+    """Return every block with its time, from its first kernel to its last; kernels that wait for other ranks, and those
+    before them, do not count.
 
     Blocks of one name are on the stream that works most for them; streams are named by their total work.
     """

@@ -12,8 +12,10 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 
 
 class Steps:
-    """Steps for rounding times (a power of ten) and memory (a power of two): at most a thousandth of the largest
-    layer's."""
+    """Steps for rounding, by the largest layer: times to a power of ten, at most a thousandth of its forward.
+
+    Memory to a power of two, at most 1/512 of its activation.
+    """
 
     def __init__(self, layers: Sequence[LayerType]) -> None:
         longest = max((float(layer.forward) for layer in layers), default=0.0) or 1.0
