@@ -18,7 +18,7 @@ from tests.support.published_models import PUBLISHED
 
 MODELS = {"dense": "Llama 3.1 8B", "experts": "Qwen3 30B-A3B", "latent": "DeepSeek-V2-Lite"}
 SIZES = ("tensor", "context", "pipeline", "data", "expert", "microbatch_size")
-WORDS = ["--gpus", "8", "--microbatches", "16", "--hardware", "h100-80gb", "--for", "megatron", "--workers", "1"]
+WORDS = ["--gpus", "8", "--microbatches", "8", "--hardware", "h100-80gb", "--for", "megatron", "--workers", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     rows = found["rows"]
     sizes = [[row[name] for name in ("tensor", "context", "pipeline", "data")] for row in rows]
     assert all(t * c * p * d == 8 for t, c, p, d in sizes)
-    assert all(row["microbatches"] * row["data"] == 16 for row in rows)
+    assert all(row["microbatches"] * row["data"] == 8 for row in rows)
     assert {row["expert"] for row in rows} == ({1} if kind == "dense" else {1, 2, 4, 8})
     with_plan = [row for row in rows if row["fits"]]
     best = with_plan[0]
@@ -62,7 +62,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
         assert row["lower_bound"] <= row["step_lower_bound"] <= step["total"]
         assert row["lower_bound"] <= row["pipeline_time"] == step["pipeline"]
         assert max(row["peak_memory"]) <= row["assumed"]["memory"] - row["assumed"]["reserved"]
-        assert row["tokens_per_second"] == pytest.approx(16 * 4096 / (step["total"] / 1000))
+        assert row["tokens_per_second"] == pytest.approx(8 * 4096 / (step["total"] / 1000))
         assert 0 < row["mfu"] < 0.5  # large products reach half of the peak
     least = min(row["step_lower_bound"] for row in with_plan)
     assert min(row["step_lower_bound"] for row in rows) <= found["step_lower_bound"] <= least
@@ -86,7 +86,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     assert [line["tensor"] for line in lines] == [str(row["tensor"]) for row in rows]
     assert [float(line["step_total"]) for line in lines[: len(steps)]] == steps
     page = (out / "report.html").read_text()
-    assert "Layouts side by side" in page and "8 x h100-80gb, 16 sequences of 4096 tokens a step" in page
+    assert "Layouts side by side" in page and "8 x h100-80gb, 8 sequences of 4096 tokens a step" in page
     verdict = re.search("<p class=verdict[^>]*>([^<]*)", page)
     assert verdict is not None and verdict[1].startswith("Recommended layout: TP")
 

@@ -38,7 +38,7 @@ from tests.support.columns import with_tasks
 
 SPLIT = {"forward": 2, "backward": 2, "weight": 1}
 FUSED = {"forward": 1, "backward": 2}
-SIZES = [(2, 4), (8, 24), (32, 256)]
+SIZES = [(2, 4), (8, 24), (16, 64)]
 
 
 def problem(devices: int, microbatches: int, times: dict, **more: object) -> Problem:

@@ -33,6 +33,7 @@ from solver.cyclic.problem_period import best_period, best_unrolled, unroll
 from solver.cyclic.solve_period import solve_period
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum as task_optimum
 from tests.support.task_brute_force import tiny_tasks
@@ -59,12 +60,12 @@ def period_below(one: Problem) -> None:
             assert certificate.value <= Fraction(best.value, one.microbatches), certificate
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", daily(range(80), 4))
 def test_no_bound_is_above_what_brute_force_reaches_on_these(seed: int) -> None:
     period_below(tiny_problem(Random(seed)))
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", daily(range(15), 3))
 def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) -> None:
     """Tiny problems of all placements, with zeros, transfers, negative `freed` and tight memory, for m from 1 up."""
     one = tiny_problem(Random(seed))
@@ -83,7 +84,7 @@ def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) 
             assert validate(simulate(longer, unroll(found.pattern, longer, first))) == []
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", daily(range(10), 2))
 def test_a_long_run_of_a_pattern_grows_by_its_period(seed: int) -> None:
     """The cycle ratio against the simulator, which knows nothing of patterns."""
     one = tiny_problem(Random(seed))
@@ -192,7 +193,7 @@ def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed:
 
 
 @pytest.mark.parametrize("keys", PLACEMENTS, ids=lambda keys: str(keys["placement"]))
-@pytest.mark.parametrize("capacity", (6, 9))
+@pytest.mark.parametrize("capacity", daily((6, 9), 2))
 def test_every_placement_for_any_number_of_micro_batches(keys: dict[str, object], capacity: int) -> None:
     times = {"forward": 10, "backward": 11, "weight": 5, "transfer": 2}
     memory = {"capacity": capacity, "activation": 1, "freed_by_backward": 0.5}

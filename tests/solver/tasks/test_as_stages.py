@@ -49,11 +49,11 @@ def test_the_check_makes_the_same_plain_problem() -> None:
 
 
 def test_more_is_proved_of_it_than_of_single_streams() -> None:
-    one = next(problem for problem in drawn_tasks(61) if problem.name.startswith("61-6 "))
+    one = replace(next(one for one in drawn_tasks(61) if one.name.startswith("61-6 ")), microbatches=5)
     engine = replace(ENGINE, construction=(Sequential(),), subsolvers=ENGINE.subsolvers[-1:], finish=Search.solution)
     found = solve(one, counted(0.1), engine=engine)
     assert isinstance(found.certificate.evidence, TasksAsStages)
-    assert found.lower_bound_ticks > 1.05 * certificates(one, one.objective)[0].value_ticks
+    assert found.lower_bound_ticks > 1.02 * certificates(one, one.objective)[0].value_ticks
 
 
 def test_no_device_is_left_without_a_stage() -> None:
