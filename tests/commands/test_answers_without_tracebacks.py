@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from pipesched import Limits, plan, plan_problem_from
+from pipesched import plan, plan_problem_from
 from pipesched.results.solution import Status
+from tests.support.counted import counted
 
 LOST = """
 devices: 2
@@ -42,6 +43,6 @@ def test_a_plan_with_an_encoder_on_its_own_device_and_scarce_memory(capacity: in
             "weight": 1, "activation": 0.5,
         },
     }  # fmt: skip
-    found = plan(plan_problem_from(document), Limits(seconds=4, workers=1))
+    found = plan(plan_problem_from(document), counted(2))
     assert found.status in (status, Status.FEASIBLE) if status is Status.OPTIMAL else found.status is status
     assert not any("DEFECT" in note for note in found.notes)

@@ -12,8 +12,8 @@ from commands.reports.sweep import compared
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from solver.limits import Limits
 from solver.sweeps.sweep import sweep
+from tests.support.counted import counted
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "microbatch-size.yaml"
 DOCUMENT: dict[str, Any] = {
@@ -72,7 +72,7 @@ def test_mistakes(more: dict[str, Any], line: str) -> None:
 
 def test_a_sweep_says_by_how_much_each_number_is_worse() -> None:
     """The published throughput is flat between 8 and 16: step(M) = (M + 7) (o + w / M), least at 11."""
-    found = sweep(EXAMPLE, {"microbatches": [8, 11, 16]}, limits=Limits(seconds=20, workers=1))
+    found = sweep(EXAMPLE, {"microbatches": [8, 11, 16]}, limits=counted(2))
     expected = {count: (count + 7) * (Fraction("58.566") + 1000 / Fraction(count)) for count in (8, 11, 16)}
     values = {row.cell.place["microbatches"]: row.value for row in found.rows}
     assert values == expected

@@ -21,9 +21,9 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.running.job import refuse_unequal
-from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.solve import solve
+from tests.support.counted import counted
 
 DOCUMENT = {"devices": 4, "microbatches": 5, "frozen": 2, "times": {"forward": 1, "backward": 2, "weight": 1}}
 LAYERS: list[dict[str, Any]] = [
@@ -35,7 +35,7 @@ LAYERS: list[dict[str, Any]] = [
 
 
 def _value(problem: Problem) -> Fraction:
-    found = solve(problem, Limits(seconds=20, workers=1))
+    found = solve(problem, counted(2))
     assert found.value_ticks is not None and found.value_ticks == found.lower_bound_ticks
     return found.value_ticks * problem.tick
 
@@ -117,7 +117,7 @@ def test_a_plan_is_that_of_the_numbers_by_hand() -> None:
         LAYERS[2],
         LAYERS[3] | {"weight": 0, "freed_by_backward": 2, "frozen": False},
     ]
-    answers = [plan(_plan(layers), Limits(seconds=20, workers=1)) for layers in (LAYERS, by_hand)]
+    answers = [plan(_plan(layers), counted(2)) for layers in (LAYERS, by_hand)]
     values = [answer.value for answer in answers]
     assert values[0] == values[1] == answers[0].lower_bound == answers[1].lower_bound
 
@@ -272,5 +272,5 @@ def test_stages_of_frozen_layers_drop_their_parameters_after_the_last_forward() 
         "objective": "iteration",
         "parameters": {"gather": {"time": 0, "on": "compute", "memory": 0, "keep": "always"}},
     }
-    found = plan(plan_problem_from(document), Limits(seconds=20, workers=1))
+    found = plan(plan_problem_from(document), counted(2))
     assert found.value == 10

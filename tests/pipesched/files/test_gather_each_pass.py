@@ -23,9 +23,9 @@ from pipesched.problem.relaxed.ample_memory import why_never_limited
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.solve import solve
+from tests.support.counted import counted
 
 NEVER = {"time": 3, "memory": 2, "keep": "never"}
 EACH = {"time": 6, "every": "microbatch"}
@@ -41,11 +41,11 @@ DOCUMENT: dict[str, Any] = {
 
 def test_one_micro_batch_by_hand() -> None:
     """Gather 3, F 4 on either device; the backward's gathering hides; BW 8 and 8, reduction 6, step 1."""
-    found = solve(problem_from(DOCUMENT | {"microbatches": 1}), Limits(seconds=10, workers=1))
+    found = solve(problem_from(DOCUMENT | {"microbatches": 1}), counted(2))
     assert found.value_ticks == found.lower_bound_ticks == 3 + 4 + 4 + 8 + 8 + 6 + 1
     # Without room for two passes' parameters the gathering of the last device's backward waits for its forward.
     tight = DOCUMENT | {"microbatches": 1, "memory": {"capacity": 4}}
-    found = solve(problem_from(tight), Limits(seconds=10, workers=1))
+    found = solve(problem_from(tight), counted(2))
     assert found.value_ticks == found.lower_bound_ticks == 3 + 4 + 4 + 3 + 8 + 8 + 6 + 1
 
 
@@ -89,7 +89,7 @@ def test_no_claim_is_above_the_optimum_of_an_exact_model(seed: int) -> None:
         problem = problem_from(case.document)
     except BadInput:
         return
-    found = solve(problem, Limits(seconds=5, workers=1))
+    found = solve(problem, counted(2))
     least, most = optimum(case.plain)
     if found.value_ticks is None:
         return
@@ -140,7 +140,7 @@ def test_a_plan_gathers_before_every_pass() -> None:
     }
     wanted = plan_problem_from(document)
     assert why_no_plan_is_limited(wanted) is None  # two stages of three layers may hold parameters at once
-    found = plan(wanted, Limits(seconds=10, workers=1))
+    found = plan(wanted, counted(2))
     assert found.best is not None
     problem = found.best.timeline.problem
     assert [task.name for task in problem.tasks_of(BW, 0)] == ["gather", "compute"]

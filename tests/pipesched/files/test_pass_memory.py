@@ -15,8 +15,8 @@ from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 
 TIMES = {"forward": 1, "backward": 2, "weight": 1, "fused": 3}
 WORKSPACE = {"forward": 0.5, "backward": 1, "weight": 2}
@@ -94,13 +94,13 @@ def test_a_period_with_workspace(weight: int, capacity: int, period: int) -> Non
     memory = {"capacity": capacity, "activation": 1, "freed_by_backward": 1, "workspace": {"weight": weight}}
     document = {"devices": 1, "microbatches": 4, "times": times, "memory": memory}
     problem = problem_from(document | {"objective": "period"})
-    assert solve(problem, Limits(seconds=10, workers=1)).value_ticks == period
-    whole = solve(problem_from(document), Limits(seconds=10, workers=1))
+    assert solve(problem, counted(2)).value_ticks == period
+    whole = solve(problem_from(document), counted(2))
     assert (whole.value_ticks, whole.lower_bound_ticks) == (4 * period, 4 * period)
 
 
 def test_one_that_does_not_fit_is_named() -> None:
-    found = solve(problem_from(_document(capacity=6)), Limits(seconds=5, workers=1))
+    found = solve(problem_from(_document(capacity=6)), counted(2))
     assert found.reason == (
         "memory: device 0 must hold the activations of stage 0 of one micro-batch at once, with what passes hold while "
         "they run or keep until the end, 7 activations; its capacity is 6 activations"

@@ -147,6 +147,7 @@ def test_settings_that_do_not_fit_the_file_are_refused(text: str) -> None:
     assert all(line.startswith("--partition: ") for line in refusal.value.mistakes)
 
 
+@pytest.mark.usefixtures("work_is_counted")
 def test_plan_writes_settings_that_it_reads_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, folder = tmp_path / "plan.yaml", tmp_path / "out"
     document = {"devices": 2, "microbatches": 4, "layers": LAYERS, "placement": "linear", "schedule": "1f1b"}
@@ -170,12 +171,12 @@ def test_plan_writes_settings_that_it_reads_again(tmp_path: Path, capsys: pytest
 
 TIGHT = {
     "devices": 2,
-    "microbatches": 8,
+    "microbatches": 4,
     "time_unit": "ms",
     "layers": [
         {
             "name": "moe",
-            "count": 4,
+            "count": 3,
             "forward": 2,
             "backward": 2,
             "weight": 2,
@@ -185,10 +186,11 @@ TIGHT = {
         {"name": "head", "forward": 1, "backward": 2},
     ],
     "memory": {"capacity": 3},
-    "placement": "free",
+    "placement": "linear",
 }
 
 
+@pytest.mark.usefixtures("work_is_counted")
 def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The free plan splits backwards, which Megatron's order does not: its settings have its own time, and say so."""
     source, folder = tmp_path / "plan.yaml", tmp_path / "out"

@@ -22,8 +22,8 @@ from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import covers, walks_of
 from solver.construction.timing import best_times
-from solver.limits import Limits
 from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem
 
 _PREFERS = Preference(10.0, 1.0, 0.0, 1.5)
@@ -146,7 +146,7 @@ def test_chains_of_unequal_microbatches_whose_order_is_fixed_have_no_beam() -> N
     unequal = problem_from(document | {"microbatch_scale": [0.5, 2, 0.5, 1]})
     chains = without_scale(unequal)
     assert not covers(chains)
-    best, found = solve(unequal, Limits(seconds=5, workers=1)), solve(chains, Limits(seconds=5, workers=1))
+    best, found = solve(unequal, counted(2)), solve(chains, counted(2))
     assert found.value_ticks == best.value_ticks is not None
     assert not any(map(is_defect, found.notes))
     assert covers(without_scale(problem_from(document | {"microbatch_scale": [1, 1, 1, 1]})))
