@@ -12,9 +12,11 @@ from pipesched.problem.formatting import plain
 
 
 def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
-    """Return a finding for each placement that none of its plans leaves more than `bound`, in the file's unit.
+    """Return a finding for each placement on the claim that none of its plans leaves more memory free than `bound`, in
+    the file's unit.
 
-    A bound on placements for which the cuts are not looked at device by device rests on CP-SAT's search.
+    The claim is verified if no partition fits the memory with a little more than `bound` reserved. Where the check does
+    not look at all cuts, it rests on CP-SAT's search over partitions, and is trusted.
     """
     more, found = reserving_more(plan, bound), list[Finding]()
     for choice in plan.choices:

@@ -122,7 +122,7 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
 
 
 def _free_from(document: Any) -> MostFree:
-    """Read the free memory back; errors of Python where the document has another form."""
+    """Read the free memory of a plan answer; KeyError, TypeError or ValueError for any other form."""
     return MostFree(Fraction(str(document["value"])), Fraction(str(document["upper_bound"])))
 
 

@@ -17,12 +17,17 @@ from pipesched.layers.roles import Role, role_of
 
 
 def holds_cache(layer: LayerType) -> bool:
-    """Return True if a layer holds keys and values: all do but an embedding and a head."""
+    """Return True if a layer keeps keys and values when a model serves, as all layers do except an embedding and a
+    head."""
     return role_of(layer.name) in (Role.TRANSFORMER, Role.MTP)
 
 
 def shares(plan: PlanProblem, choice: Choice, partition: Partition) -> list[int]:
-    """Return for each device the number by which its free memory is divided; 0 where it does not count."""
+    """Return for each device the number by which its free memory is divided: 1, or with an amount per layer its layers
+    with keys and values.
+
+    A device with the number 0 does not count.
+    """
     stages_of = choice.on(plan.cluster.devices).stages_of
     if plan.leaves is not Leaves.PER_LAYER:
         return [1] * len(stages_of)
@@ -31,9 +36,10 @@ def shares(plan: PlanProblem, choice: Choice, partition: Partition) -> list[int]
 
 
 def reserving(plan: PlanProblem, amount: Fraction) -> PlanProblem:
-    """Return the plan problem whose plans are those that leave so much memory free, by time alone.
+    """Return the plan problem of all plans that leave at least `amount` of memory free, to be searched by time alone.
 
-    The amount is taken from the capacity of each device, or added to the memory of each layer.
+    The amount is taken from the capacity of each device, or with an amount per layer added to the memory of each layer
+    with keys and values.
     """
     per_layer, cluster, model = plan.leaves is Leaves.PER_LAYER, plan.cluster, plan.model
     if per_layer:
@@ -49,9 +55,10 @@ def reserving(plan: PlanProblem, amount: Fraction) -> PlanProblem:
 
 
 def reserving_more(plan: PlanProblem, amount: Fraction) -> PlanProblem:
-    """Return the plan problem whose plans are those that leave more memory free than so much.
+    """Return the plan problem of all plans that leave more than `amount` of memory free.
 
-    Amounts on a device are multiples of the resolution, and shared by no more layers than the model has.
+    Amounts on a device are multiples of the resolution, and are divided by no more layers than the model has. So a plan
+    that leaves more leaves more by at least a fixed step, which is reserved too.
     """
     parts = (amount / plan.resolution).denominator
     most = sum(layer.count for layer in plan.model.layers) if plan.leaves is Leaves.PER_LAYER else 1

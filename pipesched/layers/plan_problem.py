@@ -73,7 +73,8 @@ class Decide(StrEnum):
 
 
 class Leaves(StrEnum):
-    """The amount of free memory that is maximised before the time of a plan is minimised."""
+    """The kind of free memory that is maximised before the time of a plan: on each device, or per layer with keys and
+    values."""
 
     PER_DEVICE = "free_memory"
     PER_LAYER = "free_memory_per_layer"

@@ -15,8 +15,11 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class MostFree:
-    """Free memory in the file's unit: `value` is left on every device, per layer where asked; no plan leaves more than
-    `bound`.
+    """The most free memory of a plan search, in the file's unit: every device has at least `value` left, and no plan
+    leaves more than `bound`.
+
+    The amounts are those of a device, or of each of its layers with keys and values if the objective is free memory per
+    layer.
     """
 
     value: Fraction
@@ -28,7 +31,7 @@ class MostFree:
         return self.value == self.bound
 
     def sentence(self, plan: PlanProblem) -> str:
-        """Return a sentence on the amount and the bound."""
+        """Return a sentence on the free memory and its bound."""
         each = "per layer with keys and values" if plan.leaves is Leaves.PER_LAYER else "on every device"
         more = "no plan leaves more" if self.proved else f"no plan leaves more than {plain(float(self.bound))}"
         return f"free memory: {plain(float(self.value))} {plan.cluster.memory_unit} {each} at least; {more}"
@@ -44,7 +47,10 @@ class MostFree:
 
 
 def free_memory(plan: PlanProblem, choice: Choice, partition: Partition, timeline: Timeline) -> Fraction:
-    """Return the free memory that a schedule of a partition leaves, in the file's unit, per layer where asked."""
+    """Return the free memory that a schedule leaves, the least over the devices, in the file's unit.
+
+    If the objective is free memory per layer, that of each device is divided by its layers with keys and values.
+    """
     problem = timeline.problem
     peaks = measure(timeline).peak_quanta
     left = [

@@ -132,7 +132,7 @@ def _broken(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
 
 
 def _false_memory(answer: PlanAnswer, plan: PlanProblem) -> list[str]:
-    """Return the faults of the free memory that an answer states."""
+    """Return the faults of the free memory that an answer states: the schedule leaves less, or more than the bound."""
     assert answer.free is not None
     left = free_memory(plan, answer.choice, answer.partition, answer.schedule.timeline)
     stated, bound, true = (plain(float(one)) for one in (answer.free.value, answer.free.bound, left))

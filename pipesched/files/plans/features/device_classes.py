@@ -200,7 +200,7 @@ def _mistakes(form: Any, classes: list[DeviceClass]) -> Iterator[str]:
 
 
 def _mistakes_of_ranges(form: Any) -> Iterator[str]:
-    """Yield a line for each key that is of every device, where not all devices may be used."""
+    """Yield a line for each key with a value by device, which is not allowed if a plan may leave devices out."""
     if isinstance(form.memory and form.memory.capacity, list):
         yield "memory.capacity: found a list, and cluster says not which devices are used; allowed: memory in cluster"
     if isinstance(latency_of(form.transfer), list):
@@ -255,7 +255,7 @@ def _with_devices(cluster: Cluster, document: Any) -> Cluster:
 
 
 def _leaves_open(document: Mapping[str, Any]) -> bool:
-    """True if a plan may use fewer devices than there are."""
+    """Return True if a document has a class of devices with a range of numbers, so that a plan may leave some out."""
     classes = [one for one in as_list(document.get("cluster")) or () if isinstance(one, Mapping)]
     return any(len(set(_device_count(one.get("devices")) or ())) > 1 for one in classes)
 

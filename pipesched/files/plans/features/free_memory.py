@@ -21,7 +21,7 @@ _THEN = ("makespan", "period")
 
 
 class Keys(Section):
-    """The time that is minimised among the plans with the most free memory."""
+    """The key `then`: the time to minimise among the plans with the most free memory."""
 
     then: Annotated[str, field_types.one_of(*_THEN)] | None = Field(
         None, description="with objective free_memory or free_memory_per_layer: what to minimise then; default makespan"
@@ -33,7 +33,8 @@ def _leaves(form: Any) -> Leaves | None:
 
 
 def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
-    """Yield what the objective lacks: limits of memory, layers with keys and values."""
+    """Yield mistakes if the objective is free memory without a limit of memory or without layers with keys and values,
+    or `then` is given with another objective."""
     leaves = _leaves(form)
     if leaves is None:
         if form.then is not None and "objective" not in wrong:
@@ -47,7 +48,7 @@ def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
 
 
 def _with_time(form: Any) -> Any:
-    """Return the form with the time that is minimised as its objective."""
+    """Return the form with the time of `then` as its objective, if the objective is free memory."""
     return form if _leaves(form) is None else form.model_copy(update={"objective": form.then or _THEN[0]})
 
 
