@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measured.prediction import predicted
+from benchmarks.measured.path_steps import path_step
 from benchmarks.measured.table import Row, source_of
 from pipesched.files.model_configs.hardware_table import DEVICES, Device
 
@@ -43,10 +42,13 @@ class FitParams(NamedTuple):
 
     `scatter`: the spread of a step around its prediction, beyond which a row counts by its distance, not its square.
     `crowd`: a source of n rows weighs n to this power, between 0 (sources alike) and 1 (rows alike).
+    `trend`: the spread of the logarithm of the newest GPUs' share of products around the one that the others' power
+    makes likely.
     `step`: by which each rate is moved to see its effect.
     """
 
     scatter: float = 0.1
+    trend: float = 0.1
     crowd: float = 0.5
     step: float = 0.03
     rounds: int = 4
@@ -65,7 +67,12 @@ PRIORS: Mapping[str, Prior] = {
     "data_share": Prior(0.75, 0.2, 0.3, 0.95),
     "dense_launch": Prior(0.3, 0.5, 0.02, 2),
     "moe_launch": Prior(1.0, 0.5, 0.1, 4),
+    "moe_wait": Prior(1.5, 0.5, 0.1, 5),
 }
+# TFLOP/s a watt of the data sheets (400, 700 and 1,000 W): power bounds products, whose share falls the more of them a
+# watt has to pay for (thonking.ai, *Strangely, Matrix Multiplications on GPUs Run Faster When Given "Predictable"
+# Data*).
+_A_WATT = {"a100": 312 / 400, "h100": 989 / 700, "b200": 2250 / 1000}
 # A rate by its name, and the family's where it has its own: `products/h100`.
 Rates = Mapping[str, float]
 
@@ -110,11 +117,10 @@ def fitted(rows: Sequence[Row], configs: Path, params: FitParams = PARAMS) -> Fi
     crowds = Counter(sources)
     weights = np.array([crowds[source] ** ((params.crowd - 1) / 2) / params.scatter for source in sources])
     at = np.array([log(value) for value in table_rates().values()])
-    with ProcessPoolExecutor(2) as pool:
-        for _ in range(params.rounds):
-            off, slopes = _linear(rows, configs, dict(zip(every, map(exp, at), strict=True)), params.step, pool)
-            start = at
-            at = least_rates(off, slopes, start, weights)
+    for _ in range(params.rounds):
+        off, slopes = _linear(rows, configs, dict(zip(every, map(exp, at), strict=True)), params.step)
+        start = at
+        at = least_rates(off, slopes, start, weights)
     without = {}
     for source in crowds:
         kept = np.array([other != source for other in sources])
@@ -127,36 +133,32 @@ def _rounded(every: Sequence[str], logarithms: Numbers) -> dict[str, float]:
     return {name: round(exp(value), 3) for name, value in zip(every, logarithms, strict=True)}
 
 
-def _linear(
-    rows: Sequence[Row], configs: Path, rates: Rates, step: float, pool: ProcessPoolExecutor
-) -> tuple[Numbers, Numbers]:
+def _linear(rows: Sequence[Row], configs: Path, rates: Rates, step: float) -> tuple[Numbers, Numbers]:
     """Logarithms of predicted over measured steps, and how they change with that of each rate.
 
-    A row has one family: the rates of one name are moved in all families together.
+    Every row is simulated once, and its critical path is then followed with each rate moved. A row has one family: the
+    rates of one name are moved in all families together.
     """
-    own_name = {key: key.partition("/")[0] for key in rates}
-    moved: list[Rates] = [{}, *({key: rates[key] * exp(step) for key in rates if own_name[key] == name}
-                                for name in PRIORS)]  # fmt: skip
-    jobs = [(rows, configs, {**rates, **own}) for own in moved]
-    base, *others = pool.map(_off, jobs)
-    slopes = np.zeros((len(rows), len(rates)))
+    steps = [path_step(row, configs, devices_with(rates)) for row in rows]
+
+    def off(own: Rates) -> Numbers:
+        devices = devices_with({**rates, **own})
+        return np.array([log(one.seconds(devices) / (one.row.seconds or 1)) for one in steps])
+
+    base, slopes = off({}), np.zeros((len(rows), len(rates)))
     families = [_LIKE.get(row.gpu.partition("-")[0], "") for row in rows]
-    for name, found in zip(PRIORS, others, strict=True):
-        for column, rate in enumerate(rates):
-            own, _, family = rate.partition("/")
-            if own == name:
+    for name in PRIORS:
+        own = {key: rate * exp(step) for key, rate in rates.items() if key.partition("/")[0] == name}
+        change = (off(own) - base) / step
+        for column, key in enumerate(rates):
+            family = key.partition("/")[2]
+            if key in own:
                 of = np.array([not family or each == family for each in families])
-                slopes[of, column] = (found - base)[of] / step
+                slopes[of, column] = change[of]
     return base, slopes
 
 
-def _off(job: tuple[Sequence[Row], Path, Rates]) -> Numbers:
-    rows, configs, rates = job
-    devices = devices_with(rates)
-    return np.array([log(predicted(row, configs, devices).seconds / (row.seconds or 1)) for row in rows])
-
-
-def least_rates(off: Numbers, slopes: Numbers, start: Numbers, weights: Numbers) -> Numbers:
+def least_rates(off: Numbers, slopes: Numbers, start: Numbers, weights: Numbers, params: FitParams = PARAMS) -> Numbers:
     """The rates' logarithms with the least sum of the rows' losses and the priors'."""
     from scipy.optimize import least_squares  # of the extra dev
 
@@ -167,7 +169,15 @@ def least_rates(off: Numbers, slopes: Numbers, start: Numbers, weights: Numbers)
         rows = weights * (off + slopes @ (at - start))
         # What soft_l1 would do to them, for the rows alone: priors keep their squares.
         robust = np.sign(rows) * np.sqrt(2 * (np.sqrt(1 + rows**2) - 1))
-        return np.concatenate([robust, (at - np.log(likely)) / spread])
+        return np.concatenate([robust, (at - np.log(likely)) / spread, [_off_trend(at) / params.trend]])
 
     bounds = np.log(least), np.log(most)
     return np.asarray(least_squares(residuals, np.clip(start, bounds[0] + 1e-6, bounds[1] - 1e-6), bounds=bounds).x)
+
+
+def _off_trend(at: Numbers) -> float:
+    """The newest family's share of products beyond the line, in logarithms, of the others' over TFLOP/s a watt."""
+    (x, y), (x1, y1), (x2, y2) = (
+        (log(_A_WATT[family]), at[names().index(f"products/{family}")]) for family in FAMILIES
+    )
+    return float(y2 - y1 - (y1 - y) * (x2 - x1) / (x1 - x))

@@ -34,6 +34,8 @@ _RUNTIMES: Mapping[str, Mapping[str, object]] = {
 # Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
 _OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "arXiv 2412.19437")
 _HIDDEN = 0.7
+# Whose runs on Hopper have FlashAttention 2, of before the third: it reaches 35 % of an H100 (arXiv 2407.08608).
+_SECOND_FLASH, _OF_SECOND_FLASH = ("mosaicml/llm-foundry", "pytorch/torchtitan benchmarks/llama3_h100_202412"), 0.35
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,18 @@ class Prediction:
 
 def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> Prediction:
     """The step of a row's layout, by the formulas and the rates of devices."""
-    step, config = step_of(row), config_of(configs / f"{row.model}.json")
-    training = {**training_of(row), "recompute": []}
-    wanted = Wanted(row.pipeline, row.microbatches, row.gpu, devices[row.gpu], training=training, rates=rates_of(row))
-    plan = plan_of(step, config, wanted)
+    step = step_of(row)
+    plan = plan_of(step, config_of(configs / f"{row.model}.json"), wanted_of(row, devices))
     run = simulated(step, plan)
     assert plan.cluster.capacity is not None
     peak = max(float(amount) for amount in measure(run.timeline).peak_memory)
     return Prediction(seconds_of(plan, run), peak, float(plan.cluster.capacity[0]))
+
+
+def wanted_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Wanted:
+    """Training and device of a row; its layout is that of `step_of`."""
+    training = {**training_of(row), "recompute": []}
+    return Wanted(row.pipeline, row.microbatches, row.gpu, devices[row.gpu], training=training, rates=rates_of(row))
 
 
 def step_of(row: Row) -> MeasuredStep:
@@ -108,20 +114,26 @@ def _recomputed(row: Row) -> str:
 def rates_of(row: Row) -> dict[str, object]:
     """Exchange of the row's runtime, as keys of a plan file's section `hardware`.
 
-    NVIDIA's recipes run tensor exchange of dense models in parallel with products (`tp_comm_overlap`); those of
-    DeepSeek-V3 and Qwen3 235B that of experts on several nodes with the other direction's passes
-    (`overlap_moe_expert_parallel_comm`), and so does DeepSeek's DualPipe. That of Qwen3 235B on H100 has plain all-
-    to-all.
+    NVIDIA's recipes run tensor exchange of dense models in parallel with products (`tp_comm_overlap`); the table says
+    which of them run that of experts with the other direction's passes (`overlap_moe_expert_parallel_comm`), have plain
+    all-to-all, and launch kernels by CUDA graphs. Where it does not, those of DeepSeek-V3 and Qwen3 235B on several
+    nodes hide exchange of experts, and so does DeepSeek's DualPipe.
     """
-    sizes, found = dict(row.sizes), dict[str, object]()
+    sizes, found, said = dict(row.sizes), dict[str, object](), row.runtime
     apart = sizes["expert"] > DEVICES[row.gpu].node
     behind = apart and row.model.startswith(("deepseek", "qwen3-235b"))
+    if "CUDA graph" in said and "performance-summary" in row.source:
+        behind = "exchange of experts overlapped" in said
     if row.source.startswith(_OVERLAPPED) and (behind or (sizes["tensor"] > 1 and not row.moe)):
         found["hidden_share"] = _HIDDEN
-    if match := re.search(r"([\d.]+) % of it hidden", row.runtime):
+    if match := re.search(r"([\d.]+) % of it hidden", said):
         found["hidden_share"] = float(match[1]) / 100
-    if "performance-summary" in row.source and row.model.startswith("qwen3-235b") and row.gpu.startswith("h100"):
+    if "plain all-to-all" in said:
         found["dispatch"] = "expert"
+    if "CUDA graph" in said and "no CUDA graphs" not in said:
+        found["moe_wait"] = 0
+    if row.source.startswith(_SECOND_FLASH) and row.gpu.startswith("h100"):
+        found["attention_tflops"] = DEVICES[row.gpu].tflops * _OF_SECOND_FLASH
     return found
 
 

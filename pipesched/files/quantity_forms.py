@@ -62,6 +62,7 @@ PLAN = Form(
         "hardware.data_hidden_share": Kind.SHARE,
         "hardware.dense_launch": Kind.TIME,
         "hardware.moe_launch": Kind.TIME,
+        "hardware.moe_wait": Kind.TIME,
         **{key: kind for feature in PLAN_FEATURES for key, kind in feature.with_units.items()},
     },
     "layers.activation",

@@ -61,15 +61,19 @@ def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Probl
 
 def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProblem:
     """Return the plan problem of a step's layout, in ms, without a memory limit, since the layout was run."""
+    plan = plan_problem_from(plan_document(config, with_layout(step, wanted)), step.place)
+    return replace(plan, choices=(), objective=Objective.SPAN if step.schedule in _POST_VALIDATED else plan.objective)
+
+
+def with_layout(step: MeasuredStep, wanted: Wanted) -> Wanted:
+    """Return the training with the layout of a step, and the recomputation that it names."""
     training = dict(wanted.training)
     if step.recompute != "none":
         training["recompute"] = [step.recompute]
-    own = replace(
+    return replace(
         wanted, devices=step.pipeline, microbatches=step.microbatches, sequence=step.sequence or wanted.sequence,
         microbatch_size=step.microbatch_size, sizes=dict(step.sizes), training=training,
     )  # fmt: skip
-    plan = plan_problem_from(plan_document(config, own), step.place)
-    return replace(plan, choices=(), objective=Objective.SPAN if step.schedule in _POST_VALIDATED else plan.objective)
 
 
 def schedule_of(step: MeasuredStep) -> str:

@@ -22,9 +22,11 @@ from benchmarks.accuracy import (
 )
 from benchmarks.measured.figures import Compared, errors, memory, orders
 from benchmarks.measured.fit import PRIORS, devices_with, least_rates, names, table_rates
-from benchmarks.measured.prediction import Prediction, predicted, step_of, training_of
+from benchmarks.measured.path_steps import path_step
+from benchmarks.measured.prediction import Prediction, predicted, rates_of, step_of, training_of
 from benchmarks.measured.rivals import rivals
-from benchmarks.measured.table import HOLDOUT, read_table, source_of
+from benchmarks.measured.table import CONFIGS, HOLDOUT, read_table, source_of
+from pipesched.files.model_configs.hardware_table import DEVICES
 from tests.support.daily import daily
 
 # What rounding, or a correction elsewhere, may move a share by.
@@ -97,6 +99,34 @@ def test_a_fit_finds_the_rates_that_rows_were_made_with() -> None:
     assert all(PRIORS[name.partition("/")[0]].most >= exp(one) - 1e-9 for name, one in zip(every, low, strict=True))
 
 
+def test_a_step_along_its_critical_path_is_the_one_simulated() -> None:
+    """With rates a little off as with those of the table: of plain, interleaved and zero-bubble schedules, of experts,
+    and of rows that recompute."""
+    rows = {row.id: row for row in read_table()}
+    moved = devices_with({name: rate * 1.02 for name, rate in table_rates().items()})
+    for name in ("r625", "r628", "r633", "r757", "r763", "r778", "r689", "r700", "r725", "r842"):
+        if name in rows and rows[name].seconds:
+            found = path_step(rows[name])
+            assert found.seconds(DEVICES) == pytest.approx(predicted(rows[name]).seconds, rel=1e-9), name
+            assert found.seconds(moved) == pytest.approx(predicted(rows[name], CONFIGS, moved).seconds, rel=2e-3), name
+            assert found.seconds(moved) < found.seconds(DEVICES)
+
+
+def test_a_newest_gpu_that_no_row_has_lies_on_the_line_of_the_others() -> None:
+    """Its share of products is then that which TFLOP/s a watt make likely, between that line and its own prior."""
+    pytest.importorskip("scipy")
+    every = names()
+    start = np.array([log(PRIORS[name.partition("/")[0]].likely) for name in every])
+    known = [every.index("products/a100"), every.index("products/h100")]
+    off, slopes = np.zeros(400), np.zeros((400, len(every)))
+    for number, at in enumerate(known):
+        slopes[number::2, at] = -1
+        off[number::2] = log((0.7, 0.55)[number]) - start[at]
+    found = dict(zip(every, np.exp(least_rates(off, slopes, start, np.full(400, 20.0))), strict=True))
+    assert (found["products/a100"], found["products/h100"]) == pytest.approx((0.7, 0.55), rel=0.01)
+    assert 0.45 < found["products/b200"] < 0.52 and found["attention/b200"] == pytest.approx(0.5, rel=1e-3)
+
+
 def test_rows_left_out_are_predicted_with_rates_that_never_saw_them() -> None:
     rows = [row for row in read_table() if row.source.startswith("MooreThreads") and row.seconds]
     found = [Compared(row, Prediction(1, 1, 1)) for row in rows[:2]]
@@ -118,6 +148,12 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     assert eager["fused_norms"] is False and "fused_norms" not in kernel and kernel["loss"] == "gathered"
     assert step_of(rows["r704"]).recompute == "layernorm+mlp"
     assert training_of(rows["r842"])["sharding"] == "parameters"
+    assert rates_of(rows["r689"]) == {"hidden_share": 0.7, "dispatch": "expert"}  # on H100 without CUDA graphs
+    assert rates_of(rows["r691"]) == {"hidden_share": 0.7, "moe_wait": 0} and rates_of(rows["r687"]) == {}
+    held = {row.id: row for row in read_table(HOLDOUT)}
+    assert rates_of(held["n022"]) == {"hidden_share": 0.7, "moe_wait": 0} and rates_of(held["n093"]) == {"moe_wait": 0}
+    assert rates_of(rows["r842"])["attention_tflops"] == pytest.approx(0.35 * 989)
+    assert "attention_tflops" not in rates_of(rows["r868"])  # an A100
 
 
 def test_others_are_judged_by_the_same_rows() -> None:

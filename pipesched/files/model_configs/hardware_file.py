@@ -15,7 +15,7 @@ from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, finite_number, whole_number
 from pipesched.files.fields.section import Section
-from pipesched.files.model_configs.hardware_table import DEVICES, SHARES, Device
+from pipesched.files.model_configs.hardware_table import DEVICES, LAUNCHES, SHARES, Device
 from pipesched.files.schema_errors import parse_model
 
 
@@ -116,7 +116,7 @@ def _type(name: str) -> Any:
         return field_types.Text
     if name in ("multiprocessors", "node"):
         return Annotated[int, field("a whole number of at least 1", whole_number(1), {"type": "integer"})]
-    if name.endswith("_launch"):
+    if name in LAUNCHES:
         return _number(-1e-12, 1e9)
     return _number(0, 1 if name in SHARES else 1e9)
 

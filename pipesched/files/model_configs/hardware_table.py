@@ -17,8 +17,9 @@ class Device:
     `products`, `narrow_products` and `attention` are the shares of the peak that large 16-bit products, narrower
     products and attention reach; `memory_share` is the share of the memory bandwidth, and `tensor_share`,
     `expert_share`, `data_share` those of the link bandwidths in collectives. `dense_launch` and `moe_launch` are the
-    least time, in ms, of a layer's pass. They are fitted to published steps (`python -m benchmarks.accuracy --fit`); a
-    device without any has those of the most similar one.
+    least time, in ms, of a layer's pass; `moe_wait` is the time, in ms, that each pass of a layer with experts waits
+    for its host where no CUDA graph launches its kernels. They are fitted to published steps (`python -m
+    benchmarks.accuracy --fit`); a device without any has those of the most similar one.
     """
 
     tflops: float
@@ -34,31 +35,32 @@ class Device:
     products: float = 0.53
     narrow_products: float = 0.56
     attention: float = 0.55
-    memory_share: float = 0.834
-    tensor_share: float = 0.449
-    expert_share: float = 0.579
-    data_share: float = 0.903
+    memory_share: float = 0.843
+    tensor_share: float = 0.444
+    expert_share: float = 0.697
+    data_share: float = 0.768
     dense_launch: float = 0.3
     moe_launch: float = 1
+    moe_wait: float = 1.627
 
 
 # What may be fitted: shares, and times of launching.
 SHARES = (
     "products", "narrow_products", "attention", "memory_share", "tensor_share", "expert_share", "data_share"
 )  # fmt: skip
-LAUNCHES = ("dense_launch", "moe_launch")
+LAUNCHES = ("dense_launch", "moe_launch", "moe_wait")
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
 _A100 = Device(
     312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}",
-    products=0.71, attention=0.441,
+    products=0.712, attention=0.399,
 )  # fmt: skip
 _H100 = Device(
     989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
-    products=0.534, narrow_products=0.558, attention=0.553,
+    products=0.56, narrow_products=0.562, attention=0.657,
 )  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.44, narrow_products=0.441, attention=0.43,
+    products=0.453, narrow_products=0.458, attention=0.435,
 )  # fmt: skip
 _MI300X = Device(
     1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=0.4, narrow_products=0.24,

@@ -182,6 +182,7 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
     }  # fmt: skip
     if "experts" in config.model:
         lines["moe_launch"] = device.moe_launch, "ms, the least of a pass of a layer with experts"
+        lines["moe_wait"] = device.moe_wait, "ms that each of these waits for its host; 0 with CUDA graphs"
     return lines | _links(wanted, sizes)
 
 

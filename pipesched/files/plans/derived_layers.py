@@ -152,6 +152,7 @@ def _hardware(section: HardwareSection) -> Hardware:
         memory_rate=rate(section.memory_bandwidth),
         dense_launch=float(section.dense_launch) / 1000,
         moe_launch=float(section.moe_launch) / 1000,
+        moe_wait=float(section.moe_wait) / 1000,
         node=section.node,
         expert_in_node=rate(section.expert_node_bandwidth),
         once_a_node=section.dispatch == "node",

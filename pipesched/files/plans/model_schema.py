@@ -169,6 +169,11 @@ class HardwareSection(Section):
     moe_launch: field_types.PlainNumber = Field(
         Fraction(0), description="ms that a pass of a layer with experts takes at least; default 0"
     )
+    moe_wait: field_types.PlainNumber = Field(
+        Fraction(0),
+        description="ms that each pass of a layer with experts waits while its host reads how many tokens each expert "
+        "gets and launches the kernels for them; 0 with CUDA graphs; default 0",
+    )
     node: field_types.Count | None = Field(
         None, description="devices of a node; with expert_node_bandwidth tokens go between nodes and inside them"
     )

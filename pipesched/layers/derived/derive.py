@@ -31,11 +31,11 @@ from pipesched.layers.derived.kernels import (
     products_seconds,
     ring_seconds,
 )
+from pipesched.layers.derived.model_operations import model_operations
 from pipesched.layers.derived.operations import (
     Product,
     head_products,
     layer_products,
-    model_operations,
     mtp_products,
     tokens_of,
 )
@@ -193,8 +193,9 @@ class _Rates:
         forward += attention + moved + (ring_seconds(*where, attention, False) if kind.attends else 0.0)
         to_input += back + TRAFFIC.back * moved + (ring_seconds(*where, back, True) if kind.attends else 0.0)
         launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
-        forward = max(forward, launch) + exchanged
-        to_input = max(to_input, launch - to_weight) + exchanged
+        wait = self.hardware.moe_wait if kind.moe else 0.0
+        forward = max(forward, launch) + exchanged + wait
+        to_input = max(to_input, launch - to_weight) + exchanged + wait
         if self.hardware.data:
             # Hidden by the forward, and by B and W, if it has one.
             sent = self._sent(kind.name, kind.parameters, kind.adapters)

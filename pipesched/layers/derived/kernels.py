@@ -152,9 +152,10 @@ ATTENTION_BACKWARD, FLASH_BACKWARD = 2.0, 2.5
 def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
     """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
-    Operations over `attention_flops`, else `flops`. Projections and memory traffic are counted elsewhere.
+    Operations over `attention_flops`, else `flops`; where scores are stored they are products like all others, at
+    `flops`. Projections and memory traffic are counted elsewhere.
     """
-    rate = hardware.attention_flops or hardware.flops
+    rate = (hardware.attention_flops if training.flash else None) or hardware.flops
     forward = float(layer_operations(shape, training, parallel, False).attention) / rate
     if not training.flash:
         # Stored scores are computed over the whole sequence, masked afterwards.

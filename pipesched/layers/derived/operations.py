@@ -88,18 +88,13 @@ def layer_operations(shape: Shape, training: Training, parallel: Parallel, moe: 
     """
     heads, key, value = head_sizes(shape)
     attention = tokens_of(training, parallel) * training.sequence * heads * (key + value)
-    return Operations(_sum(layer_products(shape, training, parallel, moe)), attention)
+    return Operations(operations_of(layer_products(shape, training, parallel, moe)), attention)
 
 
 def head_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
     """Return the product of the head, the projection to the vocabulary."""
     columns = Fraction(shape.vocabulary, parallel.tensor)
     return [Product(stage_tokens(training, parallel), columns, Fraction(shape.hidden))]
-
-
-def head_operations(shape: Shape, training: Training, parallel: Parallel) -> Operations:
-    """Return the operations of the head, the projection to the vocabulary."""
-    return Operations(_sum(head_products(shape, training, parallel)), Fraction(0))
 
 
 def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:
@@ -113,19 +108,8 @@ def mtp_products(shape: Shape, training: Training, parallel: Parallel) -> list[P
     ]
 
 
-def model_operations(shape: Shape, training: Training) -> Fraction:
-    """Return the operations of a micro-batch in the whole model, forward and twice as many backward, without
-    recomputation."""
-    whole = Parallel()
-    counted = [(1, head_operations(shape, training, whole))]
-    counted += [(number, layer_operations(shape, training, whole, moe)) for moe, number in shape.layers_of.items()]
-    if shape.mtp_layers:
-        attention = layer_operations(shape, training, whole, shape.experts is not None).attention
-        counted.append((shape.mtp_layers, Operations(_sum(mtp_products(shape, training, whole)), attention)))
-    return 3 * sum((number * (each.products + each.attention) for number, each in counted), Fraction(0))
-
-
-def _sum(products: Sequence[Product]) -> Fraction:
+def operations_of(products: Sequence[Product]) -> Fraction:
+    """Return the operations of these products together."""
     return sum((each.operations for each in products), Fraction(0))
 
 

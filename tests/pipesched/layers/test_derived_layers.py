@@ -16,8 +16,9 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
 from pipesched.layers.derived.derive import derive
 from pipesched.layers.derived.exchange import context_bytes, expert_bytes, expert_seconds, tensor_bytes
-from pipesched.layers.derived.kernels import product_seconds, products_seconds, ring_seconds
-from pipesched.layers.derived.operations import Product, head_operations, layer_operations
+from pipesched.layers.derived.kernels import attention_seconds, product_seconds, products_seconds, ring_seconds
+from pipesched.layers.derived.model_operations import model_operations
+from pipesched.layers.derived.operations import Product, head_products, layer_operations, operations_of
 from pipesched.layers.derived.parameters import (
     active_parameters,
     layer_parameters,
@@ -30,6 +31,7 @@ from pipesched.layers.derived.shape import (
     Experts,
     Hardware,
     LatentAttention,
+    Lora,
     Loss,
     Parallel,
     Shape,
@@ -95,7 +97,7 @@ def test_state_is_18_bytes_a_parameter() -> None:
 def test_operations_are_two_a_token_and_parameter() -> None:
     training, tokens = Training(4096, 2), 8192
     products = sum(layer_operations(LLAMA_8B, training, Parallel(), False).products for _ in range(LLAMA_8B.layers))
-    products += head_operations(LLAMA_8B, training, Parallel()).products
+    products += operations_of(head_products(LLAMA_8B, training, Parallel()))
     without_embedding = active_parameters(LLAMA_8B) - LLAMA_8B.vocabulary * LLAMA_8B.hidden
     norms = (2 * LLAMA_8B.layers + 1) * LLAMA_8B.hidden
     assert products == 2 * tokens * (without_embedding - norms)
@@ -103,6 +105,50 @@ def test_operations_are_two_a_token_and_parameter() -> None:
     assert layer_operations(LLAMA_8B, training, Parallel(), False).attention == 2 * 2 * 4096**2 * LLAMA_8B.hidden
     shared = layer_operations(LLAMA_8B, training, Parallel(tensor=4, context=2, data=3), False)
     assert shared.products * 8 == layer_operations(LLAMA_8B, training, Parallel(), False).products
+
+
+def test_operations_of_what_trains_alone() -> None:
+    """A forward, a backward of two such, of attention alone too; frozen weights have no gradient, those first no B."""
+    training = Training(4096)
+    layer, head = (
+        layer_operations(LLAMA_8B, training, Parallel(), False),
+        operations_of(head_products(LLAMA_8B, training, Parallel())),
+    )
+    layers, attention = 32 * layer.products, 32 * layer.attention
+    assert model_operations(LLAMA_8B, training) == 3 * (layers + attention + head)
+
+    def frozen(*names: str) -> Fraction:
+        return model_operations(LLAMA_8B, replace(training, frozen=frozenset(names)))
+
+    assert frozen("head") == 3 * (layers + attention) + 2 * head
+    assert frozen("layer") == 2 * layers + 3 * (attention + head)
+    assert frozen("embedding") == 3 * (layers + attention + head)
+    assert frozen("embedding", "layer") == layers + attention + 3 * head
+    # Queries, keys, values and their projection, each by rank 16: a sixteenth of a 256-wide product.
+    adapters = 32 * 16 * 2 * 4096 * ((4096 + 6144) + 2 * 4096)
+    lora = replace(training, lora=Lora(16, ("linear_qkv", "linear_proj")))
+    assert model_operations(LLAMA_8B, lora) == 2 * (layers + head) + 3 * (attention + adapters)
+
+
+def test_attention_over_stored_scores_is_two_products() -> None:
+    """All of the sequence at the rate of products, and masked; FlashAttention half of it at a rate of its own."""
+    where = Parallel(), replace(RATES, memory_rate=3e12)
+    half = 2 * 2 * 4096**2 / 2 * LLAMA_8B.hidden
+    assert attention_seconds(LLAMA_8B, Training(4096), *where) == pytest.approx((half / 4e14, 2.5 * half / 4e14))
+    stored = attention_seconds(LLAMA_8B, Training(4096, flash=False), *where)
+    assert stored == pytest.approx((2 * half / 5e14, 4 * half / 5e14))
+
+
+def test_layers_with_experts_wait_for_their_host() -> None:
+    """In each direction, whatever the kernels take, and dense layers not at all."""
+    training, parallel = Training(4096), Parallel(expert=8, data=8)
+    usual, waits = (
+        {one.name: one for one in derive(DEEPSEEK_V3, training, parallel, replace(RATES, moe_wait=wait)).layers}
+        for wait in (0, 0.002)
+    )
+    assert waits["dense"] == usual["dense"]
+    own = waits["moe"].forward - usual["moe"].forward, waits["moe"].full_backward - usual["moe"].full_backward
+    assert own == pytest.approx((2, 2), abs=0.02)
 
 
 def test_what_devices_of_a_stage_exchange() -> None:

@@ -1,0 +1,63 @@
+"""Operations of one micro-batch in the whole model, forward and backward, with nothing computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.layers.derived.adapters import adapter_products
+from pipesched.layers.derived.operations import (
+    Product,
+    head_products,
+    layer_operations,
+    layer_products,
+    mtp_products,
+    operations_of,
+)
+from pipesched.layers.derived.shape import Parallel, Shape, Training
+
+_WHOLE = Parallel()
+
+
+class _Part(NamedTuple):
+    """So many layers of a type, by its name: matrix products of one, and operations of its attention's forward."""
+
+    name: str
+    number: int
+    products: Sequence[Product]
+    attention: Fraction = Fraction(0)
+
+
+def model_operations(shape: Shape, training: Training) -> Fraction:
+    """Return the operations of a micro-batch in the whole model, forward and backward, without recomputation.
+
+    The backward for the input is as much as the forward, with twice its attention, and so are the gradients of weights,
+    without attention. Frozen weights have no gradients; layers before the first one that trains have no backward.
+    Adapters are two small products for each, with both.
+    """
+    total, reached = Fraction(0), not training.is_frozen("embedding")
+    for name, number, products, attention in _parts(shape, training):
+        lora = training.lora if attention and name not in training.frozen else None
+        own = operations_of(adapter_products(lora, products)) if lora else Fraction(0)
+        weights = Fraction(0) if training.is_frozen(name) else operations_of(products)
+        reached = reached or bool(weights or own)
+        each = operations_of(products) + own
+        back = each + 2 * attention + weights + own if reached else Fraction(0)
+        total += number * (each + attention + back)
+    return total
+
+
+def _parts(shape: Shape, training: Training) -> Iterator[_Part]:
+    """Yield the layers in their order."""
+
+    def attention(moe: bool) -> Fraction:
+        return layer_operations(shape, training, _WHOLE, moe).attention
+
+    for moe, number in shape.runs:
+        name = "moe" if moe else "dense" if shape.experts else "layer"
+        yield _Part(name, number, layer_products(shape, training, _WHOLE, moe), attention(moe))
+    if shape.mtp_layers:
+        products = mtp_products(shape, training, _WHOLE)
+        yield _Part("mtp", shape.mtp_layers, products, attention(shape.experts is not None))
+    yield _Part("head", 1, head_products(shape, training, _WHOLE))
