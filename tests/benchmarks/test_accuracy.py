@@ -27,7 +27,6 @@ from benchmarks.measured.prediction import Prediction, predicted, rates_of, step
 from benchmarks.measured.rivals import rivals
 from benchmarks.measured.table import CONFIGS, HOLDOUT, read_table, source_of
 from pipesched.files.model_configs.hardware_table import DEVICES
-from tests.support.daily import daily
 
 # What rounding, or a correction elsewhere, may move a share by.
 _TOLERANCE = 0.004
@@ -43,9 +42,9 @@ PARTS: dict[str, Callable[[], dict[str, float]]] = {
 }
 
 
-@pytest.mark.parametrize("part", daily([*PARTS], 3))
+@pytest.mark.parametrize("part", PARTS)
 def test_no_figure_is_worse_than_the_page_says(part: str) -> None:
-    """Another part on each day; `python -m benchmarks.accuracy --write` records a change on purpose."""
+    """`python -m benchmarks.accuracy --write` records a change on purpose."""
     known, found = json.loads(RECORD.read_text(encoding="utf-8")), PARTS[part]()
     own = {name for name in known if name.endswith(part or tuple(PARTS)[1:]) == bool(part)}
     assert found.keys() == own
