@@ -50,7 +50,7 @@ def model(
 
 @pytest.mark.parametrize(("schedule", "capacity"), [("zbv", 14), ("dualpipe-v", 10), ("v-min", 8.5)])
 def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule: str, capacity: float) -> None:
-    free = model(schedule, capacity, layers=10, microbatches=8)
+    free = model(schedule, capacity, layers=5, devices=2, microbatches=4)
     for decide in (Decide.ALWAYS, Decide.FREE):
         assert plan(replace(free, recompute=decide), Limits(seconds=0)).best is not None
     values = {decide: at_once(replace(free, recompute=decide)).value for decide in Decide}
