@@ -22,7 +22,7 @@ from commands.shared.batch_sizes import best_of_sizes, refuse_for_several
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for
-from commands.shared.output import complain, files_written, note_plan, write_json
+from commands.shared.output import complain, files_written, next_step, note_plan, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.partition_settings import (
     add_settings,
@@ -113,6 +113,8 @@ def run(args: Namespace) -> Exit:
             write_json(_document(found, changes, narrowed) | of_sizes | settings_document(settings) | named)
     if not args.json:
         files_written(files)
+        if not args.output and found.best is not None and not found.interrupted:
+            next_step([*args.words, "-o", "out"], "writes the plan's problem, schedule, settings and report")
     if found.interrupted or late:
         return Exit.INTERRUPTED
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)

@@ -27,6 +27,7 @@ from commands.shared.not_applicable import add_why_not
 from commands.shared.output import (
     files_written,
     idle_shares,
+    next_step,
     note,
     write_json,
 )
@@ -133,6 +134,7 @@ def run(args: Namespace) -> Exit:
             write_json(found.solution.document() | _extras(found, args, files))
     if not args.json:
         files_written(files)
+        _say_next(args, found.solution)
     return Exit.INTERRUPTED if late else _exit(found)
 
 
@@ -218,6 +220,12 @@ def _folder(problems: Sequence[Problem], output: str | None) -> Path | None:
             f"--output: found {output!r}, which is no directory; allowed: a directory, made if it is missing"
         )
     return make_folder(output)
+
+
+def _say_next(args: Namespace, solution: Solution) -> None:
+    """Print the same command with a folder for its files, where it had none."""
+    if not args.output and solution.timeline is not None and not solution.interrupted:
+        next_step([*args.words, "-o", "results"], "writes the schedule, pictures and a report")
 
 
 def _exit(found: Found) -> Exit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 from argparse import ArgumentTypeError
 from fractions import Fraction
 from pathlib import Path
@@ -59,6 +60,16 @@ def test_a_folder_is_checked_by_the_answer_in_it_and_named_by_other_commands(
     assert capsys.readouterr().err == (
         f"pipesched: {solved.parent}: found a folder; allowed: a file, such as {solved}\n"
     )
+
+
+def test_a_solve_without_a_folder_names_the_same_command_with_one(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIPESCHED_PROGRAM", "python3 go.py")
+    assert main(["solve", small, "--objective", "makespan", *SURE]) == 0
+    typed = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("next: "))
+    words = ["solve", small, "--objective", "makespan", *SURE, "-o", "results"]
+    assert typed == f"next: python3 go.py {shlex.join(words)}"
 
 
 def test_solve_prints_the_table_and_writes_everything(
