@@ -137,6 +137,11 @@ def test_a_schedule_whose_balanced_partitions_lack_memory_has_a_plan_at_once(tmp
     assert found.value is not None and found.value < 104
 
 
+def test_without_any_time_there_is_the_plan_that_needs_least_memory() -> None:
+    """Neither the balanced nor the even partition fits; one that recomputes all, with the room that was lacking, does."""
+    assert plan(model("zbv", 12, layers=7, devices=2, microbatches=4), Limits(seconds=0)).best is not None
+
+
 def test_no_first_plan_takes_longer_than_the_cut_that_runtimes_take() -> None:
     """Of 13B parameters in Megatron (a log of 2021), whatever the time: an uneven cut took 23,870 instead."""
     layers = [
