@@ -248,6 +248,7 @@ SWITCHES = (
     Switch("pieces", ("sequence_chunks",), _set("sequence_chunks", 2, [1, 2], {"count": 2, "lengths": "free"})),
     Switch("attention", ("layers.attention", "layers.attention_backward"), _attention, "", ("pieces",)),
     Switch("kept for later", ("layers.kept_for_later",), _kept, "", ("pieces",)),
+    Switch("empty stages", ("empty_stages",), _set("empty_stages", True)),
     Switch("overhead", ("stage_overhead",), _overhead),
     Switch("batch", ("batch",), _batch),
     Switch("transfer", ("transfer",), _set("transfer", 1, HALF), "transfer"),

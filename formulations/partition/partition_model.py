@@ -113,7 +113,7 @@ class PartitionModel:
         for k in range(self.stages):
             for before, after in zip(self.begin[k], self.begin[k + 1], strict=True):
                 self.cp.add(before <= after)
-            self.cp.add(sum(self._held(k)) >= 1)
+            self.cp.add(sum(self._held(k)) >= self.plan.model.least_layers)
 
     def _held(self, k: int) -> list[Linear]:
         """Return the layers of each run on stage k."""

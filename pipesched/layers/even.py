@@ -36,5 +36,5 @@ def some_counts(model: Model, stages: int) -> tuple[int, ...]:
     even = even_counts(model, stages)
     if even is not None:
         return even
-    starts = [*model.cuts[:stages], model.cuts[-1]]
+    starts = [*model.cuts[:stages], *model.cuts[-1:] * max(1, stages + 1 - len(model.cuts))]
     return tuple(b - a for a, b in pairwise(starts))

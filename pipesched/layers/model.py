@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,13 +17,14 @@ class Model:
     """A model's layers in order; entries with the same name are equal except in `count` and `with_previous`.
 
     `forward_overhead` and `backward_overhead` are times that every stage adds to each of its passes; `parameters` is
-    the work of stages for their parameters.
+    the work of stages for their parameters. With `empty_stages` a stage may have no layer.
     """
 
     layers: tuple[LayerType, ...]
     forward_overhead: Fraction = Fraction(0)
     backward_overhead: Fraction = Fraction(0)
     parameters: Parameters = NO_PARAMETERS
+    empty_stages: bool = False
 
     @cached_property
     def sequence(self) -> tuple[LayerType, ...]:
@@ -39,8 +41,13 @@ class Model:
 
     @property
     def most_stages(self) -> int:
-        """The largest number of stages into which the model can be cut, none of them empty."""
-        return len(self.cuts) - 1
+        """The largest number of stages into which the model can be cut; without limit where some may be empty."""
+        return sys.maxsize if self.empty_stages else len(self.cuts) - 1
+
+    @property
+    def least_layers(self) -> int:
+        """The least number of layers of a stage."""
+        return 0 if self.empty_stages else 1
 
     @cached_property
     def kinds(self) -> tuple[LayerType, ...]:

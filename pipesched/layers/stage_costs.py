@@ -97,5 +97,5 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         gathered=total(lambda layer: layer.gathered) + (own.gather.memory if own.gather else 0),
         reduce=total(lambda layer: layer.reduce) + (own.reduce.time if own.reduce else 0),
         step=total(lambda layer: layer.step) + (own.step or 0),
-        forward_only=all(layer.forward_only for layer in layers),
+        forward_only=bool(layers) and all(layer.forward_only for layer in layers),
     )

@@ -75,7 +75,8 @@ class StageRow:
     @property
     def layers(self) -> str:
         """The layers of the stage as text."""
-        return ", ".join(one.name if number == 1 else f"{number} × {one.name}" for one, number in self.runs)
+        runs = (one.name if number == 1 else f"{number} × {one.name}" for one, number in self.runs)
+        return ", ".join(runs) or "no layer"
 
     @property
     def count(self) -> int:
@@ -149,7 +150,8 @@ def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, tak
 def searched(plan: PlanProblem) -> str:
     """Return the placements that a bound over all plans covers, as text."""
     names = "; ".join(map(str, plan.choices))
-    return f"of the placement{'s' if plan.choices[1:] else ''} {names}, with a layer on every stage"
+    stages = "and also without a layer on some stages" if plan.model.empty_stages else "with a layer on every stage"
+    return f"of the placement{'s' if plan.choices[1:] else ''} {names}, {stages}"
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:

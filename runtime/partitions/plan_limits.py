@@ -93,6 +93,10 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     model, words = plan.model, list[str]()
     if limits.forwards_only:
         model = replace(model, layers=tuple(replace(layer, recompute=()) for layer in model.layers))
+    if model.empty_stages:
+        # Megatron's layouts may have such stages, which deadlock (NVIDIA/Megatron-LM, issue 1852).
+        model = replace(model, empty_stages=False)
+        words.append("a layer on every stage")
     mtp = any(role_of(layer.name) is Role.MTP for layer in model.layers)
     if mtp and limits.mtp is MtpPlace.NOWHERE:
         raise BadInput(f"--for {name}: found multi-token prediction layers; allowed: a model without")

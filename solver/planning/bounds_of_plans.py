@@ -15,7 +15,11 @@ from pipesched.results.plan_evidence import MeanLoad
 from pipesched.results.solution import Status
 
 KIND = "exhaustive search over all partitions"
-OF_ALL = "Of all plans with a layer on every stage"
+
+
+def of_all(problem: PlanProblem) -> str:
+    """Return the plans that a bound over all partitions covers, as the beginning of a sentence."""
+    return "Of all plans" if problem.model.empty_stages else "Of all plans with a layer on every stage"
 
 
 def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
@@ -45,7 +49,9 @@ def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
     if choices == narrow.choices or least is None or narrow.certificate is None:
         return narrow
     said = [f"{each.choice}: {none_below(narrow.problem, each.lower_bound)}" for each in choices if each.lower_bound]
-    certificate = Certificate(KIND, simplest(least / narrow.problem.tick), f"{OF_ALL}: {'; '.join(said)}.")
+    certificate = Certificate(
+        KIND, simplest(least / narrow.problem.tick), f"{of_all(narrow.problem)}: {'; '.join(said)}."
+    )
     status = narrow.status
     if narrow.best is not None:
         status = Status.OPTIMAL if narrow.best.value == least else Status.FEASIBLE

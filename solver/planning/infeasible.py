@@ -164,7 +164,7 @@ def _devices(plan: PlanProblem, budget: Budget) -> str:
     if cluster.links or cluster.slowness or len({*capacity}) != 1 or plan.counts is not None:
         return ""
     late = budget.late(_PARAMS.devices_seconds)
-    few, many, most = cluster.devices, cluster.devices, plan.model.most_stages
+    few, many, most = cluster.devices, cluster.devices, len(plan.model.cuts) - 1
     while many < most and not late():
         many = min(2 * many, most)
         if _fits(plan, many, budget):

@@ -16,7 +16,7 @@ from pipesched.results.plan import Candidate, Plan, VariantResult
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.parameters import tunable, tuned
-from solver.planning.bounds_of_plans import KIND, OF_ALL, by_load, none_below
+from solver.planning.bounds_of_plans import KIND, by_load, none_below, of_all
 from solver.planning.infeasible import reasons, why_no_plan
 from solver.planning.lacking import what_is_lacking
 from solver.planning.most_free import plan_leaving_most
@@ -158,4 +158,4 @@ def _certificate(search: Placements, bound: Fraction) -> Certificate:
             said.append(f"{each.choice}: no plan, {each.reason}")
             continue
         said.append(f"{each.choice}: {none_below(search.problem, each.bound * search.problem.tick)} ({each.argument})")
-    return Certificate(KIND, simplest(bound), f"{OF_ALL}: {'; '.join(said)}.")
+    return Certificate(KIND, simplest(bound), f"{of_all(search.problem)}: {'; '.join(said)}.")

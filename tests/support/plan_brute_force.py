@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 from random import Random
 from typing import Any
 
@@ -26,7 +26,9 @@ from tests.support.task_brute_force import TooManyOrdersError
 def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
     """All partitions of the model, each with all recomputations of its layers."""
     stages, layers = len(choice.on(plan.cluster.devices).chains[0]), len(plan.model.sequence)
-    for cuts in combinations(range(1, layers), stages - 1):
+    empty = plan.model.empty_stages
+    every = combinations_with_replacement(range(layers + 1), stages - 1) if empty else None
+    for cuts in every or combinations(range(1, layers), stages - 1):
         counts = tuple(b - a for a, b in zip((0, *cuts), (*cuts, layers), strict=True))
         if mistakes(plan.model, Partition(counts)) or (plan.counts is not None and counts != plan.counts):
             continue
@@ -86,7 +88,7 @@ def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
     found: dict[Choice, Fraction | None] = {}
     for choice in plan.choices:
         values = []
-        if len(choice.on(plan.cluster.devices).chains[0]) <= len(plan.model.sequence):
+        if plan.model.empty_stages or len(choice.on(plan.cluster.devices).chains[0]) <= len(plan.model.sequence):
             for partition in partitions(plan, choice):
                 best = least(plan.problem(choice, partition), plan.objective)
                 if best is not None:

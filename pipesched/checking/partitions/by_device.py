@@ -96,6 +96,7 @@ class _ByDevice:
         self._devices = [*reversed(held.items())]
         self._m = 1 if self._repeats else plan.microbatches
         self._value, self._stages = value, len(where)
+        self._least_layers = 0 if plan.model.empty_stages else 1
         self._split, self._span = plan.model.splittable, plan.objective is Objective.SPAN
         ways = [[int(cluster.lag(*way) / plan.tick) for way in ((a, b), (b, a))] for a, b in pairwise(where)]
         lags = [[there, plan.least_gradient_lag(k, back)] for k, (there, back) in enumerate(ways)]
@@ -165,8 +166,8 @@ class _ByDevice:
             [*rows.stages, own],
             [*rows.around, around],
         )
-        between = pairwise(sorted(found.cuts.items()))
-        return found.take(np.all([cut - at >= b - a for (a, at), (b, cut) in between], axis=0))
+        least, between = self._least_layers, pairwise(sorted(found.cuts.items()))
+        return found.take(np.all([cut - at >= least * (b - a) for (a, at), (b, cut) in between], axis=0))
 
     def _there_and_back(self, rows: _Rows, first: int) -> tuple[Array, Array]:
         """Return the ticks before the device's first F, and those after its last B."""

@@ -71,6 +71,11 @@ class Costs:
         """Return every stage whose passes of a micro-batch take at most `most` ticks on a device of this slowness."""
         own, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
         static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
+        f, g, rest = (added for _, added in own)
+        forward, least, all_ = (added for _, added in quick)
+        for at in range(len(self.cuts)) if self.plan.model.empty_stages and f + rest <= most else ():
+            # A stage without a layer has the overheads of its passes.
+            rows.append((at, at, f, g, rest, forward + all_, f + g - forward - least, 0, 0, 0))
         for begin in range(len(self.cuts) - 1):
             ways = [(0, 0, 0)]
             for end in range(begin + 1, len(self.cuts)):

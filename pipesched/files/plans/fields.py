@@ -61,6 +61,7 @@ def _each_once(value: object, one: Callable[[object], str | None], allowed: str)
 
 
 _whole_numbers = list_of(whole_number(1), A_COUNT)
+_counts = list_of(whole_number(0), "a whole number of at least 0")
 
 
 def _chunks(value: object) -> list[int] | None:
@@ -69,7 +70,7 @@ def _chunks(value: object) -> list[int] | None:
 
 
 def _partition(value: object) -> object:
-    return value if isinstance(value, str) and value in ("free", "even") else _whole_numbers(value)
+    return value if isinstance(value, str) and value in ("free", "even") else _counts(value)
 
 
 def _schedules(value: object) -> object:
@@ -160,7 +161,7 @@ PartitionField = Annotated[
     field(
         "free, even, or a list with the number of layers of each stage",
         _partition,
-        {"anyOf": [{"enum": ["free", "even"]}, {"type": "array", "items": _WHOLE, "minItems": 1}]},
+        {"anyOf": [{"enum": ["free", "even"]}, {"type": "array", "items": _WHOLE | {"minimum": 0}, "minItems": 1}]},
     ),
 ]
 SchedulesField = Annotated[

@@ -44,6 +44,7 @@ class Moves:
         placement = choice.on(plan.cluster.devices)
         self._stages_of, self._length = placement.stages_of, len(placement.chains[0])
         self._allowed = plan.model.cuts
+        self._least = plan.model.least_layers
         self._number = {cut: at for at, cut in enumerate(self._allowed)}
         self._cuts_move = plan.counts is None and self._length > 1
         self._recompute = plan.recompute is Decide.FREE and bool(sums.ways)
@@ -95,7 +96,7 @@ class Moves:
     def _moved(self, cuts: tuple[int, ...]) -> tuple[int, ...] | None:
         """Return the cuts with a random run of consecutive cuts moved by one place, once or twice.
 
-        None if a stage became empty.
+        None if a stage became empty that may not be.
         """
         random, moved = self._random, list(cuts)
         for _ in range(2 if random.random() < 1 / 2 else 1):
@@ -104,10 +105,10 @@ class Moves:
             step = random.choice((-1, 1))
             for at in range(min(one, other), max(one, other) + 1):
                 place = self._number[moved[at]] + step
-                if not 0 < place < len(self._allowed) - 1:
+                if not 0 <= place < len(self._allowed):
                     return None
                 moved[at] = self._allowed[place]
-        if any(a >= b for a, b in pairwise(moved)):
+        if any(b - a < self._least for a, b in pairwise(moved)):
             return None
         return tuple(moved)
 

@@ -44,7 +44,7 @@ def balanced(
             # The later groups of moves are much larger, and are tried only if no single cut gives a better partition.
             for moves in _moves(stages):
                 tried = at + moves
-                tried = tried[(np.diff(tried) > 0).all(axis=1)]
+                tried = tried[(np.diff(tried) >= plan.model.least_layers).all(axis=1)]
                 values = costs.values(allowed[tried]) if len(tried) else []
                 least = min(values, default=best)
                 if least < best:

@@ -134,7 +134,8 @@ class ByDevice:
         """Return the rows extended by each position of cut `cut` between the known cuts, within the load limit."""
         known = sorted(rows.cuts)
         below, above = max(k for k in known if k < cut), min(k for k in known if k > cut)
-        low, high = rows.cuts[below] + (cut - below), rows.cuts[above] - (above - cut)
+        least = self._plan.model.least_layers  # places of a stage at least, as every layer is one or shares its own
+        low, high = rows.cuts[below] + least * (cut - below), rows.cuts[above] - least * (above - cut)
         if self._given is not None:
             given = int(np.searchsorted(self._tables.places, self._given[cut]))
             low, high = np.maximum(low, given), np.minimum(high, given)

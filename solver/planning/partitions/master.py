@@ -120,4 +120,8 @@ def _most_ticks(plan: PlanProblem) -> int:
         ),
         Fraction(0),
     )
+    # Stages beyond one a layer, which are empty, add their overheads and transfers.
+    more = max(choice.on(cluster.devices).stages for choice in plan.choices) if model.empty_stages else 0
+    added = model.forward_overhead + model.backward_overhead + model.parameters.added + 2 * farthest
+    each += more * added
     return int(plan.microbatches * each * max(cluster.slowness or (Fraction(1),)) / plan.tick)

@@ -27,18 +27,18 @@ MOST_STAGES_FOR_PAIRS = NeighbourParams().most_stages_for_pairs
 
 
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
-    """Yield the cuts with `together` of them moved to the next allowed place before or after, without empty stages."""
+    """Yield the cuts with `together` of them moved to the next allowed place, where no stage becomes too small."""
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
     if together > 1 and len(cuts) > MOST_STAGES_FOR_PAIRS + 1:
         return
     for which in combinations(range(1, len(cuts) - 1), together):
         for steps in product((-1, 1), repeat=len(which)):
-            moved = list(cuts)
+            moved = [place[cut] for cut in cuts]
             for at, step in zip(which, steps, strict=True):
-                moved[at] = allowed[place[cuts[at]] + step]
-            if all(a < b for a, b in pairwise(moved)):
-                yield moved
+                moved[at] = place[cuts[at]] + step
+            if all(b - a >= model.least_layers for a, b in pairwise(moved)):
+                yield [allowed[at] for at in moved]
 
 
 def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:

@@ -76,6 +76,7 @@ class StageTables:
         found = np.full((3, number, number, _MOST_WAYS), -1, np.int64)
         for a in range(number):
             own: list[_Way] = [(0, 0, 0)]
+            found[:, a, a, 0] = 0 if self._plan.model.empty_stages else -1
             for b in range(a + 1, number):
                 for layer in layers[self.places[b - 1] : self.places[b]]:
                     own = _fewest({(x + p, y + q, z + r) for x, y, z in own for p, q, r in layer})

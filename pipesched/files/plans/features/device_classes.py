@@ -270,8 +270,8 @@ PLAN_FEATURES.register(
         sections={"decide": DecideKeys},
         with_units={"cluster.memory": Kind.MEMORY},
         refused=(
-            Refused(_OPEN, _LIST, "one number", "a list says how many stages there are, and so how many devices"),
-            Refused(_OPEN, of_value("vocabulary", "shared"), "one number", "its parts are one for each device"),
+            Refused(_OPEN, _LIST, "one number", "a list fixes the devices"),
+            Refused(_OPEN, of_value("vocabulary", "shared"), "one number", "each device has a part"),
         ),
         filled=_filled,
         plan=_plan,

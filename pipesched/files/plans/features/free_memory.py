@@ -84,6 +84,11 @@ _OWN = Part("objective", "objective free_memory", _leaves_memory, "free_memory")
 _WITH = (
     (Part("schedule", "a published schedule", _published), "any order", "one at a time leaves the most"),
     (Part("cluster", "several sets or orders of devices", _clusters_open), "one", "they are compared by time"),
+    (
+        Part("empty_stages", "empty_stages", lambda document: document.get("empty_stages") is True),
+        "false",
+        "its search has a layer on every stage",
+    ),
     (Part("model", "pieces, encoder or shared vocabulary", _shares_memory), "none", "their memory is not of one stage"),
 )
 

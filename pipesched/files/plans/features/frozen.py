@@ -240,6 +240,7 @@ def _above_zero(path: str) -> Part:
 
 _FROZEN = Part("layers.frozen", "frozen layers before all that train", _runs_forwards_alone)
 _OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
+_EMPTY = Part("empty_stages", "empty_stages", lambda document: document.get("empty_stages") is True)
 _SPANS = "passes without length of frozen stages end a device's span only when gradients are back at its place"
 _NONE_THERE = "stages of frozen layers have none"
 
@@ -250,6 +251,7 @@ PLAN_FEATURES.register(
         refused=(
             Refused(of_value("objective", "span"), _FROZEN, "makespan", _SPANS),
             Refused(_OVERLAPS, _FROZEN, "one of the two", _SPANS),
+            Refused(_EMPTY, _FROZEN, "false", "empty ones change which stages these are"),
             *(
                 Refused(_above_zero(path), _FROZEN, "0", _NONE_THERE)
                 for path in ("stage_overhead.backward", "batch.overhead.backward", "parameters.reduce.time",
