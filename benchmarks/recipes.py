@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from benchmarks.measured.figures import Compared, a_sequence
 from benchmarks.measured.prediction import config_of, predicted, rates_of, training_of
 from benchmarks.measured.ratios import groups, layout_of
-from benchmarks.measured.table import CONFIGS, Row, read_table
+from benchmarks.measured.table import CONFIGS, HOLDOUT, Row, read_table
 from benchmarks.reporting.page import exit_code, show, table
 from pipesched.files.model_configs.expected_error import family_of
 from pipesched.files.model_configs.hardware_table import DEVICES
@@ -56,14 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", default=RECIPES, metavar="ROW", help="rows of the table of measurements")
     args = parser.parse_args(arguments)
     rows = {row.id: row for row in read_table()}
-    found = [recipe(rows[name], rows) for name in args.only]
+    measured = [*rows.values(), *read_table(HOLDOUT)]
+    found = [recipe(rows[name], measured) for name in args.only]
     text = page(found) + "\n\n" + alternatives([*rows.values()])
     show(PAGE if args.write else None, "python -m benchmarks.recipes --write", text)
     return 0
 
 
-def recipe(row: Row, rows: Mapping[str, Row], configs: Path = CONFIGS) -> Recipe:
-    """The row's layout and the first answer."""
+def recipe(row: Row, measured: Sequence[Row], configs: Path = CONFIGS) -> Recipe:
+    """The row's layout and the first answer, with the least of the `measured` steps of that, for the row's batch."""
     training = training_of(row)
     if not row.sequence_parallel:
         training["sequence"] = False
@@ -80,7 +81,7 @@ def recipe(row: Row, rows: Mapping[str, Row], configs: Path = CONFIGS) -> Recipe
     if best is None:
         return Recipe(row, own.seconds, own.fits, None, 0, None)
     same = [
-        one.seconds for one in rows.values()
+        a_sequence(one, one.seconds) * batch for one in measured
         if one.seconds and (one.model, one.gpu, one.gpus, one.sequence, one.precision)
         == (row.model, row.gpu, row.gpus, row.sequence, row.precision) and layout_of(one) == answer
     ]  # fmt: skip
