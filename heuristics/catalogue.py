@@ -13,6 +13,7 @@ from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.transfers_in_turn import transfers_in_turn
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,13 @@ class Heuristic:
 
         def order(problem: Problem) -> Schedule:
             schedule = completed(problem, own(passes_alone(problem)))
-            return schedule if schedule.task_orders else in_turn(problem, schedule)
+            if not schedule.task_orders:
+                return in_turn(problem, schedule)
+            if not problem.network.meetings:
+                return schedule
+            orders = transfers_in_turn(problem, schedule, schedule.task_orders)
+            tasks = {where: tuple(own) for where, own in orders.items()}
+            return Schedule(schedule.orders, schedule.name, tasks, schedule.waits)
 
         object.__setattr__(self, "order", order)
 

@@ -150,6 +150,10 @@ def _sending(draft: Draft) -> None:
     draft.document["transfer"] = {"time": draft.document["transfer"], "on": "comm"}
 
 
+def _both(draft: Draft) -> None:
+    draft.document["transfer"] |= {"both": True, "on": draft.random.choice(("comm", "compute"))}
+
+
 def _collective(key: str, *more: str) -> Any:
     def write(draft: Draft) -> None:
         draft.document["objective"] = "iteration"
@@ -254,6 +258,7 @@ SWITCHES = (
     Switch("transfer", ("transfer",), _set("transfer", 1, HALF), "transfer"),
     Switch("links", ("transfer",), _links, "transfer"),
     Switch("sending stream", ("transfer",), _sending, "", ("transfer",)),
+    Switch("both devices", ("transfer",), _both, "", ("sending stream",)),
     Switch("reduce", ("parameters.reduce", "layers.reduce"), _collective("reduce")),
     Switch("reduce of stages", ("parameters.reduce.time",), _added, "", ("reduce",)),
     Switch("buckets", ("parameters.reduce.buckets",), _buckets, "buckets", ("reduce",)),

@@ -167,6 +167,10 @@ def _sending(draft: Draft) -> None:
     times["transfer"] = {"time": times["transfer"], "on": draft.random.choice(draft.document["streams"])}
 
 
+def _both(draft: Draft) -> None:
+    draft.section("times", "transfer")["both"] = True
+
+
 def _capacity(draft: Draft, least: int = 1) -> int:
     """Memory that may bind: of an activation or some for each stage of the device that has most."""
     held = -(-draft.stages // draft.document["devices"])
@@ -472,6 +476,7 @@ SWITCHES = (
     Switch("links", ("times.transfer",), _links, "transfer"),
     Switch("nodes", ("times.transfer",), _nodes, "transfer"),
     Switch("sending stream", ("times.transfer", "streams"), _sending, "", ("transfer",)),
+    Switch("both devices", ("times.transfer.both",), _both, "", ("sending stream",)),
     Switch("capacity", ("memory.capacity",), _memory, "capacity"),
     Switch("capacities", ("memory.capacity",), _capacities, "capacity"),
     Switch("activations", ("memory.activation",), _activations),

@@ -23,7 +23,10 @@ from solver.replanning.replan import replan
 
 def has_no_state(problem: Problem) -> bool:
     """True if the reader of states refuses such a problem."""
-    return bool(problem.overlaps or problem.walks.scale) or problem.objective is Objective.PERIOD
+    return (
+        bool(problem.overlaps or problem.walks.scale or problem.resources.rendezvous)
+        or problem.objective is Objective.PERIOD
+    )
 
 
 def state_document(timeline: Timeline, now: int) -> dict[str, Any]:

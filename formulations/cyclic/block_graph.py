@@ -174,6 +174,8 @@ def refuse_no_period(problem: Problem) -> None:
     network, allowed = problem.network, "passes, of one or several tasks"
     if not network.has_plain_chains:
         raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
+    if network.meetings:
+        raise BadInput("period: found transfers that occupy both devices at once; allowed: those of the sender alone")
     if network.blocks and not network.one_task_each:
         raise BadInput("period: found overlapped blocks of passes of several tasks; allowed: one of the two")
     if any(own is not None and len(_memory_streams(problem, d)) > 1 for d, own in enumerate(problem.room)):

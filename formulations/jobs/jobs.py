@@ -111,6 +111,8 @@ class Jobs:
     # For an iteration in progress: the earliest step of each job (empty: 0 for all). Micro-batches of a chain then
     # differ.
     release: tuple[int, ...] = ()
+    # Pairs of jobs that start together if both run: of a transfer that occupies both devices, receiver and sender.
+    meetings: tuple[tuple[int, int], ...] = ()
     # For an iteration in progress and an objective that needs it: when each device began; None for one that has not.
     opened: tuple[int | None, ...] = ()
 

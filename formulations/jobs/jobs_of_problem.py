@@ -65,6 +65,7 @@ def jobs_of(
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
         gaps=gathers.gaps, most_further_gathers=_most_further(problem, times),
+        meetings=tuple(_meetings(problem, held, number)),
     )  # fmt: skip
 
 
@@ -127,6 +128,17 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
                 if here:
                     found.append(Precedence(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
     return found
+
+
+def _meetings(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[tuple[int, int]]:
+    """The jobs that start together, where both are here."""
+    sends = {meeting.receive.pass_type: meeting for meeting in problem.network.meetings}
+    for p in held:
+        meeting = sends.get((p.kind, p.stage))
+        for send in meeting.sends if meeting else ():
+            sender = Task(Pass(send.kind, send.stage, p.microbatch), send.part)
+            if meeting and sender in number:
+                yield number[Task(p, meeting.receive.part)], number[sender]
 
 
 def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:

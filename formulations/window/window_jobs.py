@@ -48,8 +48,17 @@ class WindowJobs:
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
         # In an iteration in progress micro-batches differ, whatever part of it the window has.
         alike = placed.jobs.renumbered and not placed.jobs.release
+        met = tuple(
+            (inside[one], inside[other]) for one, other in placed.jobs.meetings if {one, other} <= inside.keys()
+        )
         return replace(
-            placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own), release=(), renumbered=alike
+            placed.jobs,
+            jobs=jobs,
+            precedences=precedences,
+            holdings=tuple(own),
+            release=(),
+            renumbered=alike,
+            meetings=met,
         )
 
     def _is_free(self, pool: int) -> bool:

@@ -11,6 +11,7 @@ attention). The units of the two passes take turns:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import zip_longest
 
@@ -18,6 +19,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.rendezvous import without_receipts
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.schedule import Schedule, Wait
 
@@ -44,7 +46,7 @@ def interleaved(
     pair for the activation of its backward.
     """
     copied = {p for p in schedule.pass_set if p.kind is RELOAD}
-    if (problem.network.one_task_each and not copied) or problem.network.blocks:
+    if (_one_task_each(problem) and not copied) or problem.network.blocks:
         return schedule
     orders: list[tuple[Slot, ...]] = []
     streams: dict[Resource, list[Task]] = {}
@@ -62,6 +64,14 @@ def interleaved(
             events.after(slot, launched, pairs_end_together)
     task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
     return Schedule(tuple(orders), schedule.name, task_orders, waits)
+
+
+def _one_task_each(problem: Problem) -> bool:
+    """True if every pass is one task, but for transfers that occupy both devices: these have orders of their own."""
+    if not problem.network.meetings:
+        return problem.network.one_task_each
+    alone = without_receipts(problem)
+    return replace(alone, resources=replace(alone.resources, transfer_stream=None)).network.one_task_each
 
 
 def _split(problem: Problem, slot: Slot) -> tuple[Pass, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
-from pipesched.files.fields.link_times import latency_of, links_of, stream_of
+from pipesched.files.fields.link_times import is_rendezvous, latency_of, links_of, stream_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
@@ -157,6 +157,7 @@ def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, roundin
         rounding.time(latency if isinstance(latency, Fraction) else None),
         tuple(tuple(map(rounding.time, row)) for row in links_of(latency)),
         stream_of(form.transfer),
+        rendezvous=is_rendezvous(form.transfer),
     )
 
 

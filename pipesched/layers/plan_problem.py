@@ -28,6 +28,7 @@ from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameter
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rendezvous import with_receipts
 from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec
 from pipesched.problem.units import Units
 
@@ -216,7 +217,9 @@ class PlanProblem:
             passes = self.microbatches // self.encoder.serves
             stages = tuple(self._stage(stage.costs, False, len(where) + len(own), passes) for stage in own)
             return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
-        return with_vocabulary(trunk, self.shared, self._part) if self.shared else trunk
+        if self.shared:
+            return with_vocabulary(trunk, self.shared, self._part)
+        return with_receipts(trunk) if cluster.rendezvous else trunk
 
     def _part(self, layer: LayerType, device: int) -> Stage:
         """Return the stage for a device's part of a shared layer.

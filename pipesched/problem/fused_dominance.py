@@ -21,7 +21,8 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
     if own.weight is None or takes_more:
         return False
-    fused, backward, weight = (own.tasks_of(kind) for kind in (BW, B, W))
+    # What B and BW both receive first is the same task.
+    fused, backward, weight = (own.tasks_after_receipt(kind) for kind in (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1:
         one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
         return one_stream and own.ticks(BW) >= _split_ticks(own) and not _gains_by_block(problem, stage)

@@ -31,7 +31,7 @@ class TaskSpec(NamedTuple):
     The tasks of F, B and BW run one after the other. Those of W are independent: each runs once part `after` of its
     micro-batch's B has ended, or all of B if that is None. Without `needs_input` a task at the beginning of F, B or BW
     waits for no other pass, such as a lookup in an embedding table. A task that `gathers` collects the stage's
-    parameters.
+    parameters; one that `receives` takes the tensor of a stage on another device while that device sends it.
     """
 
     stream: str
@@ -40,6 +40,7 @@ class TaskSpec(NamedTuple):
     after: int | None = None
     needs_input: bool = True
     gathers: bool = False
+    receives: bool = False
 
 
 class PassMemory(NamedTuple):
@@ -201,6 +202,13 @@ class Stage:
         ticks = {F: self.forward, B: self.backward, W: self.weight, BW: self.fused}[kind]
         assert ticks is not None, "this stage's backward is never split"
         return (TaskSpec(self.stream, ticks),)
+
+    def tasks_after_receipt(self, kind: PassKind) -> tuple[TaskSpec, ...]:
+        """`tasks_of` without a task that receives before all others; `after` counts from the next one on."""
+        tasks, backward = self.tasks_of(kind), self.tasks_of(B) if kind is W else ()
+        if kind is W and backward[0].receives:
+            return tuple(task if task.after is None else task._replace(after=task.after - 1) for task in tasks)
+        return tasks[1:] if tasks[0].receives else tasks
 
     def _of_parameters(self, kind: PassKind) -> TaskSpec:
         dropping = None if self.gather is None else TaskSpec(self.stream, 0)

@@ -10,10 +10,14 @@ from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
+from pipesched.schedule.transfers_in_turn import transfers_in_turn
 
 
 def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
-    """Return the tasks of every stream in order; a block is its forward's first task, on the first stream."""
+    """Return the tasks of every stream in order; a block is its forward's first task, on the first stream.
+
+    Transfers that occupy both devices have, between two passes, an order in which they can run.
+    """
     if schedule.task_orders:
         return schedule.task_orders
     found: dict[Resource, list[Task]] = {}
@@ -25,4 +29,4 @@ def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Seq
             for p in slot:
                 for task, part in problem.tasks(p):
                     found.setdefault(problem.resources.on_device(device, part.stream), []).append(task)
-    return found
+    return transfers_in_turn(problem, schedule, found) if problem.network.meetings else found

@@ -33,6 +33,12 @@ class Timeline:
         """Return the Gantt chart, for notebooks."""
         return html_of(self)
 
+    @property
+    def order(self) -> Schedule:
+        """The schedule for stages of other costs: of passes alone where transfers take turns as their times allow."""
+        schedule = self.schedule
+        return Schedule(schedule.orders, schedule.name) if self.problem.network.meetings else schedule
+
     @cached_property
     def _blocks(self) -> dict[Pass, int]:
         """The duration of each pass that runs inside an overlapped block."""

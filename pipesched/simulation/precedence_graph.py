@@ -20,6 +20,7 @@ from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
+from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline, blocks
 from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
 
@@ -41,11 +42,19 @@ class Graph:
 
     `ticks[n]` is a node's duration. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
     (exclusive); each waits until `lag[k]` ticks after the end of n. `missing[n]` is the number of its predecessors.
-    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d. The numbers of a `long`
+    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d, `opening[d]` also those
+    that start together with a first node. The numbers of a `long`
     graph are arrays, those of others lists.
+
+    `schedule` is the given one, with orders of tasks where transfers occupy both devices. `partner[n]` is the node that
+    starts together with n, -1 if there is none: both wait for the predecessors of either.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        if problem.network.meetings and not schedule.task_orders:
+            orders = {where: tuple(tasks) for where, tasks in stream_orders(problem, schedule).items()}
+            schedule = Schedule(schedule.orders, schedule.name, orders, schedule.waits)
+        self.schedule = schedule
         self._columns = columns = schedule.columns
         if columns.duplicate is not None:
             raise BadInput(f"{columns.duplicate} appears twice in the schedule")
@@ -76,6 +85,11 @@ class Graph:
         on = device * len(streams) + np.where(in_block, 0, stream)
         arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule, streams, on), shared)]
         arcs += [*self._precedences(problem), *self._events(schedule), *self._gathers(problem, schedule)]
+        self.partner = self._partners(problem, len(row))
+        if problem.network.meetings:
+            arcs += self._of_partners(arcs)
+            for nodes in self.opening:
+                nodes += [int(self.partner[node]) for node in nodes if self.partner[node] >= 0]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = _lags(arcs)
         order = np.argsort(before, kind="stable")
@@ -159,6 +173,23 @@ class Graph:
                     yield earlier[apart], later[apart], lags[both][apart]
                 else:
                     yield earlier[apart], later[apart], lag
+
+    def _partners(self, problem: Problem, count: int) -> Ints:
+        """The task of a sender by that of its receiver, and the reverse."""
+        partner = np.full(count, -1)
+        for receive, sends in problem.network.meetings:
+            receiver, sender = self._nodes(receive), np.maximum.reduce([self._nodes(task) for task in sends])
+            both = (receiver >= 0) & (sender >= 0)
+            partner[receiver[both]], partner[sender[both]] = sender[both], receiver[both]
+        return partner
+
+    def _of_partners(self, arcs: Sequence[Arcs]) -> list[Arcs]:
+        """What each node waits for, as arcs to its partner."""
+        found = list[Arcs]()
+        for before, after, lag in arcs:
+            met = self.partner[after] >= 0
+            found.append((before[met], self.partner[after[met]], lag if isinstance(lag, int) else lag[met]))
+        return found
 
     def _events(self, schedule: Schedule) -> Iterator[Arcs]:
         """Yield the arcs of the schedule's waits between streams."""

@@ -24,7 +24,7 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | N
     """
     refuse_other("simulate", problem, Problem, A_PROBLEM)
     refuse_other("simulate: schedule", schedule, Schedule, "a Schedule, as schedule_of(orders) returns it")
-    return _timeline(problem, schedule, Graph(problem, schedule), not_before or [0] * problem.devices)
+    return _timeline(problem, Graph(problem, schedule), not_before or [0] * problem.devices)
 
 
 def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
@@ -33,12 +33,12 @@ def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = No
     `graph` is the order's, if known.
     """
     graph = graph or Graph(problem, schedule)
-    return _timeline(problem, schedule, graph, latest_openings(graph))
+    return _timeline(problem, graph, latest_openings(graph))
 
 
-def _timeline(problem: Problem, schedule: Schedule, graph: Graph, not_before: Sequence[int]) -> Timeline:
+def _timeline(problem: Problem, graph: Graph, not_before: Sequence[int]) -> Timeline:
     start, _ = run_order(graph, not_before)
-    return Timeline(problem, schedule, graph.starts(start))
+    return Timeline(problem, graph.schedule, graph.starts(start))
 
 
 def latest_openings(graph: Graph) -> list[int]:
@@ -57,7 +57,7 @@ def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers
     start, sequence, missing = graph.column(0), graph.column(0), graph.missing.copy()
     for nodes, tick in zip(graph.opening, not_before, strict=True):
         for node in nodes:
-            start[node] = tick
+            start[node] = max(start[node], tick)
     if graph.run(earliest, missing, start, sequence) < len(start):
         raise Deadlock(_cycle(graph, missing))
     return start, sequence

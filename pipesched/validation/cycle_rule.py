@@ -9,7 +9,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.gather_rules import tied_by_gathers
-from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks, waited_for
+from pipesched.validation.pass_rules import all_tasks, awaits, needed, needed_of_others, own_tasks, waited_for
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
@@ -69,7 +69,7 @@ def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterat
     if not timeline.in_block(p):
         yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
     near = [Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0]
-    first = ends[p] if timeline.in_block(p) else Task(p, needs_input(problem, p.kind, p.stage))
+    first = ends[p] if timeline.in_block(p) else Task(p, awaits(problem, p.kind, p.stage, None))
     yield from ((ends[other], first) for other in near if other in ends)
     for other, lag in needed_of_others(problem, p):
         if lag == 0 and other in ends:

@@ -157,6 +157,21 @@ def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
     return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
 
+def receives(problem: Problem, kind: PassKind, stage: int) -> bool:
+    """True if a pass takes the tensor of another device by a task of its own, at the time at which that is sent."""
+    tasks = own_tasks(problem, kind, stage)
+    return kind in (F, B, BW) and tasks[needs_input(problem, kind, stage)].receives
+
+
+def awaits(problem: Problem, kind: PassKind, stage: int, sender: int | None) -> int:
+    """The task of a pass that waits for one of this stage of its chain, None for other chains.
+
+    A task that receives waits for its sender alone, the next one for all else.
+    """
+    part = needs_input(problem, kind, stage)
+    return part + (receives(problem, kind, stage) and sender in (None, stage))
+
+
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
     """Return ticks or memory of a stage for each of these micro-batches; the number itself if all are equal."""
     if not problem.walks.scale:

@@ -16,12 +16,14 @@ from pipesched.schedule.timeline import Timeline, blocks
 from pipesched.validation.order_rules import in_fixed_order, out_of_turn
 from pipesched.validation.pass_rules import (
     all_tasks,
+    awaits,
     for_each,
     for_microbatches,
     needed,
     needed_of_others,
     needs_input,
     own_tasks,
+    receives,
     run_once,
     waited_for,
 )
@@ -73,10 +75,11 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
             both = (later >= 0) & (earlier >= 0)
             later, earlier = later[both], earlier[both]
             starts = begin[later]
-            if part := needs_input(problem, *pass_type):
+            if part := awaits(problem, *pass_type, stage):
                 starts = timeline.starts_of(later, np.full(len(later), part))
-            come = end[earlier] + for_microbatches(problem, lag, columns.microbatch[earlier])
-            if lag and problem.resources.transfer_stream is not None:
+            received = stage != pass_type[1] and receives(problem, *pass_type)
+            come = end[earlier] + for_microbatches(problem, 0 if received else lag, columns.microbatch[earlier])
+            if lag and not received and problem.resources.transfer_stream is not None:
                 sent = all_tasks(problem, kind, stage)
                 ticks = for_microbatches(problem, sent[-1].ticks, columns.microbatch[earlier])
                 come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + ticks
@@ -94,7 +97,10 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
     held = timeline.schedule.pass_set
     for p in timeline.schedule.passes():
         for other, lag in needed_of_others(timeline.problem, p):
-            if other in held and timeline.start(p) < (come := _given(timeline, p, other) + lag):
+            begun = timeline.start(p)
+            if receives(timeline.problem, p.kind, p.stage):
+                begun = timeline.starts[Task(p, awaits(timeline.problem, p.kind, p.stage, None))]
+            if other in held and begun < (come := _given(timeline, p, other) + lag):
                 yield _too_early(timeline, other, p, come)
 
 
@@ -105,6 +111,27 @@ def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
     if len(tasks) == 1 or p.kind not in ONCE:
         return timeline.end(other)
     return max(timeline.starts[Task(other, part)] + tasks[part].ticks for part in parts)
+
+
+def rendezvous(timeline: Timeline) -> Iterator[Violation]:
+    """Where a transfer occupies both devices, its two tasks start together and last as long as it travels."""
+    problem, columns = timeline.problem, timeline.schedule.columns
+    for pass_type in columns.pass_types if problem.resources.rendezvous else ():
+        for kind, stage, lag in needed(problem, *pass_type):
+            later, earlier = columns.rows(*pass_type), columns.rows(kind, stage)
+            both = np.flatnonzero((later >= 0) & (earlier >= 0))
+            if lag == 0 or stage == pass_type[1]:
+                continue
+            part, sent = needs_input(problem, *pass_type), len(own_tasks(problem, kind, stage))
+            tasks = own_tasks(problem, *pass_type)
+            same = tasks[part].receives and tasks[part].ticks == lag
+            received = timeline.starts_of(later[both], np.full(len(both), part))
+            begun = timeline.starts_of(earlier[both], np.full(len(both), sent))
+            for at in np.flatnonzero(received != begun).tolist() if same else range(len(both)):
+                one, other = columns.passes[earlier[both[at]]], columns.passes[later[both[at]]]
+                names = problem.task_text(Task(other, part)), problem.task_text(Task(one, sent))
+                text = f"{names[0]} and {names[1]} do not run at the same time"
+                yield Violation("rendezvous", (one, other), text)
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:

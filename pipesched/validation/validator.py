@@ -14,17 +14,26 @@ from pipesched.validation.memory_rule import host_memory, memory
 from pipesched.validation.order_rules import complete, placement, queues, slots
 from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
-from pipesched.validation.time_rules import begins, between_chains, inside, precedence, streams, times, waits
+from pipesched.validation.time_rules import (
+    begins,
+    between_chains,
+    inside,
+    precedence,
+    rendezvous,
+    streams,
+    times,
+    waits,
+)
 from pipesched.validation.violation import Violation
 
-_OF_TIMES = (precedence, between_chains, inside, around_gathers, waits, streams, begins)
+_OF_TIMES = (precedence, between_chains, rendezvous, inside, around_gathers, waits, streams, begins)
 
 
 def validate(timeline: Timeline) -> list[Violation]:
     """Return every broken rule of a timeline; empty if it is valid.
 
-    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory. Times are
-    checked only if every pass is there exactly once, on its own device, since they mean nothing otherwise.
+    Rules: complete, placement, parameters, times, precedence, rendezvous, overlap, order, micro-batch order, memory.
+    Times are checked only if every pass is there exactly once, on its own device, since they mean nothing otherwise.
     """
     refuse_other("validate", timeline, Timeline, A_TIMELINE)
     violations = list(validate_schedule(timeline.problem, timeline.schedule))

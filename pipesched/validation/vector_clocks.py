@@ -11,7 +11,7 @@ from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.gather_rules import tied_by_gathers
-from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks, waited_for
+from pipesched.validation.pass_rules import all_tasks, awaits, needed, needed_of_others, own_tasks, receives, waited_for
 from pipesched.validation.task_order_rules import streams_of
 
 
@@ -87,12 +87,16 @@ class VectorClocks:
             return
         if p not in self._block:
             yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
-        own = ((Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage))
+        own = [(Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage)]
+        neighbours = {other.stage for other, _ in own} - {p.stage}
         for other, lag in (*own, *needed_of_others(problem, p)):
             if other in held:
-                sent = 1 if lag and problem.resources.transfer_stream is not None else 0
+                # A receipt waits for the sending pass, not for the task that sends, which runs at the same time.
+                received = other.stage in neighbours and receives(problem, p.kind, p.stage)
+                sent = 1 if lag and not received and problem.resources.transfer_stream is not None else 0
+                begins = awaits(problem, p.kind, p.stage, other.stage if other.stage in neighbours else None)
                 for part in (n + sent for n in waited_for(problem, p, other)):
-                    yield self._task(Task(other, part)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
+                    yield self._task(Task(other, part)), self._task(Task(p, begins))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:
         """Return the clock of every task, computed after those of its predecessors."""

@@ -52,16 +52,23 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
             else:
                 touched.add(what)
         for where in sorted(touched):
+            while ready[where] and ready[where][0][1] in starts:
+                heappop(ready[where])
             if not ready[where] or free[where] > now:
                 continue
             n = heappop(ready[where])[1]
-            starts[n], free[where] = now, now + jobs[n].steps
-            heappush(events, (free[where], 1, where))
-            for later, lag in graph.after[n]:
-                begin[later] = max(begin[later], free[where] + lag)
-                missing[later] -= 1
-                if missing[later] == 0:
-                    heappush(events, (begin[later], 0, later))
+            both = (n, graph.partner[n]) if n in graph.partner else (n,)
+            # Two that start together do so when both streams are free; until then neither runs another task.
+            begun = max(now, *(free[jobs[one].resource] for one in both))
+            for one in both:
+                starts[one] = begun
+                free[jobs[one].resource] = begun + jobs[one].steps
+                heappush(events, (begun + jobs[one].steps, 1, jobs[one].resource))
+                for later, lag in graph.after[one]:
+                    begin[later] = max(begin[later], begun + jobs[one].steps + lag)
+                    missing[later] -= 1
+                    if missing[later] == 0:
+                        heappush(events, (begin[later], 0, later))
     return starts
 
 

@@ -21,11 +21,13 @@ class JobUnits:
     """Jobs as units for annealing, as in `Units`; `device[n]` is the index of the stream of unit n.
 
     Jobs that release memory together keep their order. Raises `ValueError` unless each limited memory is taken and
-    released by one stream, whose order then determines the level.
+    released by one stream, whose order then determines the level, or if some jobs start together.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:
         jobs, self._placed = placed.jobs, placed
+        if jobs.meetings:
+            raise ValueError("jobs that start together")
         self._running = sorted(placed.start)
         self._number = {n: unit for unit, n in enumerate(self._running)}
         self._streams = sorted(placed.orders)

@@ -53,6 +53,7 @@ class Serial:
         self.jobs, self.running = jobs, sorted(running)
         number = {n: place for place, n in enumerate(self.running)}
         graph = graph_of(jobs, self.running, further)
+        self._mate = int64_array([number[graph.partner[n]] if n in graph.partner else -1 for n in self.running])
         self._streams = {where: place for place, where in enumerate(jobs.on)}
         self._heads = graph.heads()
         count = len(self.running)
@@ -102,7 +103,7 @@ class Serial:
         at = np.cumsum([0, *map(len, after)]).astype(np.int64)
         needs = int64_array([len(row) for row in before])
         own = int64_array(steps), int64_array(streams)
-        return Shop._make((*own, *held, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy()))
+        return Shop._make((*own, *held, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), self._mate))
 
     def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
         """Return the latest end and the starts, in steps; None in a deadlock of memory.

@@ -103,6 +103,8 @@ class Game:
         self.lags: dict[tuple[Task, Task], int] = {}
         self.passes: dict[Pass, _Pass] = {}
         self.holdings: list[_Holding] = []
+        # The task that starts together with one, where a transfer occupies both devices.
+        self.meets: dict[Task, Task] = {}
         self.rooms = {f"device {device}": room for device, room in enumerate(problem.room)}
         if problem.parameters.window is not None:
             self.rooms |= {f"window {device}": problem.parameters.window for device in range(problem.devices)}
@@ -145,7 +147,7 @@ class Game:
 
     def _need(self, one: Pass, other: Pass, lag: int) -> None:
         """The second one begins so long after the first one has ended."""
-        pair = self.passes[one].ends[-1], self.passes[other].begins[0]
+        pair = self.passes[one].ends[-1], self._entry(other)
         self.lags[pair] = max(lag, self.lags.get(pair, 0))
 
     def _tie_chains(self, arc: StageArc) -> None:
@@ -366,16 +368,27 @@ class Game:
         return task
 
     def _entry(self, p: Pass) -> Task:
-        """The first task that waits for other passes; those before it need nothing."""
+        """The first task that waits for other passes, behind one that receives; those before it need nothing."""
         if p in self._block:
             return self.passes[p].begins[0]
-        return Task(p, [task.needs_input for task in self.problem.stages[p.stage].tasks_of(p.kind)].index(True))
+        tasks = self.problem.stages[p.stage].tasks_of(p.kind)
+        return Task(p, [task.needs_input and not task.receives for task in tasks].index(True))
+
+    def _receipt(self, p: Pass) -> Task | None:
+        """The task that receives a pass's tensor, where that occupies a stream."""
+        tasks = self.problem.stages[p.stage].tasks_of(p.kind)
+        return next((Task(p, part) for part, task in enumerate(tasks) if task.receives), None)
 
     def _tie(self, walked: Sequence[int], j: int) -> None:
         where = self.problem.placement.stage_device
 
         def tie(one: Pass, other: Pass, lag: int) -> None:
             sends = None if one.stage == other.stage else self.passes[one].sends
+            receipt = self._receipt(other)
+            if sends and receipt and self.problem.resources.rendezvous:
+                self.lags[self.passes[one].ends[-1], receipt] = 0
+                self.meets |= {sends: receipt, receipt: sends}
+                return
             pair = sends or self.passes[one].ends[-1], self._entry(other)
             self.lags[pair] = max(0 if sends else lag, self.lags.get(pair, 0))
 
@@ -412,7 +425,9 @@ class Game:
         """Each task's predecessors with lags, tasks in topological order; None where they wait in a cycle."""
         before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
         for (one, other), lag in (dict.fromkeys(arcs, 0) | self.lags).items():
-            before[other].append((one, lag))
+            # Two that start together wait for all that either needs.
+            for task in (other, self.meets[other]) if other in self.meets else (other,):
+                before[task].append((one, lag))
         sequence = _sorted(before)
         return None if sequence is None else {task: before[task] for task in sequence}
 
@@ -423,7 +438,8 @@ class Game:
         """
         before, starts = self._before(arcs), dict[Task, int]()
         for task, needs in (before or {}).items():
-            since = idle[self.stream[task][0]] if idle else 0
+            both = (task, self.meets.get(task, task))
+            since = max(idle[self.stream[one][0]] for one in both) if idle else 0
             starts[task] = max([since, *(starts[one] + self.ticks[one] + lag for one, lag in needs)])
         return None if before is None else starts | {Task(b): starts[Task(f)] for f, b in self.blocks.items()}
 
@@ -443,7 +459,7 @@ class Game:
             ends: dict[Task, int] = {}
             for task in before:
                 ways = [ends[one] + lag for one, lag in before[task] if one in ends]
-                if self.stream[task][0] == begin:
+                if begin in (self.stream[task][0], self.stream[self.meets.get(task, task)][0]):
                     ways.append(0)
                 if ways:
                     ends[task] = max(ways) + self.ticks[task]

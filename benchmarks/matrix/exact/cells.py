@@ -18,6 +18,7 @@ class Spec(NamedTuple):
     time: Fraction
     after: int | None = None  # of a weight task: the place of its backward task
     needs_input: bool = True
+    receives: bool = False
 
 
 class Recomputation(NamedTuple):
@@ -61,7 +62,10 @@ class Cell:
 
 
 class Tie(NamedTuple):
-    """The pass of one cell begins so long after that of another has ended, by the stream that sends if there is one."""
+    """The pass of one cell begins so long after that of another has ended, by the stream that sends if there is one.
+
+    With `both` the other device receives at the same time, by the task of the pass that does.
+    """
 
     one: Cell
     kind: str
@@ -69,6 +73,7 @@ class Tie(NamedTuple):
     other_kind: str
     lag: Fraction = Fraction(0)
     stream: str | None = None
+    both: bool = False
 
 
 class Once(NamedTuple):

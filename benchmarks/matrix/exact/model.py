@@ -140,7 +140,9 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
         by_itself = tasks.in_a_row(cell.device, cell.fused, alone[cell, "BW"])
         whole = _perhaps_in_a_block(tasks, by_itself, ~split, alone[cell, "BW"])
     found = {"F": forward, "BW": whole}
-    begin, needs, end = tasks.time(), tasks.time(), tasks.time()
+    begin, needs, end, received = tasks.time(), tasks.time(), tasks.time(), tasks.time()
+    if whole.received is not None:
+        cp.add(received == whole.received).only_enforce_if(~split)
     cp.add(begin == whole.begin).only_enforce_if(~split)
     cp.add(needs == whole.needs).only_enforce_if(~split)
     cp.add(end == whole.end).only_enforce_if(~split)
@@ -153,6 +155,8 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
     tasks.give(memory, Change(whole.end, cell.activation + cell.collected + both, ~split, cell, 5))
     if cell.weight is not None:
         back = found["B"] = tasks.in_a_row(cell.device, cell.backward, split)
+        if back.received is not None:
+            cp.add(received == back.received).only_enforce_if(split)
         cp.add(begin == back.begin).only_enforce_if(split)
         cp.add(needs == back.needs).only_enforce_if(split)
         cp.add(end == back.end).only_enforce_if(split)
@@ -169,7 +173,7 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
         tasks.give(memory, Change(back.end, given, split, cell, 5))
         tasks.take(memory, Change(first, space[2] + kept[2], split, cell, 6))
         tasks.give(memory, Change(last, cell.activation - cell.freed + space[2], split, cell, 7))
-    found |= {FORWARD: forward, BACKWARD: Pass([begin], needs, [end], tasks.true)}
+    found |= {FORWARD: forward, BACKWARD: Pass([begin], needs, [end], tasks.true, received)}
     _save(tasks, cell, found)
     return found
 
@@ -207,6 +211,9 @@ def _ties(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]]) -> None:
         if tie.stream is not None and lag:
             sent = tasks.task(tie.one.device, tie.stream, tie.lag, tasks.true)
             tasks.cp.add(sent.start >= end)
+            if tie.both:
+                tasks.cp.add(sent.start == passes[tie.other][tie.other_kind].received)
+                continue
             end, lag = sent.end, 0
         tasks.cp.add(passes[tie.other][tie.other_kind].needs >= end + lag)
     for here in passes.values():

@@ -44,6 +44,9 @@ def shape_of(document: Document) -> Shape:
     if document.get("modules"):
         add_modules(document, shape, [row[0] for row in rows])
     without_gradients(shape)
+    for tie in shape.ties:
+        if tie.both and tie.lag:
+            _receive(tie)
     shape.span = document.get("objective") == "span" or bool(document.get("overlap_next"))
     return shape
 
@@ -59,7 +62,7 @@ def of_a_microbatch(document: Document) -> Document:
         if isinstance(value, list):
             return [shared(one, besides) for one in value]
         if isinstance(value, Mapping):
-            return {key: one if key in ("nodes", "on") else shared(one, besides) for key, one in value.items()}
+            return {key: one if key in ("nodes", "on", "both") else shared(one, besides) for key, one in value.items()}
         return Fraction(value) / count + besides
 
     times = {}
@@ -81,7 +84,8 @@ def _without_empty(before: Any, after: Any) -> Any:
         return [_without_empty(*both) for both in zip(before, after, strict=True)]
     if isinstance(before, Mapping):
         return {
-            key: after[key] if key in ("nodes", "on") else _without_empty(before[key], after[key]) for key in before
+            key: after[key] if key in ("nodes", "on", "both") else _without_empty(before[key], after[key])
+            for key in before
         }
     return after if before else _ZERO
 
@@ -186,6 +190,23 @@ def _word(document: Document, key: str, stage: int) -> str:
     return str(word[stage % len(word)] if isinstance(word, list) else word)
 
 
+def _receive(tie: Tie) -> None:
+    """The passes that get a tensor begin with its receipt, behind what needs nothing."""
+    cell = tie.other
+    receipt = Spec(str(tie.stream), tie.lag, None, False, True)
+
+    def receiving(own: list[Spec]) -> list[Spec]:
+        place = next(n for n, spec in enumerate(own) if spec.needs_input)
+        return [*own[:place], receipt, *own[place:]]
+
+    if tie.other_kind == FORWARD:
+        cell.forward = receiving(cell.forward)
+        return
+    cell.backward, cell.fused = receiving(cell.backward), receiving(cell.fused)
+    if cell.weight is not None:
+        cell.weight = [spec if spec.after is None else spec._replace(after=spec.after + 1) for spec in cell.weight]
+
+
 def _longer(own: Sequence[Spec], longer: Fraction) -> list[Spec]:
     return [spec._replace(time=spec.time * longer) for spec in own]
 
@@ -233,15 +254,21 @@ def _passes(document: Document, s: int, number: Any) -> tuple[list[Spec], list[S
 def _walked(document: Document, walk: Sequence[Step], line: Sequence[Cell], scale: Fraction) -> Iterator[Tie]:
     for (a, one), (b, other) in pairwise(zip(walk, line, strict=True)):
         forth, back = link(document, a.stage, a, b) * scale, link(document, a.stage, b, a) * scale
-        stream = sending(document)
-        yield Tie(one, FORWARD, other, FORWARD, forth, stream)
-        yield Tie(other, BACKWARD, one, BACKWARD, back, stream)
+        stream, both = sending(document), at_once(document)
+        yield Tie(one, FORWARD, other, FORWARD, forth, stream, both)
+        yield Tie(other, BACKWARD, one, BACKWARD, back, stream, both)
 
 
 def sending(document: Document) -> str | None:
     """The stream of transfers."""
     transfer = (document.get("times") or {}).get("transfer")
     return transfer["on"] if isinstance(transfer, Mapping) and "on" in transfer else None
+
+
+def at_once(document: Document) -> bool:
+    """True if transfers occupy their receiver too."""
+    transfer = (document.get("times") or {}).get("transfer")
+    return isinstance(transfer, Mapping) and transfer.get("both") is True
 
 
 def link(document: Document, stage: int, here: Step, there: Step) -> Fraction:

@@ -25,12 +25,16 @@ class Run(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """A pass: when its tasks begin, when what it needs must be there, when they have ended, and whether it runs."""
+    """A pass: when its tasks begin, when what it needs must be there, when they have ended, and whether it runs.
+
+    `received` is when it begins to receive, where that takes part of its device's time.
+    """
 
     begins: Sequence[Any]
     needs: Any
     ends: Sequence[Any]
     runs: Literal
+    received: Any = None
 
     @property
     def begin(self) -> Any:
@@ -86,7 +90,8 @@ class Tasks:
         for one, other in pairwise(found):
             self.cp.add(one.end <= other.start).only_enforce_if(runs)
         needs = next(task.start for task, spec in zip(found, specs, strict=True) if spec.needs_input)
-        return Pass([task.start for task in found], needs, [task.end for task in found], runs)
+        received = next((task.start for task, spec in zip(found, specs, strict=True) if spec.receives), None)
+        return Pass([task.start for task in found], needs, [task.end for task in found], runs, received)
 
     def take(self, memory: str, change: Change) -> None:
         """From this instant on."""

@@ -1,18 +1,20 @@
 """The relaxed problem that a certificate's evidence refers to: the relaxations and their order.
 
 1. Collectives and steps of parameters are left out; their time before and after all passes is added back.
-2. Unequal micro-batches become chains of their own. After the first: stages are renumbered.
-3. Forwards begin with the first task that waits for the previous stage.
-4. Passes have no workspace and keep nothing until the end. After the first: gathers have none.
-5. Chains do not wait for each other, unless the argument reads such arcs.
-6. Passes of one task on the stream of their stage have no tasks.
-7. Devices have the memory, no less than their own, that the evidence names.
-8. Copies and recomputations take no time, unless the argument reads the modes of activations.
-9. The tasks that the evidence names are stages.
+2. Receipts wait for the sending pass alone, unless the argument counts what a stream runs. After the first, which asks
+   whether gradients are sent.
+3. Unequal micro-batches become chains of their own. After the first: stages are renumbered.
+4. Forwards begin with the first task that waits for the previous stage.
+5. Passes have no workspace and keep nothing until the end. After the first: gathers have none.
+6. Chains do not wait for each other, unless the argument reads such arcs.
+7. Passes of one task on the stream of their stage have no tasks.
+8. Devices have the memory, no less than their own, that the evidence names.
+9. Copies and recomputations take no time, unless the argument reads the modes of activations.
+10. The tasks that the evidence names are stages.
 
 Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The attainable values of
-schedules are those of the problem after the seventh. For an exhaustive search, which reads the problem itself, only
-the seventh is applied.
+schedules are those of the problem after the eighth. For an exhaustive search, which reads the problem itself, only
+the eighth is applied.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from pipesched.checking.relaxed.lookups import without_lookups
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.checking.relaxed.parameters import around_passes, without_parameters
 from pipesched.checking.relaxed.pass_memory import without_pass_memory
+from pipesched.checking.relaxed.rendezvous import without_rendezvous
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
 from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.problem.problem import Problem
@@ -34,6 +37,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     Evidence,
+    OnStream,
     Refutation,
     ResourceWeights,
     StreamTasks,
@@ -68,7 +72,10 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
         problem, certificate = as_proved(problem, certificate)
         return Posed(problem, certificate, problem, 0)
     added_back = around_passes(problem)
-    problem = without_pass_memory(without_lookups(with_equal_microbatches(without_parameters(problem))))
+    problem = without_parameters(problem)
+    if not isinstance(evidence, OnStream):
+        problem = without_rendezvous(problem)
+    problem = without_pass_memory(without_lookups(with_equal_microbatches(problem)))
     if not isinstance(evidence, StreamTasks):
         problem = without_arcs_between_chains(problem)
     valued, certificate = as_proved(without_single_tasks(problem), certificate)

@@ -8,7 +8,9 @@ from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnStream
 
 # Quantities of a problem that only add tasks, or waits between them.
-HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_keep", "hosts", "shared_streams"})
+HARMLESS = frozenset(
+    {"tasks", "transfer_stream", "offload", "recompute", "may_keep", "hosts", "shared_streams", "rendezvous"}
+)
 
 
 def stream_load(problem: Problem, evidence: OnStream) -> int:
@@ -23,8 +25,16 @@ def stream_load(problem: Problem, evidence: OnStream) -> int:
         fused = _ticks(problem, number, evidence.stream, BW)
         backward = fused if split is None else min(fused, split)
         forward = _ticks(problem, number, evidence.stream, F)
-        total += (forward + backward) * len(problem.microbatches_of[number])
+        sent = _sent(problem, number, evidence.stream) if problem.resources.rendezvous else 0
+        total += (forward + backward + sent) * len(problem.microbatches_of[number])
     return total
+
+
+def _sent(problem: Problem, stage: int, stream: str) -> int:
+    """The ticks in which a stage sends its activation and its gradient; receipts are tasks of the passes."""
+    to = problem.placement.next[stage], problem.placement.previous[stage]
+    ticks = sum(problem.lag(stage, other) for other in to if other is not None)
+    return ticks if problem.resources.transfer_stream == stream else 0
 
 
 def _ticks(problem: Problem, stage: int, stream: str, *kinds: PassKind) -> int:

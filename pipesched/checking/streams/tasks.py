@@ -172,11 +172,18 @@ def _in_two(stage: Stage) -> Stage:
     if stage.weight is None:
         return stage
     fused, backward, weight = (stage.tasks_of(kind) for kind in (BW, B, W))
+    received = backward[:1] if backward[0].receives and fused[0] == backward[0] else ()
+    if received:
+        fused, backward = fused[1:], backward[1:]
+        weight = tuple(one if one.after is None else one._replace(after=one.after - 1) for one in weight)
     freed, single = max(stage.freed, 0), len(fused) == len(backward) == len(weight) == 1
     if single and {task.stream for task in (*fused, *backward, *weight)} == {stage.stream}:
         gradient = min(backward[0].ticks, fused[0].ticks)
         rest = min(backward[0].ticks + weight[0].ticks, fused[0].ticks) - gradient
         others = tuple((kind, tasks) for kind, tasks in stage.tasks if kind is F)
+        if received:
+            of = TaskSpec(stage.stream, gradient), TaskSpec(stage.stream, gradient + rest)
+            others += ((B, (*received, of[0])), (BW, (*received, of[1])))
         return replace(stage, backward=gradient, weight=rest, fused=gradient + rest, tasks=others, freed=freed)
     if not interleaves(fused, backward, weight):
         raise NotCoveredError("a backward that may be better in one go")

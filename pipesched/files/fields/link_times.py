@@ -21,10 +21,11 @@ Latency = Fraction | list[Fraction] | Matrix | NodeLinks
 
 
 class Occupying(NamedTuple):
-    """Transfers that occupy the stream `on` of the sending device for their duration `time`."""
+    """Transfers that occupy the stream `on` of the sending device for their duration, or of `both` devices at once."""
 
     time: Latency
     on: str
+    both: bool = False
 
 
 Transfer = Latency | Occupying
@@ -38,6 +39,11 @@ def latency_of(transfer: Transfer | None) -> Latency | None:
 def stream_of(transfer: Transfer | None) -> str | None:
     """The stream that transfers occupy; None where they occupy nothing."""
     return transfer.on if isinstance(transfer, Occupying) else None
+
+
+def is_rendezvous(transfer: Transfer | None) -> bool:
+    """True if transfers occupy sender and receiver at once."""
+    return isinstance(transfer, Occupying) and transfer.both
 
 
 def is_matrix(transfer: object) -> bool:

@@ -24,10 +24,15 @@ from pipesched.files.fields.link_times import Latency, NodeLinks, Occupying, Tra
 
 
 def _transfer(value: object) -> Transfer | None:
-    """Accept a transfer time, or a mapping of `time` and the stream `on` that the transfer occupies; else None."""
-    if isinstance(value, Mapping) and not {"time", "on"}.isdisjoint(value):
-        return Occupying(*_section({"time": (_latency, _LATENCY), "on": (task_name, _STREAM)}, value))
+    """A time, or a time and the stream that the transfer occupies for it, of its sender or of both."""
+    if isinstance(value, Mapping) and not {"time", "on", "both"}.isdisjoint(value):
+        fields = {"time": (_latency, _LATENCY), "on": (task_name, _STREAM)}
+        return Occupying(*_section(fields | ({"both": (_truth, "true or false")} if "both" in value else {}), value))
     return _latency(value)
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _latency(value: object) -> Latency | None:
@@ -102,7 +107,7 @@ _NODES = {
 _LATENCIES = [*or_list(NUMBER)["anyOf"], _ROWS, _NODES]
 _OCCUPYING = {
     "type": "object",
-    "properties": {"time": {"anyOf": _LATENCIES}, "on": NAME},
+    "properties": {"time": {"anyOf": _LATENCIES}, "on": NAME, "both": {"type": "boolean"}},
     "required": ["time", "on"],
     "additionalProperties": False,
 }
@@ -110,7 +115,8 @@ TransferField = Annotated[
     Transfer,
     field(
         f"a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, "
-        f"or intra_node, inter_node and nodes; or time, one of these, and on, a stream ({FINITE})",
+        "or intra_node, inter_node and nodes; or time, one of these, on, a stream, and both, whether the receiver's is "
+        f"occupied too ({FINITE})",
         _transfer,
         {"anyOf": [*_LATENCIES, _OCCUPYING]},
     ),

@@ -32,7 +32,8 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
     if cluster.transfer_stream is not None:
-        transfer = {"time": transfer, "on": cluster.transfer_stream}
+        both = {"both": True} if cluster.rendezvous else {}
+        transfer = {"time": transfer, "on": cluster.transfer_stream, **both}
     layers: Sequence[LayerType] = model.layers
     tick, step = plan.tick, plan.resolution
     for feature in PLAN_FEATURES:

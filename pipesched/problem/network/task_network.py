@@ -84,6 +84,13 @@ class Arc(NamedTuple):
     share: Share | None = None
 
 
+class Meeting(NamedTuple):
+    """A task that receives a tensor starts together with that one of `sends` that runs, and lasts as long."""
+
+    receive: TaskType
+    sends: tuple[TaskType, ...]
+
+
 class Need(NamedTuple):
     """A precedence between passes: a pass starts at least `lag` ticks after the end of the alternative that runs.
 
@@ -127,6 +134,9 @@ class TaskNetwork:
     ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are 1. `device_of[s]`
     is the device of stage s, whose memory its passes take. `until_end` is the memory that a pass takes and no pass
     frees.
+
+    `meetings` are transfers that occupy sender and receiver at once. Each receipt also waits for the sending pass by an
+    arc, so that a network without meetings is a relaxation.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -144,6 +154,7 @@ class TaskNetwork:
     scale: tuple[Fraction, ...] = ()
     device_of: tuple[int, ...] = ()
     until_end: Mapping[PassType, int] = field(default_factory=dict)
+    meetings: tuple[Meeting, ...] = ()
 
     def drop(
         self,
@@ -181,6 +192,10 @@ class TaskNetwork:
             if after is not None and staying and not arcs(arc):
                 optional = arc.optional or len(staying) < len(before)
                 left.append(arc._replace(after=after, alternatives=staying, optional=optional))
+        met = list[Meeting]()
+        for meeting in self.meetings:
+            receive, sends = moved(meeting.receive), tuple(one for task in meeting.sends if (one := moved(task)))
+            met += [Meeting(receive, sends)] if receive is not None and sends else []
         return replace(
             self,
             tasks={of: self.tasks[of][leading.get(of, 0) :] for of in kept},
@@ -191,6 +206,7 @@ class TaskNetwork:
             numbers={of: self.numbers[of] for of in kept},
             blocks={stage: ticks for stage, ticks in self.blocks.items() if (F, stage) not in gone},
             until_end={of: self.until_end[of] for of in kept if of in self.until_end},
+            meetings=tuple(met),
         )
 
     @cached_property

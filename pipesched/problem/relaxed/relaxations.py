@@ -3,6 +3,7 @@
 | relaxation | assumes | because |
 |---|---|---|
 | parameters | nothing | it is the first: chains of unequal micro-batches have no stages that share parameters |
+| rendezvous | no parameters | what is added back for these asks whether gradients are sent |
 | unequal micro-batches | no parameters | stages get new numbers, and `holders` would still name the old ones |
 | lookups | equal micro-batches of each chain | bounds that know arcs between chains do not know lookups |
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
@@ -23,7 +24,7 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory
+from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory, rendezvous
 from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 
@@ -54,6 +55,12 @@ PARAMETERS = Relaxation(
     _besides,
     lambda problem: problem.network.of_microbatches,
 )
+RENDEZVOUS = Relaxation(
+    "rendezvous",
+    rendezvous.drop_rendezvous,
+    rendezvous.ARGUMENT,
+    note=lambda _: "So much it takes even if a device sends in no time.",
+)
 UNEQUAL_MICROBATCHES = Relaxation(
     "unequal micro-batches",
     without_scale,
@@ -80,7 +87,15 @@ SAVED_ACTIVATIONS = Relaxation(
     least_memory.ARGUMENT,
     note=lambda _: "So much it takes even if copies and recomputations take no time.",
 )
-RELAXATIONS = (PARAMETERS, UNEQUAL_MICROBATCHES, LOOKUPS, PASS_MEMORY, ARCS_BETWEEN_CHAINS, SAVED_ACTIVATIONS)
+RELAXATIONS = (
+    PARAMETERS,
+    RENDEZVOUS,
+    UNEQUAL_MICROBATCHES,
+    LOOKUPS,
+    PASS_MEMORY,
+    ARCS_BETWEEN_CHAINS,
+    SAVED_ACTIVATIONS,
+)
 
 
 def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:

@@ -9,6 +9,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import PassType
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.relaxations import RENDEZVOUS
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, OnStream
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -59,14 +60,15 @@ def _streams(problem: Problem, device: int) -> list[Certificate]:
 
 
 def _work(problem: Problem, device: int, stream: str) -> int:
-    """Return the least ticks of a device's tasks on a stream, without tasks that send tensors.
+    """Return the least ticks of a device's tasks on a stream; 0 if there are blocks.
 
-    0 if there are blocks.
+    Tasks that send tensors count only with rendezvous: the receiver takes part, so that they end before what follows.
     """
     network = problem.network
 
     def ticks(*passes: PassType) -> int:
-        tasks = (task for of in passes for task in network.tasks[of][: network.ends[of][-1] + 1])
+        sends = problem.resources.rendezvous
+        tasks = (task for of in passes for task in network.tasks[of][: None if sends else network.ends[of][-1] + 1])
         return sum(task.ticks for task in tasks if task.resource.stream == stream)
 
     total = 0
@@ -76,4 +78,4 @@ def _work(problem: Problem, device: int, stream: str) -> int:
     return total
 
 
-BOUNDS.register(Bound("load", load, rank=2, several_streams=True))
+BOUNDS.register(Bound("load", load, rank=2, several_streams=True, keeping=frozenset((RENDEZVOUS,))))

@@ -41,12 +41,17 @@ def stream_chains(problem: Problem) -> StreamChains | None:
 def _in_two(stage: Stage) -> Stage:
     """Return a stage in which a full backward equals B then W, with no more time or memory than either mode."""
     stage = replace(stage, freed=max(0, stage.freed))
-    own = [stage.tasks_of(kind) for kind in _BACKWARDS]
+    own = [stage.tasks_after_receipt(kind) for kind in _BACKWARDS]
     if any(len(tasks) > 1 or tasks[0].stream != stage.stream for tasks in own):
         return stage
-    rest = tuple(each for each in stage.tasks if each[0] not in _BACKWARDS)
-    backward, whole = (min(stage.ticks(BW), ticks) for ticks in (stage.ticks(B), stage.ticks(B) + stage.ticks(W)))
-    return replace(stage, backward=backward, weight=whole - backward, fused=whole, tasks=rest)
+    rest = dict(each for each in stage.tasks if each[0] not in _BACKWARDS)
+    (gradient,), (weights,), (fused,) = own
+    backward, whole = (min(fused.ticks, ticks) for ticks in (gradient.ticks, gradient.ticks + weights.ticks))
+    two = replace(stage, backward=backward, weight=whole - backward, fused=whole, tasks=tuple(rest.items()))
+    receipt = stage.tasks_of(B)[:-1]
+    if not receipt:
+        return two
+    return two.with_tasks(rest | {kind: (*receipt, *two.tasks_of(kind)) for kind in (B, BW)})
 
 
 class StreamChains:

@@ -46,7 +46,7 @@ class BetterPlans:
         if self._refitted is not best:
             self._move_cuts(most)
             if self._of.best is best and provable(self._of.plan, self._of.choice):
-                self._of.best_of_order(best.timeline.schedule, most * _PARAMS.cuts_share)
+                self._of.best_of_order(best.timeline.order, most * _PARAMS.cuts_share)
             self._refitted = self._of.best
         if self._of.best is best and not self._of.budget.over():
             self._of.offer_solved(best.partition, self._of.solve(best.partition, most))
@@ -87,7 +87,7 @@ class BetterPlans:
                 if not next(tries, False):
                     return
                 problem = self._of.plan.problem(self._of.choice, partition)
-                timeline = best_times(problem, before.timeline.schedule)
+                timeline = best_times(problem, before.timeline.order)
                 candidate = Candidate(self._of.choice, partition, timeline, before.schedule)
                 if candidate.value < self._of.best.value:
                     self._of.offer(candidate)

@@ -59,7 +59,7 @@ class Placements:
                 if self.problem.objective.repeats:
                     each.offer_solved(known.partition, each.solve(known.partition, self.budget.least_step))
                     continue
-                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
+                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.order)
                 each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:

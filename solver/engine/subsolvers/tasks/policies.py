@@ -36,7 +36,8 @@ class TaskPolicies:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        return search.problem.view is None and not search.problem.network.blocks
+        network = search.problem.network
+        return search.problem.view is None and not (network.blocks or network.meetings)
 
     def kernels(self, search: Search) -> Kernels:
         return search.kernels

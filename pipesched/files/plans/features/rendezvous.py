@@ -1,0 +1,23 @@
+"""Transfers that occupy sender and receiver at once (`transfer.both`), and the features that they exclude."""
+
+from __future__ import annotations
+
+from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature
+
+_BOTH = Part("transfer.both", "transfer.both", lambda document: at(document, "transfer.both") is True)
+
+PLAN_FEATURES.register(
+    PlanFeature(
+        name="transfer.both",
+        refused=(
+            Refused(of_value("objective", "period"), _BOTH, "makespan", "the periodic model starts each task alone"),
+            Refused(
+                _BOTH,
+                given("parameters.reduce.buckets"),
+                "one of the two",
+                "a bucket's share of a pass's tasks would count its receipt",
+            ),
+        ),
+    )
+)

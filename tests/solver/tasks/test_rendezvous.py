@@ -1,0 +1,207 @@
+"""Transfers that occupy sender and receiver at once, against an exact model and against every order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.matrix.exact.model import TooLargeError
+from benchmarks.matrix.exact.model import optimum as exact_optimum
+from heuristics.catalogue import HEURISTICS
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput, Deadlock, DoesNotApply
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
+from pipesched.problem.passes import BW, F, Pass, Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import schedule_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.bounds.analytic.catalogue import certificates
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.task_brute_force import TooManyOrdersError
+from tests.support.task_brute_force import optimum as every_order
+
+# Units of CP-SAT's work for one exact model.
+_WORK = 1.0
+_COUNTED = Limits(seconds=60, deterministic=6, workers=1)
+
+
+def _document(random: Random) -> dict[str, Any]:
+    """Up to three stages and micro-batches, times from 0 on, a limit of memory or none, transfers on one stream of two."""
+    devices, microbatches = random.choice(((2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)))
+    placement = random.choice(("linear", "linear", "v-shape")) if devices == 2 and microbatches < 3 else "linear"
+    stages = 2 * devices if placement == "v-shape" else devices
+
+    def some(low: int, high: int) -> list[int]:
+        return [random.randint(low, high) for _ in range(stages)]
+
+    times: dict[str, Any] = {"forward": some(0, 4), "backward": some(0, 4)}
+    if random.random() < 0.4:
+        times["weight"] = some(0, 3)
+    lags = random.choice((1, 2, some(0, 3)))
+    times["transfer"] = {"time": lags, "on": random.choice(("compute", "compute", "comm")), "both": True}
+    found = {
+        "devices": devices,
+        "microbatches": microbatches,
+        "placement": placement,
+        "streams": ["compute", "comm"],
+        "times": times,
+        "objective": random.choice(("makespan", "makespan", "span")),
+    }
+    if random.random() < 0.5:
+        found["memory"] = {"capacity": stages // devices + random.randint(0, 1)}
+    return found
+
+
+def _drawn(count: int) -> Iterator[dict[str, Any]]:
+    return (_document(Random(seed)) for seed in range(count))
+
+
+def _with_transfer(document: Mapping[str, Any], **keys: object) -> dict[str, Any]:
+    return {**document, "times": {**document["times"], "transfer": {**document["times"]["transfer"], **keys}}}
+
+
+def _least(document: Mapping[str, Any]) -> Fraction | None:
+    with suppress(TooLargeError):
+        found = exact_optimum(document, _WORK)
+        return found.most if found.least == found.most else None
+    return None
+
+
+def test_a_solve_finds_the_optimum_and_claims_nothing_wrong() -> None:
+    proved = 0
+    for document in _drawn(14):
+        problem, least = problem_from(document), _least(document)
+        found = solve(problem, _COUNTED)
+        for certificate in certificates(problem, problem.objective):
+            assert least is None or certificate.value_ticks * problem.tick <= least, document
+            assert check_bound(problem, certificate).verdict is not Verdict.REFUSED, document
+        if found.timeline is None:
+            continue
+        assert not validate(found.timeline), document
+        assert least is None or found.value >= least, document
+        if least is not None and found.value_ticks == found.lower_bound:
+            assert found.value == least, document
+            proved += 1
+    assert proved >= 8
+
+
+def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
+    slower = 0
+    for document in _drawn(40):
+        both = _least(document)
+        one_side = _least(_with_transfer(document, both=False))
+        times = {**document["times"], "transfer": document["times"]["transfer"]["time"]}
+        alone = _least({**document, "times": times})
+        if both is not None and one_side is not None and alone is not None:
+            assert alone <= one_side <= both, document
+            slower += one_side < both
+    assert slower >= 8
+
+
+def test_the_exact_model_agrees_with_every_order() -> None:
+    compared = 0
+    for document in _drawn(40):
+        if document["devices"] == 2 and document["microbatches"] <= 2 and document["placement"] == "linear":
+            problem, least = problem_from(document), _least(document)
+            with suppress(TooManyOrdersError):
+                found = every_order.__wrapped__(problem, problem.objective)
+                if least is not None:
+                    assert found is not None, document
+                    assert found * problem.tick == least, document
+                    compared += 1
+    assert compared >= 5
+
+
+def test_published_orders_run_and_are_valid() -> None:
+    """Orders of passes alone say nothing of the order of transfers; none of them ends in a deadlock."""
+    ran = 0
+    for seed in range(6):
+        random = Random(seed)
+        document = _document(random) | {"placement": random.choice(("linear", "interleaved", "v-shape"))}
+        document |= {"microbatches": 2 * document["devices"]}
+        document["times"] = {
+            "forward": 2,
+            "backward": 3,
+            "weight": 2,
+            "transfer": {"time": 1, "on": "compute", "both": True},
+        }
+        document.pop("memory", None)
+        problem = problem_from(document)
+        for heuristic in HEURISTICS:
+            with suppress(DoesNotApply):
+                timeline = simulate(problem, heuristic.order(problem))
+                assert not validate(timeline), (heuristic.name, document)
+                ran += 1
+    assert ran > 20
+
+
+def _two_stages(**transfer: object) -> Problem:
+    return problem_from(
+        {"devices": 2, "microbatches": 1, "times": {"forward": 2, "backward": 3, "transfer": {"time": 1, **transfer}}}
+    )
+
+
+def test_both_tasks_of_a_transfer_run_at_once_and_the_validator_says_so() -> None:
+    problem = _two_stages(on="compute", both=True)
+    timeline = simulate(problem, HEURISTICS["1f1b"].order(problem))
+    receipt, sent = Task(Pass(F, 1, 0), 0), Task(Pass(F, 0, 0), 1)
+    assert timeline.starts[receipt] == timeline.starts[sent] == 2
+    later = {task: start + (task not in (sent, Task(sent.of))) for task, start in timeline.starts.items()}
+    broken = validate(Timeline(problem, timeline.schedule, later))
+    assert [one.rule for one in broken] == ["rendezvous"]
+
+
+def test_an_activation_is_taken_with_its_receipt() -> None:
+    """One-ahead receipts on a stream of their own cost the memory of what is received."""
+    document = {
+        "devices": 2,
+        "microbatches": 2,
+        "streams": ["compute", "comm"],
+        "times": {"forward": [1, 4], "backward": [1, 4], "transfer": {"time": 2, "on": "comm", "both": True}},
+        "memory": {"capacity": [2, 2]},
+    }
+    ample, tight = (solve(problem_from({**document, "memory": {"capacity": room}}), _COUNTED) for room in (2, [2, 1]))
+    assert ample.value == 22
+    assert tight.value == 24
+
+
+def test_a_file_is_written_as_it_was_read() -> None:
+    for document in _drawn(20):
+        problem = problem_from(document)
+        assert problem_from(problem_document(problem)).content_key == problem.content_key
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ({"objective": "period"}, "objective"),
+        ({"times": {"forward": 1, "backward": 1, "transfer": {"time": 1, "on": "compute", "both": 1}}}, "times.transfer.both"),
+        ({"times": {"forward": 1, "backward": 1, "transfer": {"time": 1, "both": True}}}, "times.transfer.on"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_line(keys: dict[str, Any], line: str) -> None:
+    document = {
+        "devices": 2,
+        "microbatches": 2,
+        "times": {"forward": 1, "backward": 1, "transfer": {"time": 1, "on": "compute", "both": True}},
+    }
+    with pytest.raises(BadInput, match=line) as error:
+        problem_from(document | keys)
+    assert len(error.value.mistakes) == 1
+
+
+def test_passes_in_an_order_that_can_never_run_are_a_deadlock() -> None:
+    problem = _two_stages(on="compute", both=True)
+    forward, backward = (tuple(Pass(kind, s, 0) for s in range(2)) for kind in (F, BW))
+    with pytest.raises(Deadlock, match=r"BW0\.0"):
+        simulate(problem, schedule_of([[backward[0], forward[0]], [forward[1], backward[1]]]))
