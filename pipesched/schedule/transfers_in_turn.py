@@ -46,7 +46,7 @@ def transfers_in_turn(problem: Problem, schedule: Schedule, orders: _Orders) -> 
 
 
 def _pairs(problem: Problem, schedule: Schedule) -> Iterator[tuple[Task, Task]]:
-    """Each task that sends with the one that receives."""
+    """Yield pairs of a task that sends and the task that receives from it."""
     held = schedule.pass_set
     meetings = {meeting.receive.pass_type: meeting for meeting in problem.network.meetings}
     for p in asking(schedule.passes(), SHORT):
@@ -58,7 +58,7 @@ def _pairs(problem: Problem, schedule: Schedule) -> Iterator[tuple[Task, Task]]:
 
 
 def _needs(problem: Problem, schedule: Schedule, joined: Callable[[Task], Task]) -> dict[Task, list[Task]]:
-    """What each task waits for by the network and by waits between streams, a transfer as one task."""
+    """Return the predecessors of each task by the network and by waits between streams, a transfer as one task."""
     held = schedule.pass_set
     needs: dict[Task, list[Task]] = {joined(task): [] for p in schedule.passes() for task, _ in problem.tasks(p)}
     for p in asking(schedule.passes(), SHORT):

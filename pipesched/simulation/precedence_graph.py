@@ -175,7 +175,7 @@ class Graph:
                     yield earlier[apart], later[apart], lag
 
     def _partners(self, problem: Problem, count: int) -> Ints:
-        """The task of a sender by that of its receiver, and the reverse."""
+        """Return for each node the one that starts together with it: receiver for sender, and sender for receiver."""
         partner = np.full(count, -1)
         for receive, sends in problem.network.meetings:
             receiver, sender = self._nodes(receive), np.maximum.reduce([self._nodes(task) for task in sends])
@@ -184,7 +184,7 @@ class Graph:
         return partner
 
     def _of_partners(self, arcs: Sequence[Arcs]) -> list[Arcs]:
-        """What each node waits for, as arcs to its partner."""
+        """Return the arcs into nodes with a partner, as arcs into the partner."""
         found = list[Arcs]()
         for before, after, lag in arcs:
             met = self.partner[after] >= 0

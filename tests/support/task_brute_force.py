@@ -368,7 +368,7 @@ class Game:
         return task
 
     def _entry(self, p: Pass) -> Task:
-        """The first task that waits for other passes, behind one that receives; those before it need nothing."""
+        """The first task that waits for other passes, after one that receives; those before it need nothing."""
         if p in self._block:
             return self.passes[p].begins[0]
         tasks = self.problem.stages[p.stage].tasks_of(p.kind)

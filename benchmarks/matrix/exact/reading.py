@@ -191,7 +191,7 @@ def _word(document: Document, key: str, stage: int) -> str:
 
 
 def _receive(tie: Tie) -> None:
-    """The passes that get a tensor begin with its receipt, behind what needs nothing."""
+    """The passes that get a tensor begin with its receipt, after any task that needs nothing."""
     cell = tie.other
     receipt = Spec(str(tie.stream), tie.lag, None, False, True)
 
