@@ -27,12 +27,13 @@ from pipesched.problem.relaxed.relaxations import (
     LOOKUPS,
     PARAMETERS,
     RELAXATIONS,
+    RENDEZVOUS,
     SAVED_ACTIVATIONS,
     UNEQUAL_MICROBATCHES,
     relaxed,
 )
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence, OnDevice, ResourceWeights, StreamTasks, TasksAsStages
+from pipesched.results.evidence import Evidence, OnDevice, OnStream, ResourceWeights, StreamTasks, TasksAsStages
 from solver.tasks.as_stages import cut
 from tests.support.relaxed_cases import Drawn, drawn, least, of_features, raised
 from tests.support.rows_of_tasks import tiny_mirrored
@@ -46,6 +47,7 @@ READS: dict[frozenset[Relaxation], Evidence] = {
     frozenset(): OnDevice(0),
     frozenset({ARCS_BETWEEN_CHAINS}): StreamTasks(0, "compute", None, None, 0, 0),
     frozenset({SAVED_ACTIVATIONS}): ResourceWeights(0, ()),
+    frozenset({RENDEZVOUS}): OnStream(0, "compute"),
 }
 
 
