@@ -29,12 +29,12 @@ def _unlowered(problem: Problem) -> Problem:
 
 _OWN = Part(_KEY, _KEY, _meets)
 _REFUSED = (
-    Refused(of_value("objective", "period"), _OWN, "makespan or span", "the periodic model starts each task alone"),
+    Refused(of_value("objective", "period"), _OWN, "makespan or span", "the model starts each task alone"),
     Refused(
         _OWN,
         given("parameters.reduce.buckets"),
         "one of the two",
-        "a bucket's share of a pass's tasks would count its receipt",
+        "a bucket is a share of tasks",
     ),
 )
 

@@ -270,7 +270,7 @@ PLAN_FEATURES.register(
                 _NEVER,
                 given("parameters.reduce.buckets"),
                 "free, always or a window",
-                "a bucket's share of a pass's tasks would count its gathering",
+                "a bucket is a share of tasks",
             ),
             *(
                 Refused(_EACH, one, "iteration",

@@ -11,12 +11,12 @@ PLAN_FEATURES.register(
     PlanFeature(
         name="transfer.both",
         refused=(
-            Refused(of_value("objective", "period"), _BOTH, "makespan", "the periodic model starts each task alone"),
+            Refused(of_value("objective", "period"), _BOTH, "makespan", "the model starts each task alone"),
             Refused(
                 _BOTH,
                 given("parameters.reduce.buckets"),
                 "one of the two",
-                "a bucket's share of a pass's tasks would count its receipt",
+                "a bucket is a share of tasks",
             ),
         ),
     )
