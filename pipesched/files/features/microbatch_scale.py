@@ -66,7 +66,7 @@ def _differ_both_ways(document: Mapping[str, Any]) -> bool:
 
 _OWN = Part(_KEY, _KEY, _unequal)
 _EITHER = "one of the two"
-_ONE_CHAIN = "micro-batches with paths of their own are chains already"
+_ONE_CHAIN = "such micro-batches are chains already"
 _PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
 _TWO_TIMES = Part("times.transfer", "transfers of two times between two devices", _differ_both_ways)
 _NO_STEADY_STATE = "makespan or span, since unequal micro-batches have no steady state"

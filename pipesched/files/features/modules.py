@@ -332,7 +332,7 @@ def _sends(document: Mapping[str, Any]) -> bool:
 
 _OWN, _EITHER = given(_KEY), "one of the two"
 _SENDING = Part("times.transfer.on", "times.transfer.on", _sends)
-_ONE_CHAIN = "micro-batches with paths of their own are chains already"
+_ONE_CHAIN = "such micro-batches are chains already"
 _REFUSED = (
     Refused(given("chains"), _OWN, _EITHER, _ONE_CHAIN),
     Refused(given("tasks"), _OWN, _EITHER, "passes of modules are one task each"),

@@ -114,7 +114,7 @@ def _lower(problem: Problem, form: Keys) -> Problem:
 
 
 _OWN, _EITHER = given("pipelines"), "one of the two"
-_ONE_CHAIN = "micro-batches with paths of their own are chains already"
+_ONE_CHAIN = "such micro-batches are chains already"
 _REFUSED = (
     *(Refused(_OWN, other, _EITHER, _ONE_CHAIN) for other in (more_than_one("sequence_chunks"), given("modules"))),
     Refused(_OWN, given("chains"), _EITHER, "pipelines are chains"),

@@ -203,7 +203,7 @@ def _in_common(values: Sequence[Any], stages: int) -> object:
 
 
 _OWN, _EITHER = more_than_one(_KEY), "one of the two"
-_ONE_CHAIN = "micro-batches with paths of their own are chains already"
+_ONE_CHAIN = "such micro-batches are chains already"
 _PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
 _REFUSED = (
     Refused(given("chains"), _OWN, _EITHER, _ONE_CHAIN),
