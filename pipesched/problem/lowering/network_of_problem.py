@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
+from pipesched.deadline import asking
 from pipesched.problem.features.saved_activations import COPIES, given_up, host_change, options
 from pipesched.problem.lowering.dependencies import Dependencies
 from pipesched.problem.lowering.stage_memory import device_change
@@ -53,7 +54,7 @@ def network_of(
         tasks,
         {pass_type: passes.ends_of(*pass_type) for pass_type in types},
         {(kind, s): MemoryChange(*device_change(stages[s], kind)) for kind, s in types},
-        tuple(arc for pass_type in types for arc in _arcs(passes, pass_type, tasks)),
+        tuple(arc for pass_type in asking(types) for arc in _arcs(passes, pass_type, tasks)),
         room,
         modes,
         {s: options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},

@@ -30,6 +30,7 @@ from solver.engine.construction.published import Published
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
+from solver.limits import Limits
 from solver.local_search.equal_value_kernel import Heat
 from solver.solve import solve
 from solver.tasks.job_units import equal_value_search
@@ -187,7 +188,7 @@ def test_the_span_of_every_published_schedule_that_applies_is_listed_or_counted(
     assert {candidate.name for candidate in done.candidates} == set(HEURISTICS.names())
     assert not any("not tried" in note for note in done.notes)
     monkeypatch.setattr(finish, "SEARCH", replace(search.SEARCH, seconds_per_task=1e9))
-    done = solve(one, counted(2), engine=engine)
+    done = solve(one, Limits(seconds=20, workers=1), engine=engine)
     untried = set(HEURISTICS.names()) - {candidate.name for candidate in done.candidates}
     (note,) = [note for note in done.notes if "not tried" in note]
     assert len(untried) > 1
