@@ -44,28 +44,30 @@ def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
     kept = None if chain is None else all_steps(problem, chain)
     if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * DIAGRAMS.most_numbers:
         return None
-    rest = completion(kept.steps, DIAGRAMS.most_numbers, stop)
-    if rest is None:
+    layers = completion(kept.steps, DIAGRAMS.most_numbers, stop)
+    if layers is None:
         return None
     devices = devices_of(problem, kept.stages)
     number = np.full(problem.devices, -1, np.int64)
     number[list(devices)] = np.arange(len(devices))
-    return CompletionBounds(rest, kept.steps.raises, number, 2**62)
+    return CompletionBounds(layers, kept.steps.raises, number, 2**62)
 
 
-def rank_below(
-    nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, below: CompletionBounds
+def rank_by_completion(
+    nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, bounds: CompletionBounds
 ) -> None:
     """Add completion bounds to the ranks of the children of a layer; infinite where they reach the cutoff."""
     for further in (1, 2):
-        if done + further < len(below.layers):
-            rest = below.layers[done + further]
+        if done + further < len(bounds.layers):
+            completion_rows = bounds.layers[done + further]
             chosen = further == 2
-            rank_children(nodes, moves, ranks, chosen, *rest, walks, below.raises, below.number, below.value)
+            rank_children(
+                nodes, moves, ranks, chosen, *completion_rows, walks, bounds.raises, bounds.number, bounds.value
+            )
 
 
 @inner
-def rank_children(nodes, moves, ranks, blocks, keys, first, rests, walks, raises, number, value):  # type: ignore[no-untyped-def]
+def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises, number, value):  # type: ignore[no-untyped-def]
     """Add completion bounds to the ranks of children with (or without) a block; rows are of the layer they reach."""
     steps = walks.device.shape[0]
     for child in range(nodes.shape[0]):
@@ -79,12 +81,12 @@ def rank_children(nodes, moves, ranks, blocks, keys, first, rests, walks, raises
         if state >= keys.shape[0] or keys[state] != key or first[state] == first[state + 1]:
             ranks[child] = _LEFT_OUT  # nothing that begins so comes to an end
             continue
-        least = _least(row, rests[first[state]], walks, number)
+        least = _least(row, rows[first[state]], walks, number)
         ranks[child] = ranks[child] + least if least < value else _LEFT_OUT
 
 
 @inner
-def _least(row, rest, walks, number):  # type: ignore[no-untyped-def]
+def _least(row, cost_to_go, walks, number):  # type: ignore[no-untyped-def]
     """Return the largest sum of a time and its cost-to-go, a lower bound on the end of the order.
 
     The times are those when micro-batches in flight end their last pass, when devices are free, and when devices are
@@ -95,18 +97,18 @@ def _least(row, rest, walks, number):  # type: ignore[no-untyped-def]
     through, kept, found = row[steps - 1], 0, np.int64(NOTHING)
     for device in range(devices):
         kept = max(kept, number[device] + 1)
-    flying = rest.shape[0] - 2 * kept
+    flying = cost_to_go.shape[0] - 2 * kept
     for one in range(through, row[0]):
         step = 0
         while row[step + 1] > one:
             step += 1
-        found = max(found, row[ends + walks.first[step] + one] + rest[one - through])
+        found = max(found, row[ends + walks.first[step] + one] + cost_to_go[one - through])
     for device in range(devices):
         if number[device] < 0:
             continue
         now = row[free + device]
-        found = max(found, now + rest[flying + number[device]])
+        found = max(found, now + cost_to_go[flying + number[device]])
         for at in range(walks.since[device], walks.since[device + 1]):
             now += row[waiting + walks.waits[at]] * walks.weight[walks.waits[at]]
-        found = max(found, now + rest[flying + kept + number[device]])
+        found = max(found, now + cost_to_go[flying + kept + number[device]])
     return found

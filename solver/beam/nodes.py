@@ -19,8 +19,8 @@ def offsets(walks):  # type: ignore[no-untyped-def]
     ends = steps
     free = ends + walks.first[steps - 1] + walks.microbatches[steps - 1]
     waiting = free + walks.room.shape[0]
-    held = waiting + steps
-    return ends, free, waiting, held, held + walks.room.shape[0]
+    memory_in_use = waiting + steps
+    return ends, free, waiting, memory_in_use, memory_in_use + walks.room.shape[0]
 
 
 def at_first(walks: Walks) -> Numbers:
@@ -37,13 +37,13 @@ def run_weights(row, device, until, short, more, walks):  # type: ignore[no-unty
 
     Returns when the device is free then; -1 if there are too few. Changes pending counts and memory levels in place.
     """
-    _, free, waiting, held, _ = offsets(walks)
+    _, free, waiting, memory_in_use, _ = offsets(walks)
     now = row[free + device]
     for at in range(walks.since[device], walks.since[device + 1]):
         step = walks.waits[at]
         while row[waiting + step] > 0 and now + walks.weight[step] <= until:
             row[waiting + step] -= 1
-            row[held + device] -= walks.later[step]
+            row[memory_in_use + device] -= walks.later[step]
             now += walks.weight[step]
             short -= walks.later[step]
     if more > 0 and short > 0:
@@ -55,7 +55,7 @@ def run_weights(row, device, until, short, more, walks):  # type: ignore[no-unty
             at -= 1
             continue
         row[waiting + step] -= 1
-        row[held + device] -= walks.later[step]
+        row[memory_in_use + device] -= walks.later[step]
         now += walks.weight[step]
         short -= walks.later[step]
         more -= 1
@@ -71,7 +71,7 @@ def is_next(row, step, walks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def comes(row, step, walks):  # type: ignore[no-untyped-def]
+def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
     """Return the arrival of the next micro-batch at a step, without its device's availability."""
     if walks.before[step] < 0:
         return 0
@@ -84,29 +84,29 @@ def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
 
     Memory of still older ones is released. Without this rule, orders deadlock where each chain waits for the other.
     """
-    device, held = walks.device[step], walks.takes[step]
+    device, memory_in_use = walks.device[step], walks.takes[step]
     oldest = row[walks.safe[walks.chain[step], device]]
     if row[step] <= oldest:
-        held = 0
+        memory_in_use = 0
     for other in range(walks.device.shape[0]):
         if walks.device[other] != device or walks.weight[other] >= 0:
             continue
         oldest = row[walks.safe[walks.chain[other], device]]
         if oldest < walks.microbatches[other]:
-            held += walks.takes[other]
-        held += walks.takes[other] * max(0, row[other] - oldest - 1)
-    return held <= walks.room[device]
+            memory_in_use += walks.takes[other]
+        memory_in_use += walks.takes[other] * max(0, row[other] - oldest - 1)
+    return memory_in_use <= walks.room[device]
 
 
 @inner
 def take(row, step, mate, delay, walks):  # type: ignore[no-untyped-def]
     """Apply a move to a node in place; returns its start and end, both -1 where memory has no room for it."""
-    ends, free, waiting, held, _ = offsets(walks)
+    ends, free, waiting, memory_in_use, _ = offsets(walks)
     device = walks.device[step]
-    ready = max(row[free + device], comes(row, step, walks))
+    ready = max(row[free + device], arrival_at(row, step, walks))
     if mate >= 0:
-        ready = max(ready, comes(row, mate, walks))
-    short = row[held + device] + walks.takes[step] - walks.room[device] if walks.weight[step] < 0 else 0
+        ready = max(ready, arrival_at(row, mate, walks))
+    short = row[memory_in_use + device] + walks.takes[step] - walks.room[device] if walks.weight[step] < 0 else 0
     now = run_weights(row, device, ready, short, delay, walks)
     if now < 0:
         return -1, -1
@@ -115,11 +115,11 @@ def take(row, step, mate, delay, walks):  # type: ignore[no-untyped-def]
     row[ends + walks.first[step] + row[step]] = end
     row[step] += 1
     row[free + device] = end
-    row[held + device] += walks.takes[step] - walks.gives[step]
+    row[memory_in_use + device] += walks.takes[step] - walks.gives[step]
     if walks.weight[step] > 0:
         row[waiting + step] += 1
     if mate >= 0:
         row[ends + walks.first[mate] + row[mate]] = end
         row[mate] += 1
-        row[held + device] -= walks.gives[mate] + walks.later[mate]
+        row[memory_in_use + device] -= walks.gives[mate] + walks.later[mate]
     return start, end

@@ -13,17 +13,20 @@ def openings(problem: Problem) -> list[list[int]]:
     """
     if not problem.objective.by_device:
         return [[0] * problem.devices]
-    where, ways = problem.placement.stage_device, list[dict[int, int]]()
+    where, opens_of_chains = problem.placement.stage_device, list[dict[int, int]]()
     for chain in (chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]):
-        now, way = 0, dict[int, int]()
+        now, opens = 0, dict[int, int]()
         for stage, after in zip(chain, (*chain[1:], None), strict=True):
-            way.setdefault(where[stage], now)
+            opens.setdefault(where[stage], now)
             now += problem.stages[stage].forward + (0 if after is None else problem.lag(stage, after))
-        ways.append(way)
-    all_of = [min((way[device] for way in ways if device in way), default=0) for device in range(problem.devices)]
+        opens_of_chains.append(opens)
+    all_of = [
+        min((opens[device] for opens in opens_of_chains if device in opens), default=0)
+        for device in range(problem.devices)
+    ]
     found = [all_of]
-    for way in ways:
-        led = [way.get(device, since) for device, since in enumerate(all_of)]
+    for opens in opens_of_chains:
+        led = [opens.get(device, since) for device, since in enumerate(all_of)]
         if led not in found and led[::-1] not in found:  # mirrored chains do the same
             found.append(led)
     return found

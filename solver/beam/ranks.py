@@ -50,10 +50,10 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
         here = row[before] - row[step] if before >= 0 else 0
         for one in range(row[step], row[step] + here):
             since = max(row[ends + walks.first[step] + one] + walks.lag[step], row[free + device])
-            longest = max(longest, since + walks.rest[step])
-            flying += since + walks.rest[step]
+            longest = max(longest, since + walks.tail[step])
+            flying += since + walks.tail[step]
             for other in range(devices):
-                sums[_AREA, other] += walks.held[step, other] * (since - row[free + other])
+                sums[_AREA, other] += walks.occupied[step, other] * (since - row[free + other])
         coming = left if before < 0 else here
         for other in range(devices if coming > 0 else 0):
             sums[_AREA, other] += coming * walks.area[step, other]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from solver.beam.children import DELAY, MATE, STEP, expand
 from solver.beam.children import Children as Rows
-from solver.beam.completion import CompletionBounds, rank_below
+from solver.beam.completion import CompletionBounds, rank_by_completion
 from solver.beam.nodes import at_first, offsets
 from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
@@ -51,9 +51,9 @@ class _BlockOrders:
     """
 
     def __init__(
-        self, walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None
+        self, walks: Walks, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None
     ) -> None:
-        self._walks, self._prefers, self._width, self._alike, self._below = walks, prefers, width, alike, below
+        self._walks, self._prefers, self._width, self._alike, self._bounds = walks, prefers, width, alike, bounds
         self._layers = int(walks.microbatches.sum())
         none = np.zeros(1, np.int64)
         start = at_first(walks)[np.newaxis]
@@ -68,8 +68,8 @@ class _BlockOrders:
             yield Children((), layer.size, int(values.min()), (int(values.argmin()), None))
             return
         for children in _children(layer.nodes, self._walks, self._prefers, self._room):
-            if self._below is not None:
-                rank_below(children.nodes, children.moves, children.ranks, done, self._walks, self._below)
+            if self._bounds is not None:
+                rank_by_completion(children.nodes, children.moves, children.ranks, done, self._walks, self._bounds)
             stay, blocks = children.ranks < np.inf, children.moves[:, MATE] >= 0
             ahead = [_taken(children, chosen & stay, done) for chosen in (~blocks, blocks)]
             yield Children(ahead, len(children.keys))
@@ -93,14 +93,14 @@ class _BlockOrders:
 
 
 def best_order(
-    walks: Walks, prefers: Preference, width: int, alike: int, below: CompletionBounds | None = None
+    walks: Walks, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None = None
 ) -> Generator[Progress, None, Found | None]:
     """Search the best order with `width` nodes per layer, at most `alike` of which have run the same passes.
 
     None if every node of a layer is a dead end or, with completion bounds, cannot end before the cutoff. Yields after
     each call of compiled code, every hundredth of a second or sooner.
     """
-    found = yield from compilation(_BlockOrders(walks, prefers, width, alike, below))
+    found = yield from compilation(_BlockOrders(walks, prefers, width, alike, bounds))
     if found.value is None:
         return None
     return Found(found.value, [(int(move[STEP]), int(move[MATE]), int(move[DELAY])) for move in found.moves])

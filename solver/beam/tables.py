@@ -24,14 +24,14 @@ class Walks(NamedTuple):
 
     `before` is the step before it or -1, `last` the last one of its chain; `first` is the index of the chain's first
     micro-batch among all, `microbatches` their number. `weight` is the time of a gradient's weight pass, -1 for a
-    forward. A forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `rest` is the path from a
+    forward. A forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `tail` is the path from a
     step's start to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the
     time of a forward and a full backward together, -1 if they form no block.
 
     By device, `saved` is the mean saving of a block, and `waits[since[device] : since[device + 1]]` are its gradients,
     those with the longest weight passes first. No pass runs on it before it `opens`, from which on its time counts, so
-    `rest` excludes the opening time of the last step's device. `safe` is, by chain and device, the step that a
-    micro-batch has to take until it needs no more memory that others could occupy for ever. `held` and `area` are
+    `tail` excludes the opening time of the last step's device. `safe` is, by chain and device, the step that a
+    micro-batch has to take until it needs no more memory that others could occupy for ever. `occupied` and `area` are
     memory and memory times ticks, which 64-bit integers may not represent: they only rank orders, so rounded ones
     suffice.
     """
@@ -47,7 +47,7 @@ class Walks(NamedTuple):
     takes: Numbers
     gives: Numbers
     later: Numbers
-    rest: Numbers
+    tail: Numbers
     reach: Numbers
     block: Numbers
     room: Numbers
@@ -57,7 +57,7 @@ class Walks(NamedTuple):
     since: Numbers
     chain: Numbers
     safe: Numbers
-    held: NDArray[np.float64]
+    occupied: NDArray[np.float64]
     area: NDArray[np.float64]
 
 
@@ -104,7 +104,7 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
     for at in reversed(range(count - 1)):
         if before[at + 1] == at:
             last[at] = last[at + 1]
-    rest, reach = _ways(ticks, lag, device, last, problem.devices)
+    tails, reach = _paths(ticks, lag, device, last, problem.devices)
     microbatches = [len(problem.microbatches_of[step.stage]) for step in steps]
     weight = [-1 if not grad else stage.weight or 0 for stage, grad in zip(stages, grads, strict=True)]
     whole = [0 if not grad else stage.activation for stage, grad in zip(stages, grads, strict=True)]
@@ -119,7 +119,7 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
     columns = (
         *(device, ticks, lag, before, last, _firsts(steps, microbatches), microbatches, weight),
         *([0 if grad else stage.activation for stage, grad in zip(stages, grads, strict=True)], gives),
-        *(later, [way - opens[device[end]] for way, end in zip(rest, last, strict=True)], reach, block),
+        *(later, [tail - opens[device[end]] for tail, end in zip(tails, last, strict=True)], reach, block),
         *([ENDLESS if room is None else room for room in problem.room], opens),
         *(
             _saved(steps, stages, device, block, problem),
@@ -132,21 +132,21 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
     int64_sum([own * (one + max(0, more)) for own, one, more in zip(microbatches, ticks, weight, strict=True)])
     int64_sum([own * amount for own, amount in zip(microbatches, whole, strict=True)])
     whole_numbers = [int64_array(column) for column in columns]
-    return Walks._make([*whole_numbers, *_holding(steps, device, [gives, later], [ticks, weight], rest)])
+    return Walks._make([*whole_numbers, *_holding(steps, device, [gives, later], [ticks, weight], tails)])
 
 
-def _ways(
+def _paths(
     ticks: Sequence[int], lag: Sequence[int], device: Sequence[int], last: Sequence[int], devices: int
 ) -> tuple[list[int], Numbers]:
     """Return the path from the start of each step to the end of its chain, and to the next step on each device."""
-    rest, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
+    tails, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
     for at in reversed(range(len(ticks))):
         if last[at] != at:
-            rest[at] += lag[at + 1] + rest[at + 1]
+            tails[at] += lag[at + 1] + tails[at + 1]
             known = reach[at + 1] >= 0
             reach[at, known] = reach[at + 1, known] + ticks[at] + lag[at + 1]
         reach[at, device[at]] = 0
-    return rest, reach
+    return tails, reach
 
 
 def _holding(
@@ -154,11 +154,11 @@ def _holding(
     device: Sequence[int],
     given_back: Sequence[Sequence[int]],
     ticks: Sequence[Sequence[int]],
-    rest: Sequence[int],
+    tails: Sequence[int],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return `held` and `area`, from the memory that a gradient and its weight pass free and when they end."""
+    """Return `occupied` and `area`, from the memory that a gradient and its weight pass free and when they end."""
     shape = len(steps), max(device) + 1
-    held, area = np.zeros(shape), np.zeros(shape)
+    occupied, area = np.zeros(shape), np.zeros(shape)
     for forward, step in enumerate(steps):
         if step.gradient:
             continue
@@ -168,9 +168,9 @@ def _holding(
             for at, other in enumerate(steps):
                 if other.chain == step.chain and at <= gradient:
                     taken = max(at, forward)  # the memory is in use from this step on
-                    held[at, device[forward]] += amounts[gradient] * (at > forward)
-                    area[at, device[forward]] += amounts[gradient] * (rest[taken] - rest[gradient] + after)
-    return held, area
+                    occupied[at, device[forward]] += amounts[gradient] * (at > forward)
+                    area[at, device[forward]] += amounts[gradient] * (tails[taken] - tails[gradient] + after)
+    return occupied, area
 
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:

@@ -64,21 +64,21 @@ def bounds_of_activation_modes(
 
     for devices, owner in _kept(problem):
         stages = tuple(stage for chain in walked_chains(problem) for stage in stages_on(problem, chain, devices))
-        holding = relaxation_of(problem, paths, stages, owner)
+        relaxation = relaxation_of(problem, paths, stages, owner)
 
-        def least_below(value: int, work: int) -> Least:
-            least = least_end(holding, value, min(_PARAMS.most_labels, work // _PARAMS.label_cost), stop)  # noqa: B023 - called in this round
+        def least_end_before(value: int, work: int) -> Least:
+            least = least_end(relaxation, value, min(_PARAMS.most_labels, work // _PARAMS.label_cost), stop)  # noqa: B023 - called in this round
             return least._replace(work=least.work * _PARAMS.label_cost)
 
         proved, known = between()
         for found in refuted_thresholds(
-            least_below, between, (max(1, (known - proved) // DIAGRAMS.value_step), 1), work, stop
+            least_end_before, between, (max(1, (known - proved) // DIAGRAMS.value_step), 1), work, stop
         ):
             work -= found.work
             if found.ticks > between()[0]:
                 best = found.ticks
-                own = Diagram(stages, below=found.below, device=owner, tick=problem.tick, ways=True)
-                yield Certificate(KIND, best, _text(problem, devices, best), devices[0], own)
+                evidence = Diagram(stages, below=found.threshold, device=owner, tick=problem.tick, ways=True)
+                yield Certificate(KIND, best, _text(problem, devices, best), devices[0], evidence)
 
 
 def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:

@@ -41,7 +41,7 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
         return
     span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
     for device in range(problem.devices):
-        by = None if search.over else search.guiding(_on(problem, chains, (device,)), device if span else None)
+        by = None if search.over else search.smaller_diagram(_on(problem, chains, (device,)), device if span else None)
         if by is None:
             continue
         key = _identity(by.kept)
@@ -49,7 +49,7 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
             yield from search.certificates(by.kept, [by], search.step(), 1)
             seen[key] = search.ended
         singles.append(_Single(device, by, seen[key]))
-        search.numbers -= sum(layer.rests.size for layer in by.rest)  # which all stay
+        search.numbers -= sum(layer.rows.size for layer in by.layers)  # which all stay
     singles.sort(key=lambda one: -one.proved)
     step, shortest = search.step(), search.shortest()
     for count in range(2, len(singles) + 1):
@@ -58,8 +58,8 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
         if kept is None:
             return
         # For a span the completion is known only for the device whose span counts.
-        guides = [one.by for one in singles[: 1 if span else count]]
-        yield from search.certificates(kept, guides, step, shortest, _ROWS)
+        smaller = [one.by for one in singles[: 1 if span else count]]
+        yield from search.certificates(kept, smaller, step, shortest, _ROWS)
 
 
 def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ def _identity(kept: ModelledSteps) -> object:
     """
     steps = kept.steps
     holder = steps.holder - np.arange(len(steps.holder))
-    own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.behind, holder)
-    rows = list(zip(*(column.tolist() for column in (*own, steps.blocks.max(axis=1))), strict=True))
+    columns = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.tail, holder)
+    rows = list(zip(*(column.tolist() for column in (*columns, steps.blocks.max(axis=1))), strict=True))
     chains = sorted(tuple(rows[n] for n in np.flatnonzero(steps.last == last)) for last in set(steps.last.tolist()))
     return tuple(chains), tuple(steps.room.tolist()), tuple(steps.waiting.tolist())

@@ -18,35 +18,41 @@ def certificate_of(
     kept: ModelledSteps,
     least: int,
     width: int | None = None,
-    below: int | None = None,
-    guide: tuple[int, ...] = (),
+    threshold: int | None = None,
+    completion_stages: tuple[int, ...] = (),
     rows: int | None = None,
 ) -> Certificate:
-    """Certificate that no schedule takes less than `least` ticks, or less than the threshold `below`."""
-    tick = None if below is None else problem.tick
-    own = Diagram(kept.stages, width, below, guide, rows, kept.device, tick, joint=kept.joint)
-    return Certificate(KIND, least, _text(problem, own, least), devices_of(problem, kept.stages)[0], own)
+    """Certificate that no schedule takes less than `least` ticks, or less than the `threshold`."""
+    tick = None if threshold is None else problem.tick
+    evidence = Diagram(kept.stages, width, threshold, completion_stages, rows, kept.device, tick, joint=kept.joint)
+    return Certificate(KIND, least, _text(problem, evidence, least), devices_of(problem, kept.stages)[0], evidence)
 
 
-def _text(problem: Problem, own: Diagram, least: int) -> str:
-    devices, chains = devices_of(problem, own.stages), len(by_chain(problem, own.stages))
-    on = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
-    of = f"stage {own.stages[0]}" if len(own.stages) == 1 else f"stages {', '.join(map(str, own.stages))}"
-    text = f"The forwards and gradients of {of} take turns on {on}"
-    if own.device is not None and chains > 1:
-        text += f", in time from the first start on device {own.device} on"
+def _text(problem: Problem, evidence: Diagram, least: int) -> str:
+    devices, chains = devices_of(problem, evidence.stages), len(by_chain(problem, evidence.stages))
+    where = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
+    which = (
+        f"stage {evidence.stages[0]}" if len(evidence.stages) == 1 else f"stages {', '.join(map(str, evidence.stages))}"
+    )
+    text = f"The forwards and gradients of {which} take turns on {where}"
+    if evidence.device is not None and chains > 1:
+        text += f", in time from the first start on device {evidence.device} on"
     if problem.network.blocks:
         text += ", or run two at a time as an overlapped block, which ends both"
     text += (
         ": a device starts one of these forwards only while its memory has room for it besides others of these; a "
         "micro-batch is away for as long as other stages take."
     )
-    if own.joint:
+    if evidence.joint:
         text += " What a stage's backward leaves in memory is there until all of its tasks for the weights have run."
-    if own.below is not None:
-        shown = "" if own.guide == own.stages else f"of which stages {', '.join(map(str, own.guide))} show that they "
-        cannot = f"{shown}cannot end before {amount(problem, own.below)}"
+    if evidence.below is not None:
+        shown = (
+            ""
+            if evidence.guide == evidence.stages
+            else f"of which stages {', '.join(map(str, evidence.guide))} show that they "
+        )
+        cannot = f"{shown}cannot end before {amount(problem, evidence.below)}"
         text += f" Orders {cannot if shown else 'that ' + cannot} are not followed to their end."
-    ways = "order and blocks" if problem.network.blocks else "order"
-    count = len({microbatch for stage in own.stages for microbatch in problem.microbatches_of[stage]})
-    return f"{text} In whichever {ways} they run, all {count} micro-batches take at least {amount(problem, least)}."
+    choices = "order and blocks" if problem.network.blocks else "order"
+    count = len({microbatch for stage in evidence.stages for microbatch in problem.microbatches_of[stage]})
+    return f"{text} In whichever {choices} they run, all {count} micro-batches take at least {amount(problem, least)}."

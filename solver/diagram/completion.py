@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pipesched.compiled import compiled, inlined, substituted
 from solver.diagram.layers import Labels
-from solver.diagram.modelled_stages import ways_to_place
+from solver.diagram.modelled_stages import distribution_count
 from solver.diagram.moves import is_over_with, most_moves, moves_from, slack_of
 from solver.diagram.reduction import append_reduced
 from solver.diagram.steps import NONE, NOTHING, ModelledSteps, Numbers, Steps, longest_of
@@ -29,11 +29,11 @@ ENDLESS = -NOTHING
 
 
 class CompletionRows(NamedTuple):
-    """States of a layer by sorted keys; state n has the completion rows `rests[first[n]:first[n + 1]]`."""
+    """States of a layer by sorted keys; state n has the completion rows `rows[first[n]:first[n + 1]]`."""
 
     keys: Numbers
     first: Numbers
-    rests: Short
+    rows: Short
 
 
 class Among(NamedTuple):
@@ -64,8 +64,10 @@ def completion(steps: Steps, most: int, stop: Event, among: Among | None = None)
     found = [none, CompletionRows(key, np.array([0, 1], np.int64), end) if among is None else none]
     for done in reversed(range(len(layers))):
         least = np.empty((0, size), np.int32) if among is None else among.layers[done].labels
-        rests = rests_before(layers[done], steps, done, *found[-1], *found[-2], end, least, rows, value)
-        found.append(CompletionRows(layers[done], *rests))
+        first_and_rows = completion_rows_before(
+            layers[done], steps, done, *found[-1], *found[-2], end, least, rows, value
+        )
+        found.append(CompletionRows(layers[done], *first_and_rows))
         if stop.is_set():
             return None
     return found[:0:-1]
@@ -75,18 +77,18 @@ def numbers_of(kept: ModelledSteps) -> int:
     """Return an estimate of the numbers that `completion` stores at most, before memory excludes states."""
     steps, found = kept.steps, 1
     for first in np.unique(steps.first):
-        ways = ways_to_place(int(steps.in_flight[first]), int((steps.first == first).sum()))
-        found *= ways * int((steps.microbatches * (steps.first == first)).sum())
+        distributions = distribution_count(int(steps.in_flight[first]), int((steps.first == first).sum()))
+        found *= distributions * int((steps.microbatches * (steps.first == first)).sum())
     return found * (steps.slots + 2 * len(steps.room))
 
 
 def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
     """Return the states of each layer but the last; None if there are more than `most`, or after a stop."""
-    keys, behind = [np.zeros(1, np.int64)], np.empty(0, np.int64)
+    keys, after_block = [np.zeros(1, np.int64)], np.empty(0, np.int64)
     for done in range(int(steps.microbatches.sum()) - 1):
-        near, behind_next = keys_after(keys[-1], steps, done)
-        keys.append(np.unique(np.concatenate([near, behind])))
-        behind, most = behind_next, most - len(keys[-1])
+        after_step, after_next_block = keys_after(keys[-1], steps, done)
+        keys.append(np.unique(np.concatenate([after_step, after_block])))
+        after_block, most = after_next_block, most - len(keys[-1])
         if most < 0 or stop.is_set():
             return None
     return keys
@@ -112,7 +114,7 @@ def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers
 
 
 @compiled
-def rests_before(  # type: ignore[no-untyped-def]
+def completion_rows_before(  # type: ignore[no-untyped-def]
     keys, steps: Steps, done: int, near_keys, near_first, near, far_keys, far_first, far, end, least, most, value
 ) -> tuple[Numbers, Short]:
     """Return the completion rows of each state from those of its successors, with the index of each state's first row.
@@ -130,14 +132,16 @@ def rests_before(  # type: ignore[no-untyped-def]
         for move in range(moves_from(keys[state], steps, done, ran, pending, moves)):
             step, gradient = moves[move, 0], moves[move, 1]
             if is_over_with(step, gradient, ran, steps):
-                rests, (since, until) = end, (0, 1)
+                successor_rows, (since, until) = end, (0, 1)
             elif gradient == NONE:
-                rests, (since, until) = near, _rows_of(keys[state] + steps.raises[step], near_keys, near_first)
+                successor_rows, (since, until) = near, _rows_of(keys[state] + steps.raises[step], near_keys, near_first)
             else:
                 key = keys[state] + steps.raises[step] + steps.raises[gradient]
-                rests, (since, until) = far, _rows_of(key, far_keys, far_first)
+                successor_rows, (since, until) = far, _rows_of(key, far_keys, far_first)
             for number in range(since, until):
-                before(row, rests[number], step, gradient, slack_of(step, pending[step], ran, steps), ran, steps)
+                before(
+                    row, successor_rows[number], step, gradient, slack_of(step, pending[step], ran, steps), ran, steps
+                )
                 if not _in_time(row, least, state, value):
                     continue
                 if most == 1 and found == 1:
@@ -186,12 +190,12 @@ def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
 
 
 @substituted  # as a call it takes twice as long
-def before(row: Numbers, rest: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
-    """Fill `row` with the cost-to-go of each time before a step or block, from `rest`, that after it."""
+def before(row: Numbers, after: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
+    """Fill `row` with the cost-to-go of each time before a step or block, from `after`, that after it."""
     slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
     work = ticks + steps.later[step] if gradient == NONE else ticks
-    started = max(ticks + rest[slots + device], work + rest[whole + device])
+    started = max(ticks + after[slots + device], work + after[whole + device])
     for number in range(2):
         one = step if number == 0 else gradient
         if one == NONE:
@@ -199,18 +203,18 @@ def before(row: Numbers, rest: Numbers, step: int, gradient: int, slack: int, ra
         last = steps.last[one]
         # With this move the oldest micro-batch of the chain completes its last step.
         gone = 1 if last in (step, gradient) else 0
-        follows = steps.behind[one] if one == last else rest[steps.slot[one] + ran[one] - ran[last] - gone]
+        follows = steps.tail[one] if one == last else after[steps.slot[one] + ran[one] - ran[last] - gone]
         started = max(started, ticks + follows)
     for other in range(slots, len(row)):
-        started = max(started, np.int64(rest[other]))  # nothing starts before this step does
-        row[other] = rest[other]
+        started = max(started, np.int64(after[other]))  # nothing starts before this step does
+        row[other] = after[other]
     first = 0
     while first < len(ran):
         last, slot = steps.last[first], steps.slot[first]
         gone = 1 if last in (step, gradient) else 0
         for other in range(steps.in_flight[first]):
             flies = gone <= other < ran[first] - ran[last]
-            row[slot + other] = rest[slot + other - gone] if flies else NOTHING
+            row[slot + other] = after[slot + other - gone] if flies else NOTHING
         first = last + 1
     if step != steps.first[step]:
         row[steps.slot[step] + ran[step] - ran[steps.last[step]]] = started + steps.lag[step]

@@ -15,7 +15,7 @@ from pipesched.compiled import compiled, inlined
 from solver.diagram.completion import before
 from solver.diagram.layers import Layer
 from solver.diagram.moves import fill_waiting, is_over_with, most_moves, moves_from, none_owned, slack_of
-from solver.diagram.projected_completion import ProjectedCompletions, fits, look_ahead, may_end_below
+from solver.diagram.projected_completion import ProjectedCompletions, fits, look_ahead, may_end_before
 from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 from solver.diagram.transitions import end_of, raise_times, take_move
 
@@ -24,20 +24,20 @@ Flags = NDArray[np.bool_]
 
 @compiled
 def expand(
-    layer: Layer, since: int, until: int, steps: Steps, done: int, guides: ProjectedCompletions, value: int
+    layer: Layer, since: int, until: int, steps: Steps, done: int, completions: ProjectedCompletions, value: int
 ) -> tuple[Numbers, Numbers, Flags, int, int]:
     """Return keys and labels of the states `since` to `until` after one more step or block, with a flag for blocks.
 
-    `done` steps precede the layer. With completion bounds (`guides`), only labels that may end before `value` stay.
-    Also returns the least value of complete orders and the number of labels looked at.
+    `done` steps precede the layer. With completion bounds (`completions`), only labels that may end before `value`
+    stay. Also returns the least value of complete orders and the number of labels looked at.
     """
     width, labels, count = layer.labels.shape[1], layer.labels, len(steps.ticks)
-    says, wide = len(guides.all), layer.first[until] - layer.first[since] + 1
+    diagrams, wide = len(completions.all), layer.first[until] - layer.first[since] + 1
     keys, out, blocks = np.empty(wide, np.int64), np.empty((wide, width), labels.dtype), np.empty(wide, np.bool_)
     ran, pending, after = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     moves, waiting = np.empty((sum(most_moves(steps.blocks)), 2), np.int64), np.empty((count, 3), np.int64)
-    row, follows, ends = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(says, np.int64)
-    ways = np.empty((says * guides.most, width), np.int64)
+    row, follows, ends = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(diagrams, np.int64)
+    completion_rows = np.empty((diagrams * completions.most, width), np.int64)
     found, seen, ended = 0, 0, np.int64(NEVER)
     for state in range(since, until):
         first, end = layer.first[state], layer.first[state + 1]
@@ -46,17 +46,17 @@ def expand(
             slack = slack_of(step, pending[step], ran, steps)
             _copy_with(step, gradient, ran, after)
             over = is_over_with(step, gradient, ran, steps)
-            guided = says > 0 and not over
-            if guided and not look_ahead(ways, ends, follows, after, guides, steps):
+            bounded = diagrams > 0 and not over
+            if bounded and not look_ahead(completion_rows, ends, follows, after, completions, steps):
                 continue
-            if guided:
+            if bounded:
                 before(row, follows, step, gradient, slack, ran, steps)
             before_all, left = none_owned(ran, steps), fill_waiting(after, steps, waiting)
             key = layer.keys[state] + steps.raises[step] + (0 if gradient == NONE else steps.raises[gradient])
             seen += end - first
             keys, out, blocks = _with_room(keys, out, blocks, found, end - first)
             for label in range(first, end):
-                if guided and not may_end_below(labels[label], row, value):
+                if bounded and not may_end_before(labels[label], row, value):
                     continue
                 new = out[found]
                 for time in range(width):
@@ -66,7 +66,7 @@ def expand(
                     ended = min(ended, np.int64(end_of(new, back, steps)))
                     continue
                 raise_times(new, waiting, left, steps)
-                if not guided or fits(new, ways, ends, value):
+                if not bounded or fits(new, completion_rows, ends, value):
                     keys[found], blocks[found] = key, gradient != NONE
                     found += 1
     return keys[:found].copy(), out[:found].copy(), blocks[:found].copy(), int(ended), seen

@@ -69,14 +69,14 @@ def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[i
     for n in np.flatnonzero(steps.later > 0).tolist():
         holder[n] = with_activation.get((of[n], steps.device[n]), n)
         ticks[holder[n]] += steps.later[n]
-    waiting = np.array([_least_held(kept, plain, ticks, device) for device in range(len(steps.room))])
+    waiting = np.array([_least_pending_memory(kept, plain, ticks, device) for device in range(len(steps.room))])
     longest = np.array([ticks[steps.device == device].max() for device in range(len(steps.room))])
     early = bool((holder != steps.holder).any())
     joint = steps._replace(holder=holder, waiting=waiting, longest=longest, early=early)
     return kept._replace(steps=joint, joint=True)
 
 
-def _least_held(kept: ModelledSteps, plain: Problem, ticks: Numbers, device: int) -> int:
+def _least_pending_memory(kept: ModelledSteps, plain: Problem, ticks: Numbers, device: int) -> int:
     """Return the least memory of pending weight work on a device; 0 if some of it occupies none."""
     own = [plain.stages[kept.passes[n].stage] for n in np.flatnonzero((ticks > 0) & (kept.steps.device == device))]
     return max(0, min((one.activation - one.freed for one in own), default=0))

@@ -49,9 +49,9 @@ def in_flight(problem: Problem, stage: int) -> int:
 
 def state_count(problem: Problem, stages: Sequence[int]) -> int:
     """Return an upper estimate of the states of a layer."""
-    return ways_to_place(in_flight(problem, stages[0]), 2 * len(stages))
+    return distribution_count(in_flight(problem, stages[0]), 2 * len(stages))
 
 
-def ways_to_place(microbatches: int, steps: int) -> int:
+def distribution_count(microbatches: int, steps: int) -> int:
     """Return an estimate of the distributions of micro-batches over steps in order, per layer."""
     return comb(steps + microbatches, steps) // steps

@@ -36,13 +36,13 @@ def modelled_steps(
 
 def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: int | None) -> ModelledSteps | None:
     chains = by_chain(problem, stages)
-    every = [step for own in chains for step in _way(own)]
+    every = [step for own in chains for step in _steps_of(own)]
     devices, where = devices_of(problem, stages), problem.placement.stage_device
-    of = int64_array([devices.index(where[one.stage]) for one in every])
+    device_of = int64_array([devices.index(where[one.stage]) for one in every])
     lengths = [2 * len(own) for own in chains]
     firsts = np.repeat(np.append(0, np.cumsum(lengths)[:-1]), lengths)
     lasts = np.repeat(np.cumsum(lengths) - 1, lengths)
-    starts, ends = _on_the_way(paths, every)
+    starts, ends = _starts_and_ends(paths, every)
     since = starts[firsts] if device is not None else np.zeros_like(starts)
     before = np.where(np.arange(len(every)) == firsts, since, np.roll(ends, 1))
     ticks, later = _outside_of_blocks(problem, every, stages)
@@ -57,29 +57,31 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
         return None
     rooms = [problem.room[one] for one in devices]
     makespan = problem.objective is Objective.MAKESPAN
-    held = [[one.stage for one in every if one.forward and where[one.stage] == own] for own in devices]
+    stages_of_device = [[one.stage for one in every if one.forward and where[one.stage] == own] for own in devices]
     slot = np.append(0, np.cumsum([in_flight(problem, own[0]) for own in chains]))
     steps = Steps(
-        device=of,
+        device=device_of,
         ticks=ticks,
         later=later,
         lag=starts - before,
         takes=takes,
         first=firsts,
         last=lasts,
-        **_of_a_chain_there(every, of, firsts, takes),
+        **_of_a_chain_there(every, device_of, firsts, takes),
         microbatches=microbatches,
         in_flight=most,
         slot=np.repeat(slot[:-1], lengths),
-        behind=int64_array([_behind(paths, one, device) for one in every]),
+        tail=int64_array([_tail(paths, one, device) for one in every]),
         holder=np.arange(len(every)),
-        reach=_reach(of, starts, before, lasts, len(devices)),
+        reach=_reach(device_of, starts, before, lasts, len(devices)),
         blocks=blocks,
         base=base,
         raises=raises,
         room=int64_array([NONE if room is None else room for room in rooms]),
-        waiting=int64_array([max(0, min(problem.network.held_until_last[stage] for stage in own)) for own in held]),
-        longest=int64_array([later[of == one].max() for one in range(len(devices))]),
+        waiting=int64_array(
+            [max(0, min(problem.network.held_until_last[stage] for stage in own)) for own in stages_of_device]
+        ),
+        longest=int64_array([later[device_of == one].max() for one in range(len(devices))]),
         counts=int64_array([makespan or one == device for one in devices]),
         slots=int(slot[-1]),
         owner=NONE if device is None else devices.index(device),
@@ -93,7 +95,7 @@ def longest_of_all(problem: Problem) -> int:
     """Return an upper bound on the ticks of all modelled passes in sequence, for any set of modelled stages."""
     paths, found = Paths(problem), 0
     for chain in by_chain(problem, range(problem.placement.stages)):
-        every = [*_way(chain)]
+        every = [*_steps_of(chain)]
         once = paths.forward[chain[0]] + paths.round_trip[chain[0]] + paths.gradient[chain[0]]
         alone = sum(int(times.sum()) for times in _outside_of_blocks(problem, every, chain))
         blocks = int(_blocks(problem, every).max(axis=1).clip(min=0).sum()) if problem.network.blocks else 0
@@ -101,12 +103,12 @@ def longest_of_all(problem: Problem) -> int:
     return found
 
 
-def _way(stages: Sequence[int]) -> list[Step]:
+def _steps_of(stages: Sequence[int]) -> list[Step]:
     """Return a micro-batch's steps on the modelled stages of a chain: forwards, then gradients in reverse."""
     return [*(Step(stage, True) for stage in stages), *(Step(stage, False) for stage in reversed(stages))]
 
 
-def _on_the_way(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
+def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
     """Return the earliest start and end of each step of a micro-batch, from the start of its first forward."""
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
     starts = int64_array([paths.head[one.stage] for one in every]) + back
@@ -123,7 +125,7 @@ def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
     own = [durations(problem, one.stage, sorted(mates)) for one, mates in zip(every, others, strict=True)]
     ticks = [forward if one.forward else gradient for one, (forward, gradient, _) in zip(every, own, strict=True)]
-    later = [0 if one.forward else rest - gradient for one, (_, gradient, rest) in zip(every, own, strict=True)]
+    later = [0 if one.forward else whole - gradient for one, (_, gradient, whole) in zip(every, own, strict=True)]
     return int64_array(ticks), int64_array(later)
 
 
@@ -166,7 +168,7 @@ def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, ta
     return {"forward": forward, "whole": whole}
 
 
-def _behind(paths: Paths, step: Step, device: int | None) -> int:
+def _tail(paths: Paths, step: Step, device: int | None) -> int:
     """Return the least time from the end of a stage's gradient to the end of its chain, where that counts."""
     return paths.tail(step.stage) if device is None else NOTHING
 

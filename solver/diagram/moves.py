@@ -78,25 +78,25 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
     """
     device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
     if step == first:
-        comes = ran[step] < min(steps.microbatches[step], ran[steps.last[step]] + steps.in_flight[step])
+        arrived = ran[step] < min(steps.microbatches[step], ran[steps.last[step]] + steps.in_flight[step])
     else:
-        comes = ran[step - 1] > ran[step]
-    if not comes:
+        arrived = ran[step - 1] > ran[step]
+    if not arrived:
         return _NOT_NEXT
     if takes <= 0 or steps.room[device] < 0:
         return -1
-    oldest, held, younger, room = ran[steps.forward[step]], 0, 0, steps.room[device] - takes
+    oldest, memory_in_use, younger, room = ran[steps.forward[step]], 0, 0, steps.room[device] - takes
     for n in range(len(ran)):
         if steps.device[n] == device:
-            held += steps.takes[n] * ran[n]
+            memory_in_use += steps.takes[n] * ran[n]
             if steps.first[n] == first:
                 younger += steps.takes[n] * max(0, ran[n] - oldest - 1)
-    if held > room or (oldest < ran[step] and younger + steps.whole[step] > room):
+    if memory_in_use > room or (oldest < ran[step] and younger + steps.whole[step] > room):
         return _NOT_NEXT
     if steps.waiting[device] <= 0:
         return -1
     # Not more than exist: the number is multiplied by the longest pass, and the product must fit into 64 bits.
-    return int(min((room - held) // steps.waiting[device], steps.microbatches.sum()))
+    return int(min((room - memory_in_use) // steps.waiting[device], steps.microbatches.sum()))
 
 
 @inlined

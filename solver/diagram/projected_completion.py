@@ -26,7 +26,7 @@ class SmallerDiagram(NamedTuple):
     """Modelled stages, and the completion rows of each of their states, layer by layer."""
 
     kept: ModelledSteps
-    rest: Sequence[CompletionRows]
+    layers: Sequence[CompletionRows]
 
 
 class ProjectedCompletions(NamedTuple):
@@ -55,40 +55,42 @@ class ProjectedCompletions(NamedTuple):
     layer: Numbers
     keys: Numbers
     first: Numbers
-    rests: Short
+    rows: Short
     most: int
 
 
 _BY_STEP, _BY_DEVICE = ("key", "own", "slot", "last", "gone"), ("free", "whole", "late")
 
 
-def _column(name: str, ways: Sequence[dict[str, list[int]]], many: int) -> Numbers:
+def _column(name: str, mappings: Sequence[dict[str, list[int]]], many: int) -> Numbers:
     """Return a named entry as an array with a row of `many` numbers for each smaller diagram."""
-    return int64_array([way[name] for way in ways], LARGEST_KEY if name == "key" else LARGEST).reshape(len(ways), many)
+    return int64_array([mapping[name] for mapping in mappings], LARGEST_KEY if name == "key" else LARGEST).reshape(
+        len(mappings), many
+    )
 
 
 def projected_completions(
-    problem: Problem, kept: ModelledSteps, by: Sequence[SmallerDiagram], most: int = 1
+    problem: Problem, kept: ModelledSteps, smaller: Sequence[SmallerDiagram], most: int = 1
 ) -> ProjectedCompletions:
     """Return the completion bounds for the larger diagram `kept` from smaller ones over some of its stages.
 
-    At most `most` rows are used for each state. An empty `by` gives bounds that exclude nothing.
+    At most `most` rows are used for each state. An empty `smaller` gives bounds that exclude nothing.
     """
-    ways = [_by_step(kept, one.kept) | _by_device(problem, kept, one.kept) for one in by]
+    mappings = [_by_step(kept, one.kept) | _by_device(problem, kept, one.kept) for one in smaller]
     wide = {name: len(kept.passes) for name in _BY_STEP} | {name: len(kept.steps.room) for name in _BY_DEVICE}
-    layers = [layer for one in by for layer in one.rest]
-    size = max((layer.rests.shape[1] for layer in layers), default=0)
-    rows = [np.pad(layer.rests, ((0, 0), (0, size - layer.rests.shape[1]))) for layer in layers]
+    layers = [layer for one in smaller for layer in one.layers]
+    size = max((layer.rows.shape[1] for layer in layers), default=0)
+    rows = [np.pad(layer.rows, ((0, 0), (0, size - layer.rows.shape[1]))) for layer in layers]
     begin = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     firsts = [layer.first[:-1] + at for layer, at in zip(layers, begin[:-1], strict=True)]
     return ProjectedCompletions(
-        **{name: _column(name, ways, many) for name, many in wide.items()},
-        all=int64_array([one.kept.steps.microbatches.sum() for one in by]),
-        since=np.cumsum([0, *(len(one.rest) for one in by)], dtype=np.int64),
+        **{name: _column(name, mappings, many) for name, many in wide.items()},
+        all=int64_array([one.kept.steps.microbatches.sum() for one in smaller]),
+        since=np.cumsum([0, *(len(one.layers) for one in smaller)], dtype=np.int64),
         layer=np.cumsum([0, *(len(layer.keys) for layer in layers)], dtype=np.int64),
         keys=np.concatenate([np.empty(0, np.int64), *(layer.keys for layer in layers)]),
         first=np.concatenate([*firsts, begin[-1:]]),
-        rests=np.concatenate([np.empty((0, size), np.int32), *rows]),
+        rows=np.concatenate([np.empty((0, size), np.int32), *rows]),
         most=most,
     )
 
@@ -125,9 +127,9 @@ def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> d
 
 @inner
 def look_ahead(
-    ways: Numbers, until: Numbers, follows: Numbers, ran: Numbers, guides: ProjectedCompletions, steps: Steps
+    projected: Numbers, until: Numbers, follows: Numbers, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> bool:
-    """Fill `ways` with the completion rows of a state, diagram by diagram; `until` has the end of each diagram's rows.
+    """Fill `projected` with the completion rows of a state, diagram by diagram; `until` has where each one's rows end.
 
     `follows` becomes the maximum over the diagrams of the minimum over their rows. A diagram whose steps have all run
     gives no bound, since a later step of other stages may start after the end that it counts. Returns False if a
@@ -137,72 +139,74 @@ def look_ahead(
     found, size = 0, len(follows)
     for time in range(size):
         follows[time] = NOTHING
-    for guide in range(len(guides.all)):
+    for diagram in range(len(completions.all)):
         key, done, since = 0, 0, found
         for step in range(len(ran)):
-            key += ran[step] * guides.key[guide, step]
-            done += ran[step] * guides.own[guide, step]
-        if done < guides.all[guide]:
-            layer = guides.since[guide] + done
-            if layer >= guides.since[guide + 1]:
+            key += ran[step] * completions.key[diagram, step]
+            done += ran[step] * completions.own[diagram, step]
+        if done < completions.all[diagram]:
+            layer = completions.since[diagram] + done
+            if layer >= completions.since[diagram + 1]:
                 return False
-            end = guides.layer[layer + 1]
-            low = place_of(key, guides.keys, guides.layer[layer], end)
-            if low == end or guides.keys[low] != key or guides.first[low] == guides.first[low + 1]:
+            end = completions.layer[layer + 1]
+            low = place_of(key, completions.keys, completions.layer[layer], end)
+            if low == end or completions.keys[low] != key or completions.first[low] == completions.first[low + 1]:
                 return False
-            for row in range(guides.first[low], guides.first[low + 1]):
-                _fill_in(ways[found], guides.rests[row], guide, ran, guides, steps)
+            for row in range(completions.first[low], completions.first[low + 1]):
+                _fill_in(projected[found], completions.rows[row], diagram, ran, completions, steps)
                 found += 1
             for time in range(size):
                 least = NEVER
-                for way in range(since, found):
-                    least = min(least, ways[way, time])
+                for place in range(since, found):
+                    least = min(least, projected[place, time])
                 follows[time] = max(follows[time], least)
-        until[guide] = found
+        until[diagram] = found
     return True
 
 
 @inlined
-def _fill_in(way: Numbers, row: Short, guide: int, ran: Numbers, guides: ProjectedCompletions, steps: Steps) -> None:
-    """Fill `way` with the completion of each time of the larger label, from a row of a smaller diagram."""
+def _fill_in(
+    projected: Numbers, row: Short, diagram: int, ran: Numbers, completions: ProjectedCompletions, steps: Steps
+) -> None:
+    """Fill `projected` with the completion of each time of the larger label, from a row of a smaller diagram."""
     devices = len(steps.room)
-    for time in range(len(way)):
-        way[time] = NOTHING
+    for time in range(len(projected)):
+        projected[time] = NOTHING
     for step in range(len(ran)):
-        if guides.slot[guide, step] == NONE:
+        if completions.slot[diagram, step] == NONE:
             continue
         slot = steps.slot[step] - ran[steps.last[step]]
-        own = guides.slot[guide, step] - ran[guides.last[guide, step]]
+        own = completions.slot[diagram, step] - ran[completions.last[diagram, step]]
         for one in range(ran[step + 1], ran[step]):
-            way[slot + one] = np.int64(row[own + one]) - guides.gone[guide, step]
+            projected[slot + one] = np.int64(row[own + one]) - completions.gone[diagram, step]
     for device in range(devices):
         free = steps.slots + device
-        if guides.free[guide, device] != NONE:
-            way[free] = row[guides.free[guide, device]]
-        if guides.late[guide, device] != NONE:
-            way[free] = max(way[free], np.int64(row[guides.late[guide, device]]))
-        if guides.whole[guide, device] != NONE:
-            way[free + devices] = row[guides.whole[guide, device]]
+        if completions.free[diagram, device] != NONE:
+            projected[free] = row[completions.free[diagram, device]]
+        if completions.late[diagram, device] != NONE:
+            projected[free] = max(projected[free], np.int64(row[completions.late[diagram, device]]))
+        if completions.whole[diagram, device] != NONE:
+            projected[free + devices] = row[completions.whole[diagram, device]]
 
 
 @inlined
-def fits(label: Numbers, ways: Numbers, until: Numbers, value: int) -> bool:
+def fits(label: Numbers, projected: Numbers, until: Numbers, value: int) -> bool:
     """True if each smaller diagram has a row with which the label may end before the threshold."""
     since = 0
-    for guide in range(len(until)):
-        found = since == until[guide]
-        for way in range(since, until[guide]):
-            if may_end_below(label, ways[way], value):
+    for diagram in range(len(until)):
+        found = since == until[diagram]
+        for place in range(since, until[diagram]):
+            if may_end_before(label, projected[place], value):
                 found = True
                 break
         if not found:
             return False
-        since = until[guide]
+        since = until[diagram]
     return True
 
 
 @inlined
-def may_end_below(label: Numbers, follows: Numbers, value: int) -> bool:
+def may_end_before(label: Numbers, follows: Numbers, value: int) -> bool:
     """True if no time of the label plus its completion reaches the threshold."""
     for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
         if label[time] + follows[time] >= value:

@@ -56,7 +56,7 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
     own, sums, free = _words(labels)
     # Labels of the same sum do not dominate each other, unless they are equal.
     for number in _in_turn(sums):
-        if not _one_below(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
+        if not _is_dominated(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
             _copy(labels[number], kept[total])
             words[total] = own[number]
             total += 1
@@ -113,11 +113,11 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
 
 
 @compiled
-def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
+def _is_dominated(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
     """True if one of the kept labels dominates `label`; `word` is its word with the free bits set."""
     for since in range(0, len(words), _AT_ONCE):
         until = min(len(words), since + _AT_ONCE)
-        if _some_word_below(words[since:until], word, free):
+        if _some_word_dominates(words[since:until], word, free):
             for other in range(since, until):
                 if (word - words[other]) & free == free and nowhere_later(kept[other], label):
                     return True
@@ -125,7 +125,7 @@ def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbe
 
 
 @compiled
-def _some_word_below(words: Numbers, word: int, free: int) -> bool:
+def _some_word_dominates(words: Numbers, word: int, free: int) -> bool:
     """True if some word is nowhere larger; the loop has no early exit, so that several words are compared at once."""
     found = 0
     for other in range(len(words)):
@@ -136,14 +136,14 @@ def _some_word_below(words: Numbers, word: int, free: int) -> bool:
 @compiled
 def _merge(kept: Numbers, width: int) -> None:
     """Merge each label beyond the first `width` into the one of those that it lowers least."""
-    stay, below_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
+    stay, lowered_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
     for other in range(width, len(kept)):
         for one in range(width):
-            below_by[one] = 0
+            lowered_by[one] = 0
         for time in range(kept.shape[1]):
             for one in range(width):  # innermost, so that several are compared at once
-                below_by[one] += max(0, stay[time, one] - kept[other, time])
-        nearest = below_by.argmin()
+                lowered_by[one] += max(0, stay[time, one] - kept[other, time])
+        nearest = lowered_by.argmin()
         for time in range(kept.shape[1]):
             kept[nearest, time] = min(kept[nearest, time], kept[other, time])
 

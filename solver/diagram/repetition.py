@@ -58,8 +58,8 @@ def _delay(before: Layer, after: Layer, steps: Steps) -> int:
         new = after.labels[after.first[n] : after.first[n + 1]]
         flying = int(key) % int(steps.base[0])
         known = [*range(flying), *range(steps.slots, new.shape[1])]
-        behind = int((new[:, None, known] - old[None, :, known]).min(axis=2).max(axis=1).min())
-        delay = behind if delay is None else min(delay, behind)
+        of_state = int((new[:, None, known] - old[None, :, known]).min(axis=2).max(axis=1).min())
+        delay = of_state if delay is None else min(delay, of_state)
         if delay <= 0:
             return 0
     return delay or 0

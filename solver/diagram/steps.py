@@ -31,7 +31,7 @@ class Steps(NamedTuple):
     if it is released; the `first` and the `last` step of its chain, the chain's last `forward` on the device, and the
     memory of a `whole` micro-batch of it there; the number of `microbatches` of the chain, the largest number
     `in_flight` between its first and last step, and where their times begin in a label (`slot`); the least time after
-    the last step (`behind`). The weight pass of a gradient occupies memory from the gradient `holder` on, which is
+    the last step (`tail`). The weight pass of a gradient occupies memory from the gradient `holder` on, which is
     itself, or a later one of a chain whose stages are tasks. `reach[n, d]` is the least time from the end of the step
     before n to a step on device d, half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a
     gradient in one block, or -1. In the key of a state a step has a digit of a `base`, and raises the key by `raises`.
@@ -56,7 +56,7 @@ class Steps(NamedTuple):
     microbatches: Numbers
     in_flight: Numbers
     slot: Numbers
-    behind: Numbers
+    tail: Numbers
     holder: Numbers
     reach: Numbers
     blocks: Numbers

@@ -27,7 +27,7 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
         return
     for chain in walked_chains(problem):
         for stages in in_even_steps(problem, chain, _most_devices(problem)):
-            by = None if search.over else search.guiding(stages, owner_of(problem, chain, stages))
+            by = None if search.over else search.smaller_diagram(stages, owner_of(problem, chain, stages))
             if by is None:
                 continue
             yield from search.certificates(by.kept, [by], search.step(), search.shortest())
@@ -48,7 +48,7 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
         for _ in range(DIAGRAMS.most_devices // 2 if kept else 0):
             before = kept
             for stages in _with_one_more(chain, before):
-                by = search.guiding(stages, owner_of(problem, chain, stages))
+                by = search.smaller_diagram(stages, owner_of(problem, chain, stages))
                 own = search.certificates(by.kept, [by], search.step(), search.shortest()) if by else ()
                 for certificate in own:
                     kept = stages
@@ -69,17 +69,17 @@ def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> I
     if problem.view is None:
         return
     for chain in walked_chains(problem):
-        by = search.guiding(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
+        by = search.smaller_diagram(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
         if by is None:
             continue
-        step, behind = search.step(DIAGRAMS.shortest_value_step), _behind(problem, chain, stages)
+        step, successor = search.step(DIAGRAMS.shortest_value_step), _stage_after(problem, chain, stages)
         first, shortest = stages, max(1, step // DIAGRAMS.value_step)
         counts = stages_on(
             problem, stages, (by.kept.device,)
         )  # of the device whose time counts, `by` covers all stages
-        candidates = [*_with_one_more(chain, first)] if behind is None else [_with(chain, first, behind)]
+        candidates = [*_with_one_more(chain, first)] if successor is None else [_with(chain, first, successor)]
         while candidates:
-            best = None if behind is None else candidates[0]
+            best = None if successor is None else candidates[0]
             for trial in candidates:
                 alike = stages_on(problem, trial, (by.kept.device,)) == counts
                 kept = search.kept(trial, by.kept.device) if alike else None
@@ -91,7 +91,7 @@ def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> I
             if best is None:
                 break
             step = max(1, step // DIAGRAMS.shortest_value_step)
-            first, behind, candidates, shortest = best, None, [*_with_one_more(chain, best)], step
+            first, successor, candidates, shortest = best, None, [*_with_one_more(chain, best)], step
 
 
 def _most_devices(problem: Problem) -> int:
@@ -109,7 +109,7 @@ def _with_one_more(chain: Sequence[int], stages: Sequence[int]) -> Iterator[tupl
             yield _with(chain, stages, stage)
 
 
-def _behind(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
+def _stage_after(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
     """Return the stage after the last one of a device with several of `stages`; None if there is none.
 
     With it the diagram shows the loss over many rounds that few micro-batches in flight cause.

@@ -65,7 +65,7 @@ class ThresholdSearch:
         """Return the steps of the modelled stages; None where numbers are too large."""
         return modelled_steps(self.problem, self.paths, stages, owner)
 
-    def guiding(self, stages: Sequence[int], owner: int | None) -> SmallerDiagram | None:
+    def smaller_diagram(self, stages: Sequence[int], owner: int | None) -> SmallerDiagram | None:
         """Return the completion bounds of a backward pass over some stages.
 
         None if too many numbers, or after a stop.
@@ -73,11 +73,11 @@ class ThresholdSearch:
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:
             return None
-        rest = completion(kept.steps, self.numbers, self.stop)
-        if rest is None:
+        layers = completion(kept.steps, self.numbers, self.stop)
+        if layers is None:
             return None
-        self.work -= sum(len(layer.keys) for layer in rest)
-        return SmallerDiagram(kept, rest)
+        self.work -= sum(len(layer.keys) for layer in layers)
+        return SmallerDiagram(kept, layers)
 
     def certificates(
         self, kept: ModelledSteps, by: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
@@ -89,27 +89,29 @@ class ThresholdSearch:
         """
         own = projected_completions(self.problem, kept, by if rows is None else ())
 
-        def least_below(value: int, work: int) -> Least:
-            guides, used = own, 0
+        def least_end_before(value: int, work: int) -> Least:
+            completions, used = own, 0
             if rows is not None:
                 several = list[SmallerDiagram]()
                 for one in by:
-                    again, more = self._below(one, value, rows, work - used, self.numbers // len(by))
+                    again, more = self._before_threshold(one, value, rows, work - used, self.numbers // len(by))
                     used += more
                     if again is None:
                         return Least(None, used, True)
                     several.append(again)
-                guides = projected_completions(self.problem, kept, several, rows)
-            least = least_end(kept.steps, self._width, work - used, self.stop, guides, value)
+                completions = projected_completions(self.problem, kept, several, rows)
+            least = least_end(kept.steps, self._width, work - used, self.stop, completions, value)
             return least._replace(work=least.work + used)
 
-        guide = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
+        completion_stages = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
         self.ended = 0
-        for found in refuted_thresholds(least_below, lambda: self.between, (step, shortest), self.work, self.stop):
+        for found in refuted_thresholds(least_end_before, lambda: self.between, (step, shortest), self.work, self.stop):
             self.work, self.ended = self.work - found.work, max(self.ended, found.ticks)
             if found.ticks > self.between[0]:
                 self._best = found.ticks
-                yield certificate_of(self.problem, kept, found.ticks, self._width, found.below, guide, rows)
+                yield certificate_of(
+                    self.problem, kept, found.ticks, self._width, found.threshold, completion_stages, rows
+                )
 
     def step(self, share: int = DIAGRAMS.value_step) -> int:
         """Return the first step between thresholds: 1 / `share` of the open gap, at least one tick."""
@@ -120,7 +122,7 @@ class ThresholdSearch:
         """Return the shortest step between thresholds, in ticks."""
         return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
-    def _below(
+    def _before_threshold(
         self, by: SmallerDiagram, value: int, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
         """Return a smaller diagram with up to `rows` completion rows per state that may end before V, and the work."""
@@ -128,5 +130,5 @@ class ThresholdSearch:
         least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
         if least.ticks is None:
             return None, least.work
-        rest = completion(by.kept.steps, numbers, self.stop, Among(reached, rows, value))
-        return None if rest is None else SmallerDiagram(by.kept, rest), least.work
+        layers = completion(by.kept.steps, numbers, self.stop, Among(reached, rows, value))
+        return None if layers is None else SmallerDiagram(by.kept, layers), least.work

@@ -25,9 +25,9 @@ def take_move(
     """
     device = steps.device[step]
     free, whole = steps.slots + device, steps.slots + len(steps.room) + device
-    start, end = max(label[free], _comes(label, step, ran, steps)), steps.past
+    start, end = max(label[free], _arrival(label, step, ran, steps)), steps.past
     if gradient != NONE:
-        start = max(start, _comes(label, gradient, ran, steps))
+        start = max(start, _arrival(label, gradient, ran, steps))
     if slack >= 0:
         start = max(start, label[whole] - slack)
     if not before_all or device == steps.owner:
@@ -43,7 +43,7 @@ def take_move(
 
 
 @inlined
-def _comes(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
+def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
     """Return the arrival of the next micro-batch at a step, without its device's availability."""
     if step == steps.first[step]:
         return steps.past + int(steps.lag[step])
@@ -66,7 +66,7 @@ def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) ->
     for time in range(slot, until):
         label[time] = label[time + 1]
     label[until] = 0
-    return int(end + steps.behind[step])
+    return int(end + steps.tail[step])
 
 
 @inlined
@@ -87,10 +87,10 @@ def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> N
         for entry in range(found):
             step = waiting[entry, 0]
             if step == steps.first[step]:
-                comes = max(steps.past, label[slots + steps.device[step]] - steps.lag[step])
+                arrival = max(steps.past, label[slots + steps.device[step]] - steps.lag[step])
             else:
-                comes = label[waiting[entry, 1]]
-            soonest = min(soonest, comes + steps.reach[step, device])
+                arrival = label[waiting[entry, 1]]
+            soonest = min(soonest, arrival + steps.reach[step, device])
         if soonest < NEVER // 4:
             label[slots + device] = max(label[slots + device], soonest)
         label[slots + devices + device] = max(label[slots + devices + device], label[slots + device])

@@ -24,7 +24,7 @@ from solver.beam.children import expand
 from solver.beam.completion import rank_children
 from solver.beam.nodes import take
 from solver.construction.lists.kernel import compiled_run
-from solver.diagram.completion import keys_after, rests_before
+from solver.diagram.completion import completion_rows_before, keys_after
 from solver.diagram.expansion import expand as expand_kept
 from solver.diagram.reduction import reduced
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
@@ -119,15 +119,15 @@ def compiling() -> str:
     return "; ".join(_under_way())
 
 
-_DIAGRAMS = (expand_kept, reduced, keys_after, rests_before, expand_diagram, told_apart, rows_before)
+_DIAGRAMS = (expand_kept, reduced, keys_after, completion_rows_before, expand_diagram, told_apart, rows_before)
 LIST_KERNELS = Kernels("lists", compiled_run)
 KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
 LABEL_KERNELS = Kernels("labels", told_apart)  # of the check of activation modes, all else of which is interpreted
-ORDER_KERNELS = Kernels(*("orders", keys_after, rests_before, longer, best_of, advance_whole, settle_step))
-BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, rests_before)
+ORDER_KERNELS = Kernels(*("orders", keys_after, completion_rows_before, longer, best_of, advance_whole, settle_step))
+BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, completion_rows_before)
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
 ALL_KERNELS = (

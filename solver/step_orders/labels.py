@@ -32,13 +32,22 @@ DELAYS, MODES = 2, 2
 
 @compiled
 def longer(  # type: ignore[no-untyped-def]
-    keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, of, rests: Short, below: int
+    keys,
+    first,
+    labels,
+    steps: Steps,
+    weights: Weights,
+    done: int,
+    keys_of,
+    first_of,
+    completion_rows: Short,
+    threshold: int,
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
     """Expand labels by one step, and return the new keys, labels, numbers of the parent labels, and steps.
 
-    A state's completion rows begin at `of`, and their entries are in `rests`. Labels that cannot end before `below` on
-    any of them are pruned. Also returns the least value of complete orders, with the parent label and the step of that
-    order.
+    A state's completion rows begin at `first_of`, and their entries are in `completion_rows`. Labels that cannot end
+    before `threshold` on any of them are pruned. Also returns the least value of complete orders, with the parent label
+    and the step of that order.
     """
     count, half, times = len(steps.ticks), len(steps.ticks) // 2, steps.slots + 2 * len(steps.room)
     size = first[-1] * (steps.slots + 1) * DELAYS * (MODES if weights.full.any() else 1)
@@ -55,7 +64,7 @@ def longer(  # type: ignore[no-untyped-def]
             ran[step] += 1
             left = fill_waiting(ran, steps, waiting)
             ran[step] -= 1
-            rest = place_of(key, keys_of, 0, len(keys_of))
+            place = place_of(key, keys_of, 0, len(keys_of))
             modes = MODES if step >= half and weights.full[step - half] > 0 else 1
             for label in range(first[state], first[state + 1]):
                 for choice in range(modes * DELAYS):
@@ -72,7 +81,7 @@ def longer(  # type: ignore[no-untyped-def]
                             ended, last, last_step = value, label, code
                         continue
                     raise_times(new, waiting, left, steps)
-                    if _least(new, times, rests, of[rest], of[rest + 1]) < below:
+                    if _least(new, times, completion_rows, first_of[place], first_of[place + 1]) < threshold:
                         out_keys[found], before[found], taken[found] = key, label, code
                         found += 1
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
@@ -80,12 +89,12 @@ def longer(  # type: ignore[no-untyped-def]
 
 @compiled
 def best_of(  # type: ignore[no-untyped-def]
-    keys, labels, width, steps: Steps, keys_of, of, rests: Short
+    keys, labels, width, steps: Steps, keys_of, first_of, completion_rows: Short
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Select labels sorted by key: returns the keys, the first index of each key, and the kept labels.
 
     Per key at most `width` non-dominated labels are kept, ranked by the ends of micro-batches and of the devices' work,
-    and by the completion bound, if `rests` has rows for the state.
+    and by the completion bound, if `completion_rows` has rows for the state.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -93,16 +102,18 @@ def best_of(  # type: ignore[no-untyped-def]
     found = total = since = 0
     while since < len(keys):
         until = since
-        rest = place_of(keys[since], keys_of, 0, len(keys_of))
+        place = place_of(keys[since], keys_of, 0, len(keys_of))
         while until < len(keys) and keys[until] == keys[since]:
-            ranks[until] = _rank(labels[until], steps.slots, times, rests, of[rest], of[rest + 1])
+            ranks[until] = _rank(
+                labels[until], steps.slots, times, completion_rows, first_of[place], first_of[place + 1]
+            )
             until += 1
         begin = total
         for number in np.argsort(ranks[since:until], kind="mergesort"):
-            below = False
+            dominated = False
             for other in range(begin, total):
-                below = below or nowhere_later(labels[kept[other], :times], labels[since + number, :times])
-            if not below:
+                dominated = dominated or nowhere_later(labels[kept[other], :times], labels[since + number, :times])
+            if not dominated:
                 kept[total] = since + number
                 total += 1
                 if total - begin == width:
@@ -114,20 +125,20 @@ def best_of(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _least(label, times, rests, since, until):  # type: ignore[no-untyped-def]
+def _least(label, times, completion_rows, since, until):  # type: ignore[no-untyped-def]
     """Return the completion bound of a label: the least over rows of the largest time plus completion."""
     best = np.int64(NEVER)
-    for way in range(since, until):
+    for row in range(since, until):
         least = np.int64(0)
         for entry in range(times):
-            least = max(least, label[entry] + rests[way, entry])
+            least = max(least, label[entry] + completion_rows[row, entry])
         best = min(best, least)
     return best
 
 
 @inlined
-def _rank(label, flying, times, rests, since, until):  # type: ignore[no-untyped-def]
-    rank = _COMPLETION_WEIGHT * _least(label, times, rests, since, until)
+def _rank(label, flying, times, completion_rows, since, until):  # type: ignore[no-untyped-def]
+    rank = _COMPLETION_WEIGHT * _least(label, times, completion_rows, since, until)
     for entry in range(times):
         if entry < flying or entry >= flying + (times - flying) // 2:
             rank += label[entry]

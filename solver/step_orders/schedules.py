@@ -38,7 +38,7 @@ class _Run:
         self._label = np.zeros(size + len(self._weights.ticks), np.int64)
         self._waits = self._label[size:]
         self._ran = np.zeros(len(steps.ticks), np.int64)  # how many micro-batches have done each step
-        self._held = [0] * problem.devices
+        self._memory_in_use = [0] * problem.devices
         self._next: dict[tuple[bool, int], int] = {}  # by whether it is a forward, and stage
         self._open: dict[int, deque[int]] = {stage: deque() for stage in self._chain}  # whose weight passes wait
         self._orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
@@ -91,6 +91,6 @@ class _Run:
     def _put(self, kind: PassKind, stage: int, microbatch: int) -> None:
         device = self._problem.placement.stage_device[stage]
         room, change = self._problem.room[device], self._problem.network.change[kind, stage]
-        self.fits = self.fits and (room is None or self._held[device] + change.at_start <= room)
-        self._held[device] += change.total
+        self.fits = self.fits and (room is None or self._memory_in_use[device] + change.at_start <= room)
+        self._memory_in_use[device] += change.total
         self._orders[device].append(Pass(kind, stage, microbatch))

@@ -36,13 +36,13 @@ class Taken(NamedTuple):
 class Diagram(NamedTuple):
     """The only chain, its steps on all its devices, their weight passes, and completion rows of each layer.
 
-    `rest` is None if the completion rows are unknown.
+    `completions` is None if the completion rows are unknown.
     """
 
     chain: tuple[int, ...]
     steps: Steps
     weights: Weights
-    rest: list[CompletionRows] | None
+    completions: list[CompletionRows] | None
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
@@ -96,16 +96,18 @@ class _StepOrders:
     It is restricted: of the labels of a state only `width` are kept.
     """
 
-    def __init__(self, diagram: Diagram, width: int, below: int) -> None:
-        _, self._steps, self._weights, self._rest = diagram
-        self._width, self._below = width, below
+    def __init__(self, diagram: Diagram, width: int, threshold: int) -> None:
+        _, self._steps, self._weights, self._completions = diagram
+        self._width, self._threshold = width, threshold
         times = self._steps.slots + 3 * len(self._steps.room) + len(self._weights.ticks)
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, times), np.int64))
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
         """Yield all children of a layer at once, without orders that cannot end before the threshold."""
-        ways = _ways(self._rest, done + 1, self._steps)
-        *columns, ended, last, step = longer(*layer, self._steps, self._weights, done, *ways, self._below)
+        completion_rows = _completion_rows_at(self._completions, done + 1, self._steps)
+        *columns, ended, last, step = longer(
+            *layer, self._steps, self._weights, done, *completion_rows, self._threshold
+        )
         yield Children((_Labels(*columns),), len(columns[0]), ended if ended < NEVER else None, (last, step))
 
     def reduced(self, parts: Sequence[_Labels], done: int) -> Kept:
@@ -113,27 +115,29 @@ class _StepOrders:
         keys, labels, before, taken = parts[0]
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
-        keys, first, stay = best_of(keys, labels, self._width, self._steps, *_ways(self._rest, done, self._steps))
+        keys, first, stay = best_of(
+            keys, labels, self._width, self._steps, *_completion_rows_at(self._completions, done, self._steps)
+        )
         chosen = order[stay]
         arcs = Arcs(np.full(len(stay), done - 1), before[chosen], taken[chosen])
         return Kept(Layer(keys, first, labels[stay]), arcs=arcs)
 
 
-def step_order(diagram: Diagram, width: int, stop: Event, below: int = NEVER) -> list[Taken] | None:
+def step_order(diagram: Diagram, width: int, stop: Event, threshold: int = NEVER) -> list[Taken] | None:
     """Return the best order found, with `width` orders kept for each state.
 
-    None if stopped, or if no order found ends before `below`.
+    None if stopped, or if no order found ends before `threshold`.
     """
-    found = compiled_within(_StepOrders(diagram, width, below), stop)
+    found = compiled_within(_StepOrders(diagram, width, threshold), stop)
     return None if found.value is None else [_taken(int(code)) for code in found.moves]
 
 
-def _ways(rest: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
+def _completion_rows_at(completions: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
     """Return the completion rows of the states after `done` steps; without states if unknown."""
-    if rest is None or done >= len(rest):
+    if completions is None or done >= len(completions):
         nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
         return CompletionRows(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
-    return rest[done]
+    return completions[done]
 
 
 def _taken(code: int) -> Taken:

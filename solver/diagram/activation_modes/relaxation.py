@@ -44,11 +44,11 @@ class StageMode(NamedTuple):
 class ModelledStage(NamedTuple):
     """A modelled stage: its device (also the number of its stream), ticks, memory, and neighbours on its chain.
 
-    `later` are the ticks of a backward after its gradient. `before` and `behind` are the modelled stages before and
-    after it on its chain, None at the ends. `arrival_lag`: ticks from the end of the previous stage's forward, or to
-    the first forward. `back`: ticks from the end of a gradient to the previous stage's gradient, or to the end of the
-    objective; None if neither counts. `turns`: ticks from a forward to its gradient. `tail`: ticks from a gradient to
-    the end of the objective.
+    `later` are the ticks of a backward after its gradient. `predecessor` and `successor` are the modelled stages before
+    and after it on its chain, None at the ends. `arrival_lag`: ticks from the end of the previous stage's forward, or
+    to the first forward. `back`: ticks from the end of a gradient to the previous stage's gradient, or to the end of
+    the objective; None if neither counts. `turns`: ticks from a forward to its gradient. `tail`: ticks from a gradient
+    to the end of the objective.
     """
 
     device: int
@@ -57,8 +57,8 @@ class ModelledStage(NamedTuple):
     later: int
     activation: int
     microbatches: int
-    before: int | None
-    behind: int | None
+    predecessor: int | None
+    successor: int | None
     arrival_lag: int
     back: int | None
     turns: int
@@ -115,20 +115,23 @@ def relaxation_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: 
 def _kept_stage(
     problem: Problem,
     paths: Paths,
-    own: Sequence[int],
+    stages: Sequence[int],
     place: int,
     since: int,
     devices: Sequence[int],
     owner: int | None,
 ) -> ModelledStage:
-    stage, device = own[place], problem.placement.stage_device[own[place]]
+    stage, device = stages[place], problem.placement.stage_device[stages[place]]
     forward, gradient, whole = durations(problem, stage, ())
-    before, behind = own[place - 1] if place else None, own[place + 1] if place + 1 < len(own) else None
+    predecessor, successor = (
+        stages[place - 1] if place else None,
+        stages[place + 1] if place + 1 < len(stages) else None,
+    )
     tail = paths.tail(stage)
     back: int | None
-    if before is not None:
-        arrival_lag = paths.head[stage] - paths.head[before] - paths.forward[before]
-        back = paths.back[stage] - paths.back[before] - paths.gradient[before]
+    if predecessor is not None:
+        arrival_lag = paths.head[stage] - paths.head[predecessor] - paths.forward[predecessor]
+        back = paths.back[stage] - paths.back[predecessor] - paths.gradient[predecessor]
     else:
         arrival_lag, back = (0 if owner is not None else paths.head[stage]), (None if owner is not None else tail)
     return ModelledStage(
@@ -138,8 +141,8 @@ def _kept_stage(
         later=whole - gradient,
         activation=problem.stages[stage].activation,
         microbatches=len(problem.microbatches_of[stage]),
-        before=None if before is None else since + place - 1,
-        behind=None if behind is None else since + place + 1,
+        predecessor=None if predecessor is None else since + place - 1,
+        successor=None if successor is None else since + place + 1,
         arrival_lag=arrival_lag,
         back=back,
         turns=paths.round_trip[stage],

@@ -42,8 +42,8 @@ class Move(NamedTuple):
     is done. It takes `ticks` of a `stream` and is `work` ticks for the device. For each pair in `puts`, a queue gets
     its end plus a number of ticks. The objective's end is at least `ends` ticks after its end.
 
-    A reload runs either after the last pass of the device (`behind`) or during it (`beside`): in the second case that
-    pass ends no sooner than all work but `slack` ticks.
+    A reload runs either after the last pass of the device (`after_last_pass`) or during it (`during_last_pass`): in the
+    second case that pass ends no sooner than all work but `slack` ticks.
     """
 
     state: State
@@ -57,8 +57,8 @@ class Move(NamedTuple):
     work: int
     puts: tuple[tuple[int, int], ...]
     ends: int | None
-    behind: bool = False
-    beside: bool = False
+    after_last_pass: bool = False
+    during_last_pass: bool = False
 
 
 class States:
@@ -94,53 +94,55 @@ class States:
 
     def left(self, state: State) -> list[tuple[int, int]]:
         """Return for each device the least compute ticks up to its last gradient, and those of its weight passes."""
-        own, found = self._holding, [(0, 0)] * len(self._holding.devices)
+        relaxation, found = self._holding, [(0, 0)] * len(self._holding.devices)
         again = [
-            [step.ticks if step.stream == own.stages[mode.stage].device else 0 for step in mode.steps]
-            for mode in own.modes
+            [step.ticks if step.stream == relaxation.stages[mode.stage].device else 0 for step in mode.steps]
+            for mode in relaxation.modes
         ]
-        for at, stage in enumerate(own.stages):
-            here = [n for n, mode in enumerate(own.modes) if mode.stage == at]
-            ahead = stage.microbatches - state.begun[at]
-            behind = ahead + sum(state.in_flight[n][0] for n in here)
+        for at, stage in enumerate(relaxation.stages):
+            here = [n for n, mode in enumerate(relaxation.modes) if mode.stage == at]
+            forwards = stage.microbatches - state.begun[at]
+            gradients = forwards + sum(state.in_flight[n][0] for n in here)
             until, weights = found[stage.device]
-            until += ahead * (stage.forward + min(sum(again[n]) for n in here)) + behind * stage.gradient
+            until += forwards * (stage.forward + min(sum(again[n]) for n in here)) + gradients * stage.gradient
             for n in here:
                 flying, *done = state.in_flight[n]
                 until += sum((flying - one) * ticks for one, ticks in zip(done, again[n], strict=True))
-            found[stage.device] = until, weights + behind * stage.later
+            found[stage.device] = until, weights + gradients * stage.later
         return found
 
     def moves(self, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
         """Yield every forward, step and gradient that the memory admits; only the lengths of `queues` are used."""
-        held = [0] * len(self._holding.devices)
+        memory_in_use = [0] * len(self._holding.devices)
         for mode, (flying, *done) in zip(self._holding.modes, state.in_flight, strict=True):
             steps = sum(one * step.takes for one, step in zip(done, mode.steps, strict=True))
-            held[self._holding.stages[mode.stage].device] += flying * mode.stays + steps
+            memory_in_use[self._holding.stages[mode.stage].device] += flying * mode.stays + steps
         for n, mode in enumerate(self._holding.modes):
             stage = self._holding.stages[mode.stage]
-            yield from self._forward(state, n, stage, queues, held[stage.device])
+            yield from self._forward(state, n, stage, queues, memory_in_use[stage.device])
             for number in range(len(mode.steps)):
-                yield from self._step(state, n, number, held[stage.device])
-            yield from self._gradient(state, n, stage, queues, held[stage.device])
+                yield from self._step(state, n, number, memory_in_use[stage.device])
+            yield from self._gradient(state, n, stage, queues, memory_in_use[stage.device])
 
     def _forward(
-        self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], held: int
+        self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], memory_in_use: int
     ) -> Iterator[Move]:
         mode, begun = self._holding.modes[n], state.begun
         at = mode.stage
-        arrived = begun[at] < stage.microbatches if stage.before is None else len(queues[at]) > 0
-        slack = self._slack(stage, held + stage.activation)
+        arrived = begun[at] < stage.microbatches if stage.predecessor is None else len(queues[at]) > 0
+        slack = self._slack(stage, memory_in_use + stage.activation)
         if not arrived or (slack is not None and slack < 0):
             return
         flying, runs = _more(state.in_flight, n, (0,)), self._runs(state, stage.device, None)
         after = State((*begun[:at], begun[at] + 1, *begun[at + 1 :]), flying, runs)
         puts = [(self._turn + n, stage.turns)]
-        puts += [] if stage.behind is None else [(stage.behind, self._holding.stages[stage.behind].arrival_lag)]
+        puts += (
+            [] if stage.successor is None else [(stage.successor, self._holding.stages[stage.successor].arrival_lag)]
+        )
         puts += [(self._steps + n, 0)] if mode.timed else []
         ends = stage.turns + stage.gradient + stage.tail
-        takes = () if stage.before is None else (at,)
-        since = stage.arrival_lag if stage.before is None else 0
+        takes = () if stage.predecessor is None else (at,)
+        since = stage.arrival_lag if stage.predecessor is None else 0
         yield Move(
             after,
             since,
@@ -155,16 +157,16 @@ class States:
             ends,
         )
 
-    def _step(self, state: State, n: int, number: int, held: int) -> Iterator[Move]:
-        mode, own, stages = self._holding.modes[n], state.in_flight[n], self._holding.stages
+    def _step(self, state: State, n: int, number: int, memory_in_use: int) -> Iterator[Move]:
+        mode, done, stages = self._holding.modes[n], state.in_flight[n], self._holding.stages
         step, stage = mode.steps[number], stages[mode.stage]
-        slack = self._slack(stage, held + step.takes)
-        if own[number] == own[number + 1] or (step.takes > 0 and slack is not None and slack < 0):
+        slack = self._slack(stage, memory_in_use + step.takes)
+        if done[number] == done[number + 1] or (step.takes > 0 and slack is not None and slack < 0):
             return
         computes, last = step.stream == stage.device, state.runs[stage.device]
         runs = self._runs(state, stage.device, None) if computes else state.runs
         after = State(state.begun, _more(state.in_flight, n, (number + 1,)), runs)
-        timed = (self._steps + n, own[number + 1]) if mode.timed else None
+        timed = (self._steps + n, done[number + 1]) if mode.timed else None
         work = step.ticks if computes else 0
         move = Move(after, 0, (), timed, slack, stage.device, step.stream, step.ticks, work, (), None)
         if computes:
@@ -172,27 +174,29 @@ class States:
         elif step.takes <= 0:
             yield move._replace(slack=None)
         else:
-            yield move._replace(behind=True)
+            yield move._replace(after_last_pass=True)
             also, later = (0, 0) if last is None else (stages[last].activation, stages[last].later)
-            slack = self._slack(stage, held + step.takes + also)
+            slack = self._slack(stage, memory_in_use + step.takes + also)
             if slack is None or slack >= 0:
-                yield move._replace(slack=None if slack is None else slack + later, beside=True)
+                yield move._replace(slack=None if slack is None else slack + later, during_last_pass=True)
 
     def _gradient(
-        self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], held: int
+        self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], memory_in_use: int
     ) -> Iterator[Move]:
         mode, at = self._holding.modes[n], self._holding.modes[n].stage
-        slack = self._slack(stage, held)
-        arrived = stage.behind is None or len(queues[self._back + at]) > 0
+        slack = self._slack(stage, memory_in_use)
+        arrived = stage.successor is None or len(queues[self._back + at]) > 0
         if not state.in_flight[n][-1] or not arrived or (slack is not None and slack < 0):
             return
         flying, runs = _more(state.in_flight, n, range(1 + len(mode.steps)), -1), self._runs(state, stage.device, at)
         after = State(state.begun, flying, runs)
         takes = [self._turn + n]
-        takes += [] if stage.behind is None else [self._back + at]
+        takes += [] if stage.successor is None else [self._back + at]
         takes += [self._steps + n] if mode.timed else []
-        puts = () if stage.before is None or stage.back is None else ((self._back + stage.before, stage.back),)
-        ends = stage.back if stage.before is None else None
+        puts = (
+            () if stage.predecessor is None or stage.back is None else ((self._back + stage.predecessor, stage.back),)
+        )
+        ends = stage.back if stage.predecessor is None else None
         work = stage.gradient + stage.later
         yield Move(after, 0, tuple(takes), None, slack, stage.device, stage.device, stage.gradient, work, puts, ends)
 
@@ -201,14 +205,14 @@ class States:
         new = stage if device in self._watched else None
         return (*state.runs[:device], new, *state.runs[device + 1 :])
 
-    def _slack(self, stage: ModelledStage, held: int) -> int | None:
-        """Return the ticks of weight passes that may be pending at memory level `held`; negative if it is too high."""
+    def _slack(self, stage: ModelledStage, memory_in_use: int) -> int | None:
+        """Return the ticks of weight passes that may be pending at this `memory_in_use`; negative if it is too high."""
         device = self._holding.devices[stage.device]
         if device.room is None:
             return None
-        if held > device.room:
+        if memory_in_use > device.room:
             return -1
-        return None if device.waiting <= 0 else (device.room - held) // device.waiting * device.longest
+        return None if device.waiting <= 0 else (device.room - memory_in_use) // device.waiting * device.longest
 
 
 def _more(

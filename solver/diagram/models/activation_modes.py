@@ -26,35 +26,35 @@ class ModeLayer(dict[State, list[Label]]):
 
 
 class ActivationModes:
-    """Model of the orders that end before the threshold `below`; its layers are the ranks of states."""
+    """Model of the orders that end before the `threshold`; its layers are the ranks of states."""
 
-    def __init__(self, relaxation: ModeRelaxation, below: int) -> None:
-        self._relaxation, self._below, self._states = relaxation, below, States(relaxation)
+    def __init__(self, relaxation: ModeRelaxation, threshold: int) -> None:
+        self._relaxation, self._threshold, self._states = relaxation, threshold, States(relaxation)
         state, label = self._states.first
         self.root = ModeLayer({state: [label]})
 
     def expanded(self, layer: ModeLayer, done: int) -> Iterator[Children]:
         """Yield the children of the layer's states, state by state."""
-        states, below = self._states, self._below
+        states, threshold = self._states, self._threshold
         for state, labels in layer.items():
-            ahead, value, made = list[ModeLayer](), below, 0
+            ahead, value, made = list[ModeLayer](), threshold, 0
             for move in states.moves(state, labels[0].queues):
-                left, own, rank = states.left(move.state), list[Label](), states.rank(move.state)
+                left, labels_after, rank = states.left(move.state), list[Label](), states.rank(move.state)
                 for one in labels:
                     start = _start(one, move)
                     new = _after(one, move, start)
                     ends = 0 if move.ends is None else start + move.ticks + move.ends
                     end = max(_end(self._relaxation, new, left), ends)
-                    if end < below and rank == states.last_rank:
+                    if end < threshold and rank == states.last_rank:
                         value = min(value, end)
-                    elif end < below:
-                        own.append(new)
-                made += len(own)
-                if own:
+                    elif end < threshold:
+                        labels_after.append(new)
+                made += len(labels_after)
+                if labels_after:
                     while len(ahead) < rank - done:
                         ahead.append(ModeLayer())
-                    ahead[rank - done - 1].setdefault(move.state, []).extend(own)
-            yield Children(ahead, made, value if value < below else None)
+                    ahead[rank - done - 1].setdefault(move.state, []).extend(labels_after)
+            yield Children(ahead, made, value if value < threshold else None)
 
     def reduced(self, parts: Sequence[ModeLayer], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
         """Return the layer with the non-dominated labels of each state."""
@@ -67,15 +67,15 @@ class ActivationModes:
         return Kept(found)
 
 
-def least_end(relaxation: ModeRelaxation, below: int, work: int, stop: Event) -> Least:
-    """Return the least end of orders that end before `below`, or `below` itself.
+def least_end(relaxation: ModeRelaxation, threshold: int, work: int, stop: Event) -> Least:
+    """Return the least end of orders that end before `threshold`, or `threshold` itself.
 
     None if it takes more than `work` labels.
     """
-    found = compiled_within(ActivationModes(relaxation, below), stop, work)
+    found = compiled_within(ActivationModes(relaxation, threshold), stop, work)
     if not found.finished:
         return Least(None, found.looked, False)
-    return Least(below if found.value is None else found.value, found.looked, False)
+    return Least(threshold if found.value is None else found.value, found.looked, False)
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
@@ -95,9 +95,9 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 def _start(label: Label, move: Move) -> int:
     """Return the earliest start of a move."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
-    if move.behind:
+    if move.after_last_pass:
         start = max(start, label.free[move.device])
-    if move.slack is not None and not move.beside:
+    if move.slack is not None and not move.during_last_pass:
         start = max(start, label.over[move.device] - move.slack)
     for queue in move.takes:
         start = max(start, label.queues[queue][0])
@@ -108,7 +108,7 @@ def _after(label: Label, move: Move, start: int) -> Label:
     """Return the label after a move; moves are taken in order of their starts, so no later one starts before it."""
     end = start + move.ticks
     free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
-    if move.slack is not None and move.beside:
+    if move.slack is not None and move.during_last_pass:
         free[move.device] = max(free[move.device], label.over[move.device] - move.slack)
     over = tuple(max(time, start) + (move.work if n == move.device else 0) for n, time in enumerate(label.over))
     queues = [tuple(max(time, start) for time in queue) for queue in label.queues]

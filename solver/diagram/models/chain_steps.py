@@ -25,7 +25,7 @@ _AT_ONCE, _LAYER = 50_000, 4_000_000
 
 
 class ChainSteps:
-    """Model of the orders that completion bounds (`guides`) admit before `value`; at most `width` labels per state.
+    """Model of the orders that the completion bounds admit before `value`; at most `width` labels per state.
 
     With one chain, rounds in which every step is taken once may be skipped after `until` rounds, if there are neither
     completion bounds nor blocks. If `reached` is a list, the states of each layer with the least of every time are
@@ -36,24 +36,26 @@ class ChainSteps:
         self,
         steps: Steps,
         width: int,
-        guides: ProjectedCompletions,
+        completions: ProjectedCompletions,
         value: int,
         until: int,
         reached: list[Labels] | None,
     ) -> None:
-        self._steps, self._width, self._guides, self._value = steps, width, guides, value
+        self._steps, self._width, self._completions, self._value = steps, width, completions, value
         self._until, self._reached, self._rounds = until, reached, list[Layer]()
         self.root = first_layer(steps, np.int32 if longest_of(steps) < ENDLESS else np.int64)
         self._may_block = bool((steps.blocks >= 0).any())
         alike = (steps.first == 0).all() and steps.owner in (NONE, steps.device[0])
-        self._skips = alike and not len(guides.all) and not self._may_block
+        self._skips = alike and not len(completions.all) and not self._may_block
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
         """Yield the children in parts that one call of compiled code takes."""
         if self._reached is not None:
             self._reached.append(layer.least())
         for since, end in slices(layer.first, _AT_ONCE // (self._steps.slots + 1)):
-            keys, labels, blocks, ended, seen = expand(layer, since, end, self._steps, done, self._guides, self._value)
+            keys, labels, blocks, ended, seen = expand(
+                layer, since, end, self._steps, done, self._completions, self._value
+            )
             every = Labels(keys, labels)
             near, far = (every.where(~blocks), every.where(blocks)) if self._may_block else (every, None)
             yield Children((near,) if far is None else (near, far), seen, ended if ended < NEVER else None)
@@ -81,7 +83,7 @@ def least_end(
     width: int,
     work: int,
     stop: Event,
-    guides: ProjectedCompletions,
+    completions: ProjectedCompletions,
     value: int = NEVER,
     until: int = ROUNDS,
     reached: list[Labels] | None = None,
@@ -90,7 +92,7 @@ def least_end(
 
     With completion bounds, of those that may end before `value`, or `value` itself.
     """
-    found = compiled_within(ChainSteps(steps, width, guides, value, until, reached), stop, work, _LAYER)
+    found = compiled_within(ChainSteps(steps, width, completions, value, until, reached), stop, work, _LAYER)
     if not found.finished:
         return Least(None, found.looked, True)
     best = value if found.value is None else min(found.value, value)

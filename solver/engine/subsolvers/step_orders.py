@@ -67,12 +67,12 @@ def _look_for(search: Search, found: list[Schedule], stop: Event) -> None:
     """
     diagram, width = diagram_of(search.problem, stop), 1
     while diagram is not None and width <= DIAGRAMS.width and not stop.is_set():
-        value, below = search.incumbent.value, NEVER
+        value, threshold = search.incumbent.value, NEVER
         if modes_matter(search.problem):
-            if diagram.rest is None or value is None:
+            if diagram.completions is None or value is None:
                 return
-            below = ceil(value)
-        order = step_order(diagram, width, stop, below)
+            threshold = ceil(value)
+        order = step_order(diagram, width, stop, threshold)
         schedule = None if order is None else schedule_with(search.problem, diagram, order)
         if schedule is not None:
             found.append(schedule)

@@ -14,7 +14,7 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.beam.completion import completion_bounds, rank_below
+from solver.beam.completion import completion_bounds, rank_by_completion
 from solver.beam.nodes import offsets, take
 from solver.beam.openings import openings
 from solver.beam.ranks import Preference
@@ -118,7 +118,7 @@ def test_no_order_ends_before_what_must_follow_it(seed: int) -> None:
             ranks, passed = np.zeros(1), int(row[0, : len(walks.device)].sum())
             moves = np.array([[*move]], np.int64)
             layer = passed - (2 if move[1] >= 0 else 1)
-            rank_below(row, moves, ranks, layer, walks, below._replace(value=value))
+            rank_by_completion(row, moves, ranks, layer, walks, below._replace(value=value))
             assert passed == len(below.layers) or (ranks[0] < np.inf) == stays, f"after {done} moves"
 
 

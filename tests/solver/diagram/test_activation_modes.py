@@ -149,9 +149,9 @@ def test_copies_back_run_beside_what_memory_has_room_for(part: str, monkeypatch:
         for move in real(own, state, queues):
             last, slack = state.runs[move.device], move.slack
             later = 0 if last is None else own._holding.stages[last].later
-            if (move.behind or move.beside) and slack is not None:
-                slack = 0 if part == "put off" else slack - later * (move.beside and part == "its own")
-            if not (move.beside and part == "beside"):
+            if (move.after_last_pass or move.during_last_pass) and slack is not None:
+                slack = 0 if part == "put off" else slack - later * (move.during_last_pass and part == "its own")
+            if not (move.during_last_pass and part == "beside"):
                 yield move._replace(slack=slack)
 
     problem = copying_back(Random({"beside": 37, "put off": 538, "its own": 712}[part]))

@@ -324,7 +324,7 @@ _LAST_LEFT = Costs((62,) * 4, (11, 11, 11, 10), None, (11, 11, 11, 10), (0,) * 4
 def test_what_remains_is_no_longer_than_any_end(one: Problem) -> None:
     steps = kept(one, (0, 1))
     least = exact(one, steps)
-    assert 0.6 * least <= guiding(steps).rest[0].rests.max() <= least
+    assert 0.6 * least <= guiding(steps).layers[0].rows.max() <= least
 
 
 @pytest.mark.parametrize(("one", "width"), [(MERGING, 2), (IN_BLOCKS, 8)])

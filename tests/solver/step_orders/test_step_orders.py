@@ -107,7 +107,7 @@ def test_only_orders_that_end_below_a_value() -> None:
     diagram = _diagram(_cheaper_fused(2, 8, 2, 16))
     assert step_order(diagram, 64, Event(), 231) is not None
     assert step_order(diagram, 64, Event(), 230) is None
-    assert step_order(diagram._replace(rest=None), 64, Event(), 231) is not None
+    assert step_order(diagram._replace(completions=None), 64, Event(), 231) is not None
 
 
 def test_full_backwards() -> None:

@@ -19,7 +19,7 @@ DIAGRAMS = (
     ),
     NamedMutant(
         "diagram: no weight pass waits", _STEPS,
-        "longest=int64_array([later[of == one].max() for one in range(len(devices))])",
+        "longest=int64_array([later[device_of == one].max() for one in range(len(devices))])",
         "longest=int64_array([0 for one in range(len(devices))])",
         "weight passes that memory lets wait count as done", _TESTS,
     ),
@@ -65,7 +65,7 @@ DIAGRAMS = (
     ),
     NamedMutant(
         "diagram: completion longer than a path", "solver/diagram/completion.py",
-        "follows = steps.behind[one] if one == last else", "follows = steps.behind[one] + 1 if one == last else",
+        "follows = steps.tail[one] if one == last else", "follows = steps.tail[one] + 1 if one == last else",
         "a label that may end in time is excluded", _TESTS,
     ),
     NamedMutant(
