@@ -50,15 +50,15 @@ def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
 
 def test_an_attack_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake that the attack is for: what waits for W divided by the activation, as if it held all of that."""
-    sound = busy_interval.held_at_last_forward
+    sound = busy_interval.area_left_at_last_forward
 
     def wrong(paths: Paths, stages: list[int], capacity: int) -> Fraction:
         less = copy(paths)
         less.view = replace(paths.view, ticks={of: 0 if of[0] is W else n for of, n in paths.view.ticks.items()})
-        less.rest = [a - paths.view.ticks.get((W, s), 0) for s, a in enumerate(paths.rest)]
+        less.backward = [a - paths.view.ticks.get((W, s), 0) for s, a in enumerate(paths.backward)]
         return min(sound(paths, stages, capacity), sound(less, stages, capacity))
 
-    monkeypatch.setattr(busy_interval, "held_at_last_forward", wrong)
+    monkeypatch.setattr(busy_interval, "area_left_at_last_forward", wrong)
     branch = next(one for one in BRANCHES if one.name.endswith("part freed"))
     found = attack(branch, 60, seed=0, most_wrong=1)
     assert len(found.wrong) == 1 and found.problems < 60

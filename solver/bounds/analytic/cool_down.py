@@ -96,13 +96,13 @@ def _of_device(
     busy = BusyIntervals(problem, paths, device, [stages])
     idle = (busy.idle if busy.apart else 0) + busy.between.trips * busy.between.gap.idle
     for back in asking(_returns(paths, objective, stages)):
-        way, work = _way_back(paths, stages, back, left), _work_there(paths, stages, back, left)
-        values = back.head + busy.work + idle - left.work + np.maximum(way, work)
+        path, work = _path_back(paths, stages, back, left), _work_there(paths, stages, back, left)
+        values = back.head + busy.work + idle - left.work + np.maximum(path, work)
         at = int(np.argmin(values))
         least = least_from(int(values[at]), largest_denominator(problem))
         text = f"{_begins(problem, back, device)} {_leaves(problem, busy.work, idle, stages, left, at)} "
-        if way[at] >= work[at]:
-            text += f"From there the way back of the last of them takes {amount(problem, int(way[at]))}"
+        if path[at] >= work[at]:
+            text += f"From there the way back of the last of them takes {amount(problem, int(path[at]))}"
         else:
             text += f"From there device {back.device} needs {amount(problem, int(work[at]))} for their backwards"
         text += f": {amount(problem, least)}, and no less with other numbers of them."
@@ -111,14 +111,14 @@ def _of_device(
 
 def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | None:
     """Return all numbers of backwards that may be left within the memory; None if there are too many combinations."""
-    room, held = view.room[device], view.held_in_flight
+    room, memory_in_flight = view.room[device], view.held_in_flight
     microbatches = len(view.microbatches_of[stages[0]])
-    later = sum(held[s] for s in stages[1:])
+    later = sum(memory_in_flight[s] for s in stages[1:])
     pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // view.devices)
     for first in asking(range(1, microbatches + 1)):
         # On a single stage `first` and `last` are equal.
         for last in range(1 if len(stages) > 1 else first, first + 1):
-            free = None if room is None else room - first * held[stages[0]] - last * later
+            free = None if room is None else room - first * memory_in_flight[stages[0]] - last * later
             if free is not None and free < 0:
                 break
             if len(pairs) == most:
@@ -156,7 +156,7 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
         yield _Returns(other, before, within, paths.head[stages[0]] - paths.head[gate], gate)
 
 
-def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
+def _path_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
     """Return per combination the least time after the last forward: all gradients, then a path back."""
     first, last, gradient = stages[0], stages[-1], paths.gradient
     of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])
@@ -178,7 +178,7 @@ def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left
     def arrives(start: int, there: Sequence[int]) -> int:
         return paths.gradient[start] + paths.back[start] - paths.back[there[-1]] - paths.gradient[there[-1]]
 
-    before, within = (sum(paths.rest[s] for s in there) for there in (back.before, back.within))
+    before, within = (sum(paths.backward[s] for s in there) for there in (back.before, back.within))
     parts = [
         (arrives(first, back.before), (left.first - left.last) * before),
         (arrives(last, back.before), left.last * before),

@@ -13,9 +13,9 @@ from pipesched.problem.view import PipelineView
 class Paths:
     """Least durations and path lengths of a problem in ticks, as lists by stage.
 
-    `forward` and `gradient` are least durations of a forward and of a gradient pass; `rest` is that of a whole backward
-    on its device. They allow for overlapped blocks, in which a pass lasts as long as the block, possibly less than it
-    takes alone.
+    `forward` and `gradient` are least durations of a forward and of a gradient pass; `backward` is that of a whole
+    backward on its device. They allow for overlapped blocks, in which a pass lasts as long as the block, possibly less
+    than it takes alone.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -23,7 +23,7 @@ class Paths:
             raise ValueError("unequal micro-batches are bounded as chains (`without_scale`)")
         self.view = problem.pipeline
         least = [durations(problem, stage, self.view.placement.on_device_of(stage)) for stage in self.view.stages]
-        self.forward, self.gradient, self.rest = ([one[kind] for one in least] for kind in range(3))
+        self.forward, self.gradient, self.backward = ([one[kind] for one in least] for kind in range(3))
         self._walk()
 
     def _walk(self) -> None:
@@ -49,14 +49,16 @@ class Paths:
 
     def tail_until(self, stage: int, until: int) -> int:
         """Return the least time from the end of a gradient of `stage` to that of the backward on `until`."""
-        return 0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.rest[until]
+        return (
+            0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.backward[until]
+        )
 
-    def away(self, held: list[int]) -> tuple[int, int]:
+    def away(self, stages: list[int]) -> tuple[int, int]:
         """Return the least time a micro-batch is off a device between its forwards on it, and between its gradients.
 
-        `held` are the device's stages of one chain, in chain order.
+        `stages` are the device's stages of one chain, in chain order.
         """
-        pairs = list(pairwise(held))
+        pairs = list(pairwise(stages))
         forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
         gradients = sum(self.back[b] - self.back[a] - self.gradient[a] for a, b in pairs)
         return forwards, gradients
@@ -64,10 +66,10 @@ class Paths:
     def work(self, device: int) -> int:
         """Return the least time that the device computes in all, in ticks."""
         view = self.view
-        held = view.placement.stages_of[device]
-        total = sum(view.least_work(s) * len(view.microbatches_of[s]) for s in held)
-        saving = max((view.saved_by_block(f, b) for f in held for b in held), default=0)
-        return max(0, total - saving * sum(len(view.microbatches_of[s]) for s in held))
+        stages = view.placement.stages_of[device]
+        total = sum(view.least_work(s) * len(view.microbatches_of[s]) for s in stages)
+        saving = max((view.saved_by_block(f, b) for f in stages for b in stages), default=0)
+        return max(0, total - saving * sum(len(view.microbatches_of[s]) for s in stages))
 
 
 def blocks_outlast_passes(problem: Problem) -> bool:

@@ -92,11 +92,11 @@ def _certificate(problem: Problem, device: int, around: _Around, in_order: bool)
         begin = f"Device {device} cannot begin before {amount(problem, head)}{since}. {busy.text}"
     else:
         begin = f"Device {device}: {busy.text[0].lower()}{busy.text[1:]}"
-    rest = f"From there the way {until} take {amount(problem, back)}" if back else "Together"
+    ending = f"From there the way {until} take {amount(problem, back)}" if back else "Together"
     kept = "Micro-batches keep their order, so the first and the last of a line are known. " if in_order else ""
     evidence = AroundDevice(device, owner, to_last_forward)
     name = "head and tail in order" if in_order else "head and tail"
-    return Certificate(name, value, f"{kept}{begin} {rest}: {amount(problem, value)}.", device, evidence)
+    return Certificate(name, value, f"{kept}{begin} {ending}: {amount(problem, value)}.", device, evidence)
 
 
 def head_and_tail_in_order(problem: Problem, objective: Objective) -> list[Certificate]:

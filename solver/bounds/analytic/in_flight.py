@@ -26,7 +26,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
         there_and_back = paths.forward[stage] + paths.round_trip[stage]
         cycle = there_and_back + until_room(paths, stage, capacity, admitted)
         head = 0 if objective.by_device else paths.head[stage]
-        value = head + (rounds - 1) * cycle + there_and_back + paths.rest[stage]
+        value = head + (rounds - 1) * cycle + there_and_back + paths.backward[stage]
         many = counted(admitted, "micro-batch")
         text = (
             f"The memory of device {device} admits {many} to stage {stage} at once. From the start "
@@ -46,9 +46,9 @@ def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
     """
     activation, freed = paths.view.held_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:
-        return paths.rest[stage]
+        return paths.backward[stage]
     if capacity < admitted * activation + (activation - freed):
-        return min(paths.rest[stage], 2 * paths.gradient[stage])
+        return min(paths.backward[stage], 2 * paths.gradient[stage])
     return paths.gradient[stage]
 
 

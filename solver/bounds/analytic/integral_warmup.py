@@ -34,14 +34,14 @@ class _Head:
     """Forwards of a device until its first backward; times in ticks.
 
     `least` is the value when the device idles only where it surely must after its last forward; at a threshold V the
-    device may idle V - `least` before its first backward. `way` is the least time from its first forward to its first
+    device may idle V - `least` before its first backward. `path` is the least time from its first forward to its first
     backward. `sums` are the ascending total durations of sets of forwards that fit the memory.
     """
 
     device: int
     stages: list[int]
     least: int
-    way: int
+    path: int
     sums: Sequence[int]
 
     def first_backward(self, ready: int, idle: int) -> int | None:
@@ -100,7 +100,7 @@ class _Heads:
 
         `started` has the earliest first backwards of the devices downstream.
         """
-        ready = self.heads[at].way
+        ready = self.heads[at].path
         for i, between in self.within[at]:
             inner = started[i]
             assert inner is not None
@@ -140,7 +140,7 @@ class _Heads:
 
         started = self.first_backwards(value - 1, at + 1)[:-1]
         inner = [(self.heads[i], started[i]) for i, _ in self.within[at]]
-        first = next((one for one, start in inner if start != one.way and start in one.sums), None)
+        first = next((one for one, start in inner if start != one.path and start in one.sums), None)
         wait = "" if first is None else f"device {first.device} must wait, and all behind it; then "
         text = (
             "Until its first backward a device runs forwards only, an integral number of them: a gradient finds the "
@@ -172,7 +172,7 @@ def warm_up_forwards(problem: Problem) -> dict[int, int]:
     Empty unless every device has one stage. Along a chain the numbers do not increase, since a device's first backward
     is later than that of the next device.
     """
-    if any(len(held) != 1 for held in problem.placement.stages_of):
+    if any(len(stages) != 1 for stages in problem.placement.stages_of):
         return {}
     paths, found = Paths(problem), dict[int, int]()
     chains: dict[int, list[_Head]] = {}
@@ -216,9 +216,9 @@ def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] |
         if len(least) * (most + 1) > _MOST_SUMS:
             return None
         longer: dict[int, int] = {}
-        for length, held in asking(least.items(), SHORT):
+        for length, memory in asking(least.items(), SHORT):
             for count in range(most + 1):
-                total, holds = length + count * ticks, held + count * size
+                total, holds = length + count * ticks, memory + count * size
                 if (capacity is None or holds <= capacity) and holds < longer.get(total, holds + 1):
                     longer[total] = holds
         least = longer

@@ -16,7 +16,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 
 # For each type of task, the ticks for its micro-batches in the order of their starts; None if there is no path.
-Ways = Mapping[TaskType, NDArray[np.int64] | None]
+TimesByTask = Mapping[TaskType, NDArray[np.int64] | None]
 # Problems with larger sums of times are left to other bounds.
 _MOST = 2**60
 _BACKWARDS = (B, W, BW)
@@ -44,14 +44,14 @@ def _in_two(stage: Stage) -> Stage:
     own = [stage.tasks_after_receipt(kind) for kind in _BACKWARDS]
     if any(len(tasks) > 1 or tasks[0].stream != stage.stream for tasks in own):
         return stage
-    rest = dict(each for each in stage.tasks if each[0] not in _BACKWARDS)
+    others = dict(each for each in stage.tasks if each[0] not in _BACKWARDS)
     (gradient,), (weights,), (fused,) = own
     backward, whole = (min(fused.ticks, ticks) for ticks in (gradient.ticks, gradient.ticks + weights.ticks))
-    two = replace(stage, backward=backward, weight=whole - backward, fused=whole, tasks=tuple(rest.items()))
+    two = replace(stage, backward=backward, weight=whole - backward, fused=whole, tasks=tuple(others.items()))
     receipt = stage.tasks_of(B)[:-1]
     if not receipt:
         return two
-    return two.with_tasks(rest | {kind: (*receipt, *two.tasks_of(kind)) for kind in (B, BW)})
+    return two.with_tasks(others | {kind: (*receipt, *two.tasks_of(kind)) for kind in (B, BW)})
 
 
 class StreamChains:
@@ -86,13 +86,13 @@ class StreamChains:
                 if before in self.ticks and whole:
                     self._before[arc.after].append((before, arc.lag))
                     self._after[before].append((arc.after, arc.lag))
-        needs = {task: [before for before, _ in ways] for task, ways in self._before.items()}
+        needs = {task: [before for before, _ in arcs] for task, arcs in self._before.items()}
         self._sequence = list(TopologicalSorter(needs).static_order())
         self._count = {task: len(walked[task.stage]) for task in self.ticks}
         lags = sum(arc.lag for arc in network.arcs)
         self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
 
-    def heads(self, whose: int | None) -> Ways:
+    def heads(self, whose: int | None) -> TimesByTask:
         """Return the least times to the first, second, ... start of each task type.
 
         They count from time 0 (`whose` None) or from the first start of device `whose`.
@@ -100,8 +100,8 @@ class StreamChains:
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:
             before = ((found[other], self.ticks[other] + lag) for other, lag in self._before[task])
-            ways = [self._dealt(way, task) + between for way, between in before if way is not None]
-            found[task] = self._in_turn(task, ways, whose)
+            paths = [self._dealt(times, task) + between for times, between in before if times is not None]
+            found[task] = self._in_turn(task, paths, whose)
         return found
 
     def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
@@ -113,45 +113,45 @@ class StreamChains:
         """Return the least time from the first start of a pass to the end of each later task of its micro-batch."""
         found, first = dict[TaskType, int](), self.first_tasks(kind, stage)
         for task in self._sequence:
-            ways = [found[before] + lag for before, lag in self._before[task] if before in found]
-            if ways or task in first:
-                found[task] = max(ways, default=0) + self.ticks[task]
+            paths = [found[before] + lag for before, lag in self._before[task] if before in found]
+            if paths or task in first:
+                found[task] = max(paths, default=0) + self.ticks[task]
         return found
 
-    def tails(self, whose: int | None) -> Ways:
+    def tails(self, whose: int | None) -> TimesByTask:
         """Return the least times from the first, second, ... end of each task type to the end of the schedule.
 
         With `whose` they count to the end of that device's tasks.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in reversed(self._sequence):
-            ways = [
-                self._dealt(way[::-1], task) + self.ticks[after] + lag
+            paths = [
+                self._dealt(times[::-1], task) + self.ticks[after] + lag
                 for after, lag in self._after[task]
-                if (way := found[after]) is not None
+                if (times := found[after]) is not None
             ]
-            turned = self._in_turn(task, ways, whose)
+            turned = self._in_turn(task, paths, whose)
             found[task] = None if turned is None else turned[::-1]
         return found
 
-    def _dealt(self, way: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
+    def _dealt(self, times: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
         """Return for each micro-batch of the task the time of the one of the other chain that must come first.
 
         Numbers of micro-batches may differ between chains; they correspond in proportion.
         """
-        own, other = self._count[task], len(way)
-        found: NDArray[np.int64] = way[-(-np.arange(1, own + 1) * other // own) - 1]
+        own, other = self._count[task], len(times)
+        found: NDArray[np.int64] = times[-(-np.arange(1, own + 1) * other // own) - 1]
         return found
 
-    def _in_turn(self, task: TaskType, ways: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
+    def _in_turn(self, task: TaskType, paths: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
         """Return the longest of the paths, with consecutive entries at least the task's own duration apart.
 
         None if no path.
         """
         if whose in (None, self._device[task.stage]):
-            ways = [*ways, np.zeros(self._count[task], np.int64)]
-        if not ways:
+            paths = [*paths, np.zeros(self._count[task], np.int64)]
+        if not paths:
             return None
         own = np.arange(self._count[task]) * self.ticks[task]
-        longest: NDArray[np.int64] = np.maximum.accumulate(np.maximum.reduce(ways) - own) + own
+        longest: NDArray[np.int64] = np.maximum.accumulate(np.maximum.reduce(paths) - own) + own
         return longest

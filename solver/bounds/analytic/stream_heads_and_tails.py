@@ -22,7 +22,7 @@ from pipesched.problem.relaxed.relaxations import ARCS_BETWEEN_CHAINS
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamTasks
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
-from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+from solver.bounds.analytic.stream_chains import StreamChains, TimesByTask, stream_chains
 from solver.parameters import tunable, tuned
 
 
@@ -65,12 +65,14 @@ def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certi
     return [_certificate(problem, where, *found) for where, found in strongest.items()]
 
 
-def _strongest(chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways) -> _Found | None:
+def _strongest(
+    chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask
+) -> _Found | None:
     """Return the set of a stream's tasks, given by least head and least tail, with the highest bound."""
     known = [(t, h, q) for t in tasks if (h := heads[t]) is not None and (q := tails[t]) is not None]
     if not known:
         return None
-    head, tail = (np.concatenate([ways[place] for ways in known]) for place in (1, 2))
+    head, tail = (np.concatenate([entry[place] for entry in known]) for place in (1, 2))
     ticks = np.concatenate([np.full(len(h), chains.ticks[t], np.int64) for t, h, _ in known])
     order = np.argsort(-head, kind="stable")
     head, tail, ticks = head[order], tail[order], ticks[order]

@@ -22,7 +22,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamMemory
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
-from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+from solver.bounds.analytic.stream_chains import StreamChains, TimesByTask, stream_chains
 from solver.parameters import tunable, tuned
 
 
@@ -79,7 +79,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
 class _Gifts:
     """Memory that passes of a device free, and the earliest times at which they may."""
 
-    def __init__(self, problem: Problem, chains: StreamChains, heads: Ways, device: int) -> None:
+    def __init__(self, problem: Problem, chains: StreamChains, heads: TimesByTask, device: int) -> None:
         network = problem.network
         self._problem, self._device = problem, device
         times, amounts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -88,7 +88,7 @@ class _Gifts:
             if problem.placement.stage_device[stage] != device or ends[0] not in chains.ticks:
                 continue
             count = len(problem.microbatches_of[stage])
-            known = [way + chains.ticks[end] for end in ends if (way := heads[end]) is not None]
+            known = [starts + chains.ticks[end] for end in ends if (starts := heads[end]) is not None]
             times.append(np.maximum.reduce([np.full(count, -1, np.int64), *known]))
             amounts.append(np.full(count, max(0, -change.at_start) + max(0, -change.at_end), np.int64))
         order = np.argsort(np.concatenate(times), kind="stable")
@@ -100,9 +100,9 @@ class _Gifts:
         for task in tasks:
             if task.kind is F:
                 work[task.stage] = work.get(task.stage, 0) + chains.ticks[task]
-        room, held = problem.room[self._device], problem.network.held_in_flight
+        room, memory_in_flight = problem.room[self._device], problem.network.held_in_flight
         assert room is not None
-        items = [(ticks, held[stage], len(problem.microbatches_of[stage])) for stage, ticks in work.items()]
+        items = [(ticks, memory_in_flight[stage], len(problem.microbatches_of[stage])) for stage, ticks in work.items()]
         before = np.searchsorted(self.times, at, side="left")
         totals = np.concatenate([np.zeros(1, np.int64), self._total])[before]
         most = {total: most_value(items, room + total) for total in set(totals.tolist())}
@@ -110,7 +110,7 @@ class _Gifts:
 
 
 def _strongest(
-    chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways, gifts: _Gifts
+    chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask, gifts: _Gifts
 ) -> _Found | None:
     """Return the instant, and the least tail of what runs after it, with the highest bound."""
     forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
@@ -137,10 +137,10 @@ def _strongest(
 class _Tasks:
     """Heads, tails and durations of the tasks of a stream whose least times are known."""
 
-    def __init__(self, chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways) -> None:
+    def __init__(self, chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask) -> None:
         known = [(t, h, q) for t in tasks if (q := tails[t]) is not None and (h := _or_none(heads[t], q)) is not None]
         empty = np.zeros(0, np.int64)
-        self.heads, self.tails = (np.concatenate([empty, *(ways[n] for ways in known)]) for n in (1, 2))
+        self.heads, self.tails = (np.concatenate([empty, *(entry[n] for entry in known)]) for n in (1, 2))
         ticks = [np.full(len(h), chains.ticks[t], np.int64) for t, h, _ in known]
         self._ticks = np.concatenate([empty, *ticks])
         order = np.argsort(self.heads, kind="stable")

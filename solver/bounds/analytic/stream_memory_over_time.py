@@ -44,9 +44,9 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
     for stage in problem.placement.stages_of[device]:
         if not problem.microbatches_of[stage]:
             continue
-        begin += [int(way[0]) for task in chains.first_tasks(F, stage) if (way := heads[task]) is not None]
+        begin += [int(times[0]) for task in chains.first_tasks(F, stage) if (times := heads[task]) is not None]
         ends = _ends(problem, last[-1], stage)
-        left += [int(way[-1]) for task in ends if (way := tails[task]) is not None]
+        left += [int(times[-1]) for task in ends if (times := tails[task]) is not None]
         needed += len(problem.microbatches_of[stage]) * _needed(chains, stage, last)
     head, tail = min(begin, default=0), min(left, default=0)
     room = _usable(problem, device)
@@ -73,10 +73,10 @@ def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int
     problem = chains.problem
     change, since = problem.network.change, chains.since(F, stage)
     until = [max(since[end] for end in _ends(problem, kind, stage)) for kind in last]
-    held = change[F, stage]
-    whole = min(held.at_start, held.total)
-    rest = min(whole, held.total + change[last[0], stage].total) if len(last) > 1 else whole
-    return rest * until[-1] + (whole - rest) * until[0]
+    taken = change[F, stage]
+    whole = min(taken.at_start, taken.total)
+    until_last = min(whole, taken.total + change[last[0], stage].total) if len(last) > 1 else whole
+    return until_last * until[-1] + (whole - until_last) * until[0]
 
 
 def _ends(problem: Problem, kind: PassKind, stage: int) -> list[TaskType]:

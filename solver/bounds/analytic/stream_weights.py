@@ -23,7 +23,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamWeights
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
-from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+from solver.bounds.analytic.stream_chains import StreamChains, TimesByTask, stream_chains
 from solver.parameters import tunable, tuned
 
 
@@ -80,7 +80,9 @@ def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
 class _Stream:
     """The tasks of a stream, and the memory of its weight tasks."""
 
-    def __init__(self, problem: Problem, chains: StreamChains, where: Resource, heads: Ways, tails: Ways) -> None:
+    def __init__(
+        self, problem: Problem, chains: StreamChains, where: Resource, heads: TimesByTask, tails: TimesByTask
+    ) -> None:
         self._ticks, self._heads, self._tails = chains.ticks, heads, tails
         self._tasks = chains.on[where]
         self._weights: dict[int, list[TaskType]] = {}
@@ -89,7 +91,7 @@ class _Stream:
                 self._weights.setdefault(task.stage, []).append(task)
         network = problem.network
         self._ends = {s: [TaskType(B, s, part) for part in network.ends[B, s]] for s in self._weights}
-        self._held = {s: -network.change[W, s].total for s in self._weights}
+        self._memory = {s: -network.change[W, s].total for s in self._weights}
         self._count = {s: len(problem.microbatches_of[s]) for s in self._weights}
         room = problem.room[where.device]
         assert room is not None
@@ -105,8 +107,8 @@ class _Stream:
                 best, known = found, found.value
         return best
 
-    def _levels(self, ways: Ways, which: slice) -> Sequence[int]:
-        known = [own[which] for task in self._tasks if (own := ways[task]) is not None]
+    def _levels(self, times: TimesByTask, which: slice) -> Sequence[int]:
+        known = [of_task[which] for task in self._tasks if (of_task := times[task]) is not None]
         return [] if not known else sorted(set(np.concatenate(known).tolist()))
 
     def _between(self, head: int, tail: int, known: int) -> _Found | None:
@@ -120,7 +122,7 @@ class _Stream:
             ended = min(self._after(self._tails[end], tail) for end in self._ends[stage])
             early = max(self._before(self._heads[task], stage, head) for task in tasks)
             ticks = sum(self._ticks[task] for task in tasks)
-            items.append((ticks, self._held[stage], max(0, ended - early)))
+            items.append((ticks, self._memory[stage], max(0, ended - early)))
         whole = sum(ticks * count for ticks, _, count in items)
         if head + others + whole + tail <= known:
             return None

@@ -54,13 +54,13 @@ def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
     """Return a sentence on the numbers of passes by mode, and on the work."""
     counts = values.counts
     alone, split = int(counts.alone[row]), int(counts.split[column])
-    ways = []
+    clauses = []
     if len(counts.alone) > 1:
-        ways.append(f"runs {alone} of its {counted(counts.total, 'forward')} outside of overlapped blocks")
+        clauses.append(f"runs {alone} of its {counted(counts.total, 'forward')} outside of overlapped blocks")
     if len(counts.split) > 1:
-        ways.append(f"splits {split} of its {counted(counts.total, 'backward')}")
+        clauses.append(f"splits {split} of its {counted(counts.total, 'backward')}")
     work = amount(problem, int(counts.work[row, column]))
-    return f"If device {values.device} {' and '.join(ways)}, it computes {work} in all."
+    return f"If device {values.device} {' and '.join(clauses)}, it computes {work} in all."
 
 
 def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int, column: int) -> str:

@@ -51,14 +51,14 @@ def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificat
     for device, chains in visited(paths.view):
         stages = [stage for chain in chains for stage in chain]
         rows = rows_of_device(problem, objective, paths, device, stages)
-        ways = [(rows.needs[s], len(problem.microbatches_of[s])) for s in stages]
-        weights = _weights(rows.rows, ways)
+        needs_of_stages = [(rows.needs[s], len(problem.microbatches_of[s])) for s in stages]
+        weights = _weights(rows.rows, needs_of_stages)
         if weights is not None:
-            found.append(_certificate(problem, device, rows.rows, ways, weights))
+            found.append(_certificate(problem, device, rows.rows, needs_of_stages, weights))
     return found
 
 
-def proved(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
+def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
     """Return the value that the rows prove with these weights; valid for any weights of which one is positive.
 
     The weighted mean of the rows: value >= mean of the fixed times + sum over activations of the weighted need of their
@@ -67,32 +67,32 @@ def proved(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: Sequ
     fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
     chosen = sum(
         count * min(sum(weight * part for weight, part in zip(weights, parts, strict=True)) for parts in needs.values())
-        for needs, count in ways
+        for needs, count in needs_of_stages
     )
     return Fraction(fixed + chosen) / sum(weights)
 
 
-def _weights(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[int] | None:
+def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[int] | None:
     """Return the best weights found: rounded dual values of the linear program, or one row alone; None if none."""
     alone = [[int(other is row) for other in rows] for row in rows]
-    found = _dual_values(rows, ways)
+    found = _dual_values(rows, needs_of_stages)
     rounded = [] if found is None else [[max(0, round(y * _PARTS)) for y in found]]
     tried = [weights for weights in (*rounded, *alone) if any(weights)]
-    return max(tried, key=lambda weights: proved(rows, ways, weights), default=None)
+    return max(tried, key=lambda weights: proved(rows, needs_of_stages, weights), default=None)
 
 
-def _dual_values(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[float] | None:
+def _dual_values(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[float] | None:
     """GLOP's dual values of the rows; None if it does not solve the program."""
     # It brings pandas, which takes longer to load than most problems to solve.
     from ortools.linear_solver.python import model_builder
 
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     value = model.new_num_var(0, float("inf"), "value")
-    shares = [[model.new_num_var(0, float("inf"), "") for _ in needs] for needs, _ in ways]
+    shares = [[model.new_num_var(0, float("inf"), "") for _ in needs] for needs, _ in needs_of_stages]
     for at, row in enumerate(rows):
         used = sum(
             count * float(parts[at]) * share
-            for (needs, count), own in zip(ways, shares, strict=True)
+            for (needs, count), own in zip(needs_of_stages, shares, strict=True)
             for parts, share in zip(needs.values(), own, strict=True)
         )
         model.add(value - used >= float(row.fixed))
@@ -107,11 +107,11 @@ def _dual_values(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list
 
 
 def _certificate(
-    problem: Problem, device: int, rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: list[int]
+    problem: Problem, device: int, rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], weights: list[int]
 ) -> Certificate:
-    value = least_from(proved(rows, ways, weights), largest_denominator(problem))
+    value = least_from(proved(rows, needs_of_stages, weights), largest_denominator(problem))
     used = [row.says for row, weight in zip(rows, weights, strict=True) if weight]
-    options = _ways_in_words(ways)
+    options = _mode_names(needs_of_stages)
     text = (
         f"Device {device} holds each activation by one of these ways: {options}. Each needs at least so much of "
         f"{' and of '.join(used)}, and however many activations are held by each way, all of that together goes into "
@@ -120,7 +120,7 @@ def _certificate(
     return Certificate(KIND, value, text, device, ResourceWeights(device, tuple(weights)))
 
 
-def _ways_in_words(ways: Sequence[tuple[Needs, int]]) -> str:
-    kinds = dict.fromkeys(way for needs, _ in ways for way in needs)
-    words = ["kept" if way is None else "offloaded" if way is OFFLOAD else "recomputed" for way in kinds]
-    return ", ".join(dict.fromkeys(words))
+def _mode_names(needs_of_stages: Sequence[tuple[Needs, int]]) -> str:
+    kinds = dict.fromkeys(mode for needs, _ in needs_of_stages for mode in needs)
+    names = ["kept" if mode is None else "offloaded" if mode is OFFLOAD else "recomputed" for mode in kinds]
+    return ", ".join(dict.fromkeys(names))

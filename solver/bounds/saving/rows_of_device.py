@@ -103,27 +103,27 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
 def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
     """Return by mode the compute time that it adds, its memory over time, and its time on each stream."""
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
-    for way, (keeps, _) in stage.held_until_backward.items():
+    for mode, (keeps, _) in stage.held_until_backward.items():
         copies = dict.fromkeys((main, *streams), 0)
         again = 0
-        if way is OFFLOAD and stage.offload:
+        if mode is OFFLOAD and stage.offload:
             copies[stage.offload.out_stream] += stage.offload.out_ticks
             copies[stage.offload.in_stream] += stage.offload.in_ticks
             both = stage.offload.out_ticks + stage.offload.in_ticks
-        elif way in RECOMPUTATIONS:
-            again = both = stage.recompute[RECOMPUTATIONS.index(way)].ticks
+        elif mode in RECOMPUTATIONS:
+            again = both = stage.recompute[RECOMPUTATIONS.index(mode)].ticks
         else:
             both = 0
         # The whole activation is in memory during forward, copies and recomputation; in between, if there is time
         # between them, only the kept part.
         waits = max(round_trip, both)
-        area = stage.activation * (stage.forward + both) + keeps * (waits - both) + _behind(stage)
+        area = stage.activation * (stage.forward + both) + keeps * (waits - both) + _area_from_backward(stage)
         memory = () if room is None else (Fraction(area, room),)
-        found[way] = (copies[main] + again, *memory, *(copies[name] for name in streams))
+        found[mode] = (copies[main] + again, *memory, *(copies[name] for name in streams))
     return found
 
 
-def _behind(stage: Stage) -> int:
+def _area_from_backward(stage: Stage) -> int:
     """Return the memory times ticks of an activation from the start of its backward on, split or full."""
     fused = stage.activation * stage.fused
     if stage.weight is None:

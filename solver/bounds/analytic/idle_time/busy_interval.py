@@ -19,7 +19,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.idle_gaps import between, forced_apart, head_gap, waiting_in_memory
 from solver.bounds.analytic.idle_time.knapsack import most_value
-from solver.bounds.analytic.idle_time.memory_energy import area, held_at_last_forward, unused_at_first
+from solver.bounds.analytic.idle_time.memory_energy import area, area_left_at_last_forward, unused_at_first
 
 
 class BusyInterval(NamedTuple):
@@ -57,7 +57,7 @@ class BusyIntervals:
     def _by_work(self) -> BusyInterval:
         """Return the bound by the work that cannot be postponed and the idle time before the first backward."""
         paths = self.paths
-        put_off = most_value([(work, held, n) for work, held, n in self._weights()], self.capacity)
+        put_off = most_value([(work, size, n) for work, size, n in self._weights()], self.capacity)
         needed = 0
         if not self.view.blocks:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
@@ -94,7 +94,7 @@ class BusyIntervals:
         capacity = self._capacity_that_counts
         if not capacity:
             return None
-        put_off = most_value([(work * held, held, n) for work, held, n in self._weights()], capacity)
+        put_off = most_value([(work * size, size, n) for work, size, n in self._weights()], capacity)
         ticks = self._at_capacity(capacity, self._taken() - put_off)
         text = f"{self._over_time(capacity, ticks)}, leaving out weight passes after its last gradient."
         return BusyInterval(ticks, text)
@@ -104,7 +104,7 @@ class BusyIntervals:
         capacity = self._capacity_that_counts
         if not capacity:
             return None
-        later = held_at_last_forward(self.paths, self.stages, capacity)
+        later = area_left_at_last_forward(self.paths, self.stages, capacity)
         before = self._at_capacity(capacity, self._taken() - later)
         ticks = before + self._round_trip(last)
         text = (

@@ -32,8 +32,8 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
     """
     lengths = []
     for chain in chains:
-        way = sum(paths.forward[s] for s in chain) + paths.away(chain)[0]
-        lengths.append(way + paths.round_trip[chain[-1]])
+        path = sum(paths.forward[s] for s in chain) + paths.away(chain)[0]
+        lengths.append(path + paths.round_trip[chain[-1]])
     stages = [stage for chain in chains for stage in chain]
     view = paths.view
     alone = {s: view.ticks[F, s] for s in stages}
@@ -82,14 +82,14 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
     if len(chains) != 1 or capacity is None:
         return none
     (chain,) = chains
-    held, microbatches = sum(view.held_in_flight[s] for s in chain), len(view.microbatches_of[chain[0]])
-    admitted = capacity // held if held else microbatches
+    of_microbatch, microbatches = sum(view.held_in_flight[s] for s in chain), len(view.microbatches_of[chain[0]])
+    admitted = capacity // of_microbatch if of_microbatch else microbatches
     if not 0 < admitted < microbatches:
         return none
     items = [(view.ticks[F, s], view.held_in_flight[s], microbatches - 1) for s in chain]
     if len(chain) == 1:
         items = [(ticks, size, admitted - 1) for ticks, size, _ in items]
-    filled = most_value(items, capacity - held) + waiting_in_memory(view, device, chains, chain)
+    filled = most_value(items, capacity - of_microbatch) + waiting_in_memory(view, device, chains, chain)
     return Between((microbatches - 1) // admitted - 1, Gap(paths.round_trip[chain[-1]], filled))
 
 

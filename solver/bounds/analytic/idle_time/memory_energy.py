@@ -33,7 +33,7 @@ def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int |
     return unused if taken + unused >= capacity * empty * each else Fraction(0)
 
 
-def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Fraction:
+def area_left_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Fraction:
     """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
 
     Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. The measure
@@ -51,12 +51,12 @@ def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Frac
     No more than `capacity` is in use. Units of state 3 count as long as they may have more left than those of state 2.
     """
     activation = paths.view.held_in_flight
-    held = [s for s in stages if activation[s]]
-    if not held:
+    with_activation = [s for s in stages if activation[s]]
+    if not with_activation:
         return Fraction(0)
     each = _least_ticks_each(paths, stages)
-    longest = max(Fraction(area(paths, s), activation[s]) for s in held)
-    waiting = max(_left_for_weight(paths, s) for s in held)
+    longest = max(Fraction(area(paths, s), activation[s]) for s in with_activation)
+    waiting = max(_left_for_weight(paths, s) for s in with_activation)
     falling = Fraction(0)
     if longest > waiting:
         falling = min(Fraction(capacity), (longest - waiting) / each) if each else Fraction(capacity)
@@ -66,11 +66,11 @@ def held_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Frac
 def _left_for_weight(paths: Paths, stage: int) -> Fraction:
     """Return the most of `area` left when B ends, in ticks per unit of memory still in use then."""
     view = paths.view
-    activation, still_held = view.held_in_flight[stage], view.held_for_weight[stage]
-    if not view.splits or still_held == 0:
+    activation, memory_until_weight = view.held_in_flight[stage], view.held_for_weight[stage]
+    if not view.splits or memory_until_weight == 0:
         return Fraction(0)
     until_then = paths.forward[stage] + paths.round_trip[stage] + view.ticks[B, stage]
-    return max(Fraction(0), Fraction(area(paths, stage) - activation * until_then, still_held))
+    return max(Fraction(0), Fraction(area(paths, stage) - activation * until_then, memory_until_weight))
 
 
 def _least_ticks_each(paths: Paths, stages: list[int]) -> Fraction:

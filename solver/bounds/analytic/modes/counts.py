@@ -47,8 +47,8 @@ def modes_count(view: PipelineView) -> bool:
 
     False where a device has too many forwards to count.
     """
-    held = view.placement.stages_of
-    if max(sum(len(view.microbatches_of[s]) for s in stages) for stages in held) > _MOST_FORWARDS:
+    stages_of_devices = view.placement.stages_of
+    if max(sum(len(view.microbatches_of[s]) for s in stages) for stages in stages_of_devices) > _MOST_FORWARDS:
         return False
     return bool(view.blocks) or any(map(view.saved_by_fusing, view.stages))
 

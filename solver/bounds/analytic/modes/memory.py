@@ -39,13 +39,13 @@ class DeviceMemory:
         waiting = {stage: 0 for one in devices for stage in one.counts.stages}
         self.lags = 0
         for chain in chains:
-            held = 0
+            memory_in_use = 0
             for stage, following in zip(chain, [*chain[1:], None], strict=True):
-                waiting[stage] = held
-                held += view.held_in_flight[stage] * (stage in self.counts.numbers)
+                waiting[stage] = memory_in_use
+                memory_in_use += view.held_in_flight[stage] * (stage in self.counts.numbers)
                 if following is not None:
-                    both_ways = view.lag(stage, following) + view.lag(following, stage)
-                    self.lags += both_ways * held * len(view.microbatches_of[stage])
+                    there_and_back = view.lag(stage, following) + view.lag(following, stage)
+                    self.lags += there_and_back * memory_in_use * len(view.microbatches_of[stage])
         self.others = [
             (other, Delays(one.counts, {s: Weights(waiting[s], waiting[s], 0) for s in one.counts.stages}))
             for other, one in enumerate(devices)

@@ -102,9 +102,9 @@ class ModeValues:
         before_last = np.where(self.mixed[:, None], start, ends.least_head)
         own = ends.owner in (None, self.device)
 
-        def argument(since: Numbers, after: Numbers, rest: int, last: list[int] | None = None) -> Argument:
+        def argument(since: Numbers, after: Numbers, tail: int, last: list[int] | None = None) -> Argument:
             return Argument(
-                ends.owner, ends.least_head, backward, since, after, rest, last, since + work - after + rest
+                ends.owner, ends.least_head, backward, since, after, tail, last, since + work - after + tail
             )
 
         if own:
@@ -123,7 +123,7 @@ class ModeValues:
         """
         paths, first, last = self.paths, chain[0], chain[-1]
         here = paths.round_trip[last] + paths.gradient[last] + paths.back[last] - paths.back[first]
-        return max(here + back, here - paths.gradient[first] + paths.rest[first] if own else 0)
+        return max(here + back, here - paths.gradient[first] + paths.backward[first] if own else 0)
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
         """Return by row the longest time of unblocked forwards before the first backward, within `room`."""
@@ -160,10 +160,10 @@ class ModeValues:
             return np.minimum(by_row, own + most_value(others, room))
         weight = {s: one.w or 0 for s, one in counts.ticks.items()}
         few = own + most_value(others, room) + counts.largest(weight)[counts.split]
-        held = np.minimum(few, own + most_value([*others, *weights], room))[None, :]
+        within_memory = np.minimum(few, own + most_value([*others, *weights], room))[None, :]
         more = {s: max(0, (one.b or 0) + (one.w or 0) - one.whole) for s, one in counts.ticks.items()}
         split = np.minimum(counts.split, self._most_at_once())
-        waiting: Numbers = np.minimum(by_row, held) + counts.largest(more)[split][None, :]
+        waiting: Numbers = np.minimum(by_row, within_memory) + counts.largest(more)[split][None, :]
         return waiting
 
     def _most_at_once(self) -> int:
