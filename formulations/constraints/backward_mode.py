@@ -14,10 +14,10 @@ from pipesched.schedule.timeline import Timeline
 def check(timeline: Timeline) -> bool:
     """True if each micro-batch has on each stage F, and either BW or both B and W."""
     problem = timeline.problem
-    held = Counter(timeline.schedule.passes())
+    count_of_pass = Counter(timeline.schedule.passes())
     for stage in range(problem.placement.stages):
         for j in problem.microbatches_of[stage]:
-            counts = [held[kind, stage, j] for kind in (F, B, W, BW)]  # type: ignore[index]
+            counts = [count_of_pass[kind, stage, j] for kind in (F, B, W, BW)]  # type: ignore[index]
             if counts != [1, 0, 0, 1] and not (problem.pipeline.splits and counts == [1, 1, 1, 0]):
                 return False
     return True

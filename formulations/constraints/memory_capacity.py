@@ -63,7 +63,7 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _
     for pool, room in enumerate(model.jobs.room):
         if room is None or not model.devices.issuperset(model.jobs.pools[pool]):
             continue
-        here = [one for one in model.operations.held if one.pool == pool]
+        here = [one for one in model.operations.memory_changes if one.pool == pool]
         takers, givers = [one for one in here if one.takes], [one for one in here if one.gives]
         for taker in asking(takers):
             taken = sum(other.takes * _may_have_begun(model, other, taker) for other in takers if other is not taker)
@@ -147,29 +147,29 @@ def _cumulative(model: Model) -> None:
         if room is None:
             continue
         by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
-        for one in model.operations.held:
+        for one in model.operations.memory_changes:
             if one.pool == pool:
                 by_pass.setdefault(one.first[0].memory_key, []).append(one)
         intervals, demands = list[cp_model.IntervalVar](), list[int]()
-        for held in by_pass.values():
-            for taker, giver, amount in _in_turn(model, held):
+        for of_pass in by_pass.values():
+            for taker, giver, amount in _in_turn(model, of_pass):
                 intervals.append(_interval(model, taker, giver))
                 demands.append(amount)
         model.cp.add_cumulative(intervals, demands, room)
 
 
 def _in_turn(
-    model: Model, held: Sequence[OperationMemory]
+    model: Model, of_pass: Sequence[OperationMemory]
 ) -> Iterator[tuple[OperationMemory, OperationMemory | None, int]]:
     """Yield (taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first.
 
     Giver None: the memory is never freed. Memory that a pass takes and frees itself has the pass as taker and giver.
     """
-    if not all(model.operations.always(_operation(model, one)) for one in held):
+    if not all(model.operations.always(_operation(model, one)) for one in of_pass):
         raise ValueError("a model without order literals, of passes that may not run")
-    yield from ((one, one, one.running) for one in held if one.running)
-    givers = [one for one in held if one.gives > one.running]
-    for place, taker in enumerate(one for one in held if one.takes > one.running):
+    yield from ((one, one, one.running) for one in of_pass if one.running)
+    givers = [one for one in of_pass if one.gives > one.running]
+    for place, taker in enumerate(one for one in of_pass if one.takes > one.running):
         stays = _stays(model, taker)
         left = taker.takes - taker.running - stays
         for giver in givers[-1:] if place else givers:

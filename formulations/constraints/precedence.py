@@ -10,11 +10,11 @@ from pipesched.schedule.timeline import Timeline
 
 def check(timeline: Timeline) -> bool:
     """True if each pass starts after all its predecessors, plus the transfer time."""
-    network, held = timeline.problem.network, timeline.schedule.pass_set
+    network, passes = timeline.problem.network, timeline.schedule.pass_set
     return all(
         timeline.start(p) >= timeline.end(before) + lag
         for p in timeline.schedule.passes()
-        for before, lag in network.predecessors(p, held)
+        for before, lag in network.predecessors(p, passes)
     )
 
 

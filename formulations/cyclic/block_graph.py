@@ -87,11 +87,11 @@ class BlockGraph:
     @cached_property
     def on_device(self) -> tuple[tuple[int, ...], ...]:
         """The blocks of each device."""
-        held: list[list[int]] = [[] for _ in self.capacity]
+        numbers: list[list[int]] = [[] for _ in self.capacity]
         for number, block in enumerate(self.blocks):
             for device in block.devices:
-                held[device].append(number)
-        return tuple(map(tuple, held))
+                numbers[device].append(number)
+        return tuple(map(tuple, numbers))
 
     @cached_property
     def depth(self) -> tuple[int, ...]:

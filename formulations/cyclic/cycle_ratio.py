@@ -23,29 +23,29 @@ def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fracti
     """
     length = Fraction(at_least)
     while True:
-        found = _longest_ways(nodes, arcs, length)
+        found = _longest_paths(nodes, arcs, length)
         if isinstance(found, list):
-            return length, [Fraction(way, length.denominator) for way in found]
+            return length, [Fraction(start, length.denominator) for start in found]
         if found[1] <= 0:
             raise ValueError("the pattern waits for itself")
         length = Fraction(*found)
 
 
-def _longest_ways(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[int, int]:
+def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[int, int]:
     """Return the earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for `length`."""
     parts, whole = length.denominator, length.numerator
     weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]
-    way = [0] * nodes
+    longest = [0] * nodes
     came_by: list[int | None] = [None] * nodes
     while True:
         moved = False
         for before, after, weight, number in weighted:
-            if way[before] + weight > way[after]:
-                way[after] = way[before] + weight
+            if longest[before] + weight > longest[after]:
+                longest[after] = longest[before] + weight
                 came_by[after] = number
                 moved = True
         if not moved:
-            return way
+            return longest
         cycle = _cycle(arcs, came_by)
         if cycle:
             return sum(a.ticks for a in cycle), sum(a.repetitions for a in cycle)

@@ -36,10 +36,10 @@ class Period(Protocol):
 
 def post_order(model: Period, device: int) -> None:
     """Post the order of a device's blocks: no overlap, and a literal for the order of each two."""
-    held = [Copy(b, i) for b in model.graph.on_device[device] for i in range(model.copies)]
-    _no_overlap(model, device, held)
-    for at, x in enumerate(held):
-        for y in held[:at]:
+    blocks = [Copy(b, i) for b in model.graph.on_device[device] for i in range(model.copies)]
+    _no_overlap(model, device, blocks)
+    for at, x in enumerate(blocks):
+        for y in blocks[:at]:
             _decide(model, device, x, y)
             for one, other in ((x, y), (y, x)):
                 literal = model.before[one, other, device]
@@ -47,14 +47,14 @@ def post_order(model: Period, device: int) -> None:
                     row = model.cp.add(model.place[other, device] >= model.place[one, device] + model.duration(one))
                     if literal is not True:
                         row.only_enforce_if(literal)
-    _fuse(model, device, held)
-    _overlap(model, device, held)
+    _fuse(model, device, blocks)
+    _overlap(model, device, blocks)
 
 
-def _no_overlap(model: Period, device: int, held: list[Copy]) -> None:
+def _no_overlap(model: Period, device: int, blocks: list[Copy]) -> None:
     """Post CP-SAT's no-overlap; of two overlapped blocks only the backward counts."""
     intervals = []
-    for x in held:
+    for x in blocks:
         place, ticks = model.place[x, device], model.duration(x)
         model.cp.add(place + ticks <= model.length)
         if isinstance(ticks, int):
@@ -67,10 +67,10 @@ def _no_overlap(model: Period, device: int, held: list[Copy]) -> None:
         # An interval's size may depend on one literal, not on several.
         size = model.cp.new_int_var(0, model.length, "")
         model.cp.add(size == ticks)
-        blocks = [literal for (forward, _), literal in model.together.items() if forward == x]
-        if blocks:
+        overlapping = [literal for (forward, _), literal in model.together.items() if forward == x]
+        if overlapping:
             alone = model.cp.new_bool_var(f"{x} alone")
-            model.cp.add_exactly_one(alone, *blocks)
+            model.cp.add_exactly_one(alone, *overlapping)
             intervals.append(model.cp.new_optional_interval_var(place, size, end, alone, ""))
         else:
             intervals.append(model.cp.new_interval_var(place, size, end, ""))
@@ -81,44 +81,44 @@ def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
     """Create the order literals of x and y: one precedes the other, or neither if they overlap; the anchor is first."""
     anchor = model.anchor[device]
     together = next((model.together[pair] for pair in ((x, y), (y, x)) if pair in model.together), None)
-    ahead: Truth = x == anchor if anchor in (x, y) else model.cp.new_bool_var(f"{x}<{y}@{device}")
-    behind = negation(ahead)
+    before: Truth = x == anchor if anchor in (x, y) else model.cp.new_bool_var(f"{x}<{y}@{device}")
+    after = negation(before)
     if together is not None:
         if anchor not in (x, y):
-            behind = model.cp.new_bool_var(f"{y}<{x}@{device}")
-            model.cp.add_exactly_one(ahead, behind, together)
-        elif ahead:
-            ahead = negation(together)
+            after = model.cp.new_bool_var(f"{y}<{x}@{device}")
+            model.cp.add_exactly_one(before, after, together)
+        elif before:
+            before = negation(together)
         else:
-            behind = negation(together)
-    model.before[x, y, device], model.before[y, x, device] = ahead, behind
+            after = negation(together)
+    model.before[x, y, device], model.before[y, x, device] = before, after
 
 
-def _fuse(model: Period, device: int, held: list[Copy]) -> None:
+def _fuse(model: Period, device: int, blocks: list[Copy]) -> None:
     """Require a weight block fused with its backward to follow it directly, on every device that it runs on."""
     for fusion in model.graph.fusions:
         for i in range(model.copies):
             backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
-            if backward not in held:
+            if backward not in blocks:
                 continue
             literal = model.fused[backward]
             place = model.place[backward, device] + model.duration(backward)
             model.cp.add(model.place[weight, device] == place).only_enforce_if(literal)
             same = model.repetitions[weight, device] == model.repetitions[backward, device]
             model.cp.add(same).only_enforce_if(literal)
-            for x in held:
+            for x in blocks:
                 if x not in (backward, weight):
                     follows = model.before[weight, x, device] == model.before[backward, x, device]
                     model.cp.add(follows).only_enforce_if(literal)
             model.cp.add(model.before[backward, weight, device] == 1).only_enforce_if(literal)
 
 
-def _overlap(model: Period, device: int, held: list[Copy]) -> None:
+def _overlap(model: Period, device: int, blocks: list[Copy]) -> None:
     """Give two overlapped blocks one position and the same order to all others; a block overlaps at most one other."""
-    pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in held}
+    pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in blocks}
     for (forward, backward), literal in pairs.items():
         model.cp.add(model.place[forward, device] == model.place[backward, device]).only_enforce_if(literal)
-        for x in held:
+        for x in blocks:
             if x not in (forward, backward):
                 same = model.before[forward, x, device] == model.before[backward, x, device]
                 model.cp.add(same).only_enforce_if(literal)

@@ -96,16 +96,16 @@ class Pattern:
 
     def peak(self, device: int) -> int:
         """Return the peak memory of a device."""
-        held = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
+        change_of = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
         # Before the first block, `repetitions` copies of each block have yet to run and those before them have.
-        level = -sum(change.total * self.repetitions[x][device] for x, change in held.items())
+        level = -sum(change.total * self.repetitions[x][device] for x, change in change_of.items())
         peak = level
         for x in self.cyclic_orders[device]:
             # Inside a fused backward the weight block, which is next in the order, takes no memory.
-            taken = self._fusion[x.block].taken if x in self.fused else held[x].at_start
+            taken = self._fusion[x.block].taken if x in self.fused else change_of[x].at_start
             if taken > 0 and self.runs(x):
                 peak = max(peak, level + taken)
-            level += held[x].total
+            level += change_of[x].total
         return peak
 
     def fits(self) -> bool:

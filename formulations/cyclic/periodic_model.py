@@ -44,7 +44,7 @@ class PeriodicModel:
         self.steps = [max(1, block.ticks * self.scale) for block in graph.blocks]
         self.extra = {b: max(1, ticks * self.scale) - self.steps[b] for b, ticks in fused.items()}
         self._most_repetitions = self._latency() // self.length + 2
-        self.anchor = [Copy(min(held, key=self._depth), 0) if held else None for held in graph.on_device]
+        self.anchor = [Copy(min(blocks, key=self._depth), 0) if blocks else None for blocks in graph.on_device]
         self.place: dict[tuple[Copy, int], Linear] = {}
         self.repetitions: dict[tuple[Copy, int], Linear] = {}
         self.before: dict[tuple[Copy, Copy, int], Truth] = {}
@@ -99,7 +99,7 @@ class PeriodicModel:
         roots = {
             c: min((b for b in range(len(component)) if component[b] == c), key=self._depth) for c in set(component)
         }
-        first_device = next(d for d, held in enumerate(self.graph.on_device) if held)
+        first_device = next(d for d, blocks in enumerate(self.graph.on_device) if blocks)
         main = component[self.graph.on_device[first_device][0]]
         for x in self.blocks:
             for device in self.graph.blocks[x.block].devices:
@@ -129,15 +129,15 @@ class PeriodicModel:
         capacity = self.graph.capacity[device]
         if capacity is None:
             return
-        held = [Copy(b, i) for b in self.graph.on_device[device] for i in range(self.copies)]
-        change = {x: self.graph.blocks[x.block].memory[device] for x in held}
-        constant = sum(-change[x].total * self.repetitions[x, device] for x in held)
+        blocks = [Copy(b, i) for b in self.graph.on_device[device] for i in range(self.copies)]
+        change = {x: self.graph.blocks[x.block].memory[device] for x in blocks}
+        constant = sum(-change[x].total * self.repetitions[x, device] for x in blocks)
         whole = {fusion.backward: fusion.taken for fusion in self.graph.fusions}
-        for x in held:
+        for x in blocks:
             alone = change[x].at_start
             if max(alone, whole.get(x.block, 0)) <= 0:
                 continue
-            level = constant + sum(change[y].total * self.before[y, x, device] for y in held if y != x)
+            level = constant + sum(change[y].total * self.before[y, x, device] for y in blocks if y != x)
             taken: Linear = alone
             if x in self.fused:
                 taken = alone + (whole[x.block] - alone) * self.fused[x]
@@ -190,10 +190,10 @@ class PeriodicModel:
         overlapped = frozenset(pair for pair, literal in self.together.items() if value(literal))
         cyclic_orders = []
         for device, blocks in enumerate(self.graph.on_device):
-            held = [Copy(b, i) for b in blocks for i in range(self.copies)]
-            ahead = {x: sum(value(self.before[y, x, device]) for y in held if y != x) for x in held}
+            blocks_there = [Copy(b, i) for b in blocks for i in range(self.copies)]
+            ahead = {x: sum(value(self.before[y, x, device]) for y in blocks_there if y != x) for x in blocks_there}
             second = {backward for _, backward in overlapped}
-            cyclic_orders.append(tuple(sorted(held, key=lambda x: (ahead[x], x in second))))
+            cyclic_orders.append(tuple(sorted(blocks_there, key=lambda x: (ahead[x], x in second))))
         repetitions: dict[Copy, dict[int, int]] = {x: {} for x in self.blocks}
         for (x, device), count in self.repetitions.items():
             repetitions[x][device] = value(count)

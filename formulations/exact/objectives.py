@@ -55,11 +55,11 @@ def post_objective(
 
 def _last(model: Model, operations: list[Operation]) -> list[Operation]:
     """Return the operations of a device that may be its last: none is known to run after them."""
-    behind, number = 0, model.operations.number
+    predecessors, number = 0, model.operations.number
     for x in operations:
         if model.operations.always(x):
-            behind |= model.known.before[number[x]]
-    return [x for x in operations if not behind >> number[x] & 1]
+            predecessors |= model.known.before[number[x]]
+    return [x for x in operations if not predecessors >> number[x] & 1]
 
 
 def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | int:

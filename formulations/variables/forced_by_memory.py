@@ -44,8 +44,8 @@ def forced_by_memory(
     for pool in asking(pools):
         room = operations.jobs.room[pool]
         if room is not None:
-            held = _activations(operations, before, pool)
-            for x, y in _forced(held, before, room) if held else ():
+            activations = _activations(operations, before, pool)
+            for x, y in _forced(activations, before, room) if activations else ():
                 yield names[x], names[y]
 
 
@@ -53,16 +53,16 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
     """Return the activations in a memory pool whose release times are certain."""
     number, found = operations.number, list[_Activation]()
     by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
-    for one in operations.held:
+    for one in operations.memory_changes:
         if one.pool == pool:
             by_pass.setdefault(one.first[0].memory_key, []).append(one)
-    for held in by_pass.values():
-        held.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
-        takers = [one for one in held if one.takes > one.running]
-        if not takers or not all(operations.always(x) for one in held for x in (*one.first, *one.last)):
+    for of_pass in by_pass.values():
+        of_pass.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
+        takers = [one for one in of_pass if one.takes > one.running]
+        if not takers or not all(operations.always(x) for one in of_pass for x in (*one.first, *one.last)):
             continue
         first, left, givers = takers[0], takers[0].takes - takers[0].running, list[tuple[int, int]]()
-        ends = [one for one in held if one.gives > one.running]
+        ends = [one for one in of_pass if one.gives > one.running]
         chain = [number[x] for one in (first, *ends) for x in one.last[:1]]
         single = len(first.first) == 1 and all(len(one.last) == 1 for one in ends)
         if single and all(before[y] >> x & 1 for x, y in pairwise(chain)):
@@ -74,20 +74,20 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
     return found
 
 
-def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+def _forced(activations: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
     """Yield (x, y) by number; of several x that precede each other only the last."""
-    takers = np.array([one.taker for one in held])
-    of, givers, gives = np.array(
-        [(n, *giver) for n, one in enumerate(held) for giver in one.givers], np.int64
+    takers = np.array([one.taker for one in activations])
+    activation_of, givers, gives = np.array(
+        [(n, *giver) for n, one in enumerate(activations) for giver in one.givers], np.int64
     ).reshape(-1, 3).T  # fmt: skip
     by_taker, by_giver = _bits(before, takers), _bits(before, givers)
-    takes = np.array([one.takes for one in held], np.int64)
-    holds = np.array([one.holds for one in held], np.int64)
+    takes = np.array([one.takes for one in activations], np.int64)
+    holds = np.array([one.holds for one in activations], np.int64)
     earlier = by_taker[:, takers]  # True if the second operation is known to take memory before the first
-    may_have_ended = earlier[:, of] & ~by_giver[:, takers].T
+    may_have_ended = earlier[:, activation_of] & ~by_giver[:, takers].T
     level = takes + earlier @ holds - may_have_ended @ gives
-    behind = by_giver[:, givers] | np.eye(len(givers), dtype=np.bool_)
-    too_much = level[:, None] + (may_have_ended * gives) @ behind > room
+    ended_by = by_giver[:, givers] | np.eye(len(givers), dtype=np.bool_)
+    too_much = level[:, None] + (may_have_ended * gives) @ ended_by > room
     forced = too_much & may_have_ended & ~by_taker[:, givers]
     last = forced & (forced.astype(np.int64) @ by_giver[:, givers] == 0)
     for y, x in zip(*np.nonzero(last), strict=True):

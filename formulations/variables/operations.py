@@ -157,7 +157,7 @@ class Operations:
         return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
 
     @cached_property
-    def held(self) -> list[OperationMemory]:
+    def memory_changes(self) -> list[OperationMemory]:
         """Takers and givers of memory; a fusible B and W also represent BW, but not the memory that BW takes."""
         found = []
         for one in self.jobs.holdings:
@@ -192,12 +192,16 @@ def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
         change = net.setdefault(one.where, {})
         change[one.pool] = change.get(one.pool, 0) + one.gives - one.takes
     found = set()
-    for choice, held in by_choice.items():
-        of = {jobs.jobs[n].task.of.kind: n for n in held}
-        if not one_stream and not takes.isdisjoint(held):
+    for choice, members in by_choice.items():
+        by_kind = {jobs.jobs[n].task.of.kind: n for n in members}
+        if not one_stream and not takes.isdisjoint(members):
             continue
-        if len(held) == len(of) == 3 and of.keys() == {B, W, BW} and len({jobs.jobs[n].resource for n in held}) == 1:
-            split, weight, fused = (net.get(of[kind], {}) for kind in (B, W, BW))
+        if (
+            len(members) == len(by_kind) == 3
+            and by_kind.keys() == {B, W, BW}
+            and len({jobs.jobs[n].resource for n in members}) == 1
+        ):
+            split, weight, fused = (net.get(by_kind[kind], {}) for kind in (B, W, BW))
             pools = split.keys() | weight.keys() | fused.keys()
             if all(split.get(pool, 0) + weight.get(pool, 0) == fused.get(pool, 0) for pool in pools):
                 found.add(choice)

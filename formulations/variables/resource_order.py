@@ -34,14 +34,14 @@ class ResourceOrder:
             if known.knows(x, y):
                 self._truth[x, y], self._truth[y, x] = known.precedes(x, y), known.precedes(y, x)
                 continue
-            ahead = cp.new_bool_var(f"{_name(x)}<{_name(y)}")
-            self._truth[x, y], self._truth[y, x] = ahead, negation(ahead)
+            before = cp.new_bool_var(f"{_name(x)}<{_name(y)}")
+            self._truth[x, y], self._truth[y, x] = before, negation(before)
             if (x, y) in blocks:
-                behind, block = (
+                after, block = (
                     cp.new_bool_var(f"{_name(a)}{sign}{_name(b)}") for a, sign, b in ((y, "<", x), (x, "&", y))
                 )
-                self._truth[y, x], self.together[blocks[x, y]] = behind, block
-                cp.add_exactly_one(ahead, behind, block)
+                self._truth[y, x], self.together[blocks[x, y]] = after, block
+                cp.add_exactly_one(before, after, block)
 
     def before(self, x: Operation, y: Operation) -> Truth:
         """Return True, False or a literal: x ends before y starts; False if they are the same."""

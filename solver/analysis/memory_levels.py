@@ -79,8 +79,8 @@ class _Device:
         gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
         self.most += sum(gathered.values())
-        held = zip((problem.stages[s] for s in stages), counts, strict=True)
-        self.most += sum((max(own.workspace) + sum(own.until_end)) * count for own, count in held)
+        stages_and_counts = zip((problem.stages[s] for s in stages), counts, strict=True)
+        self.most += sum((max(own.workspace) + sum(own.until_end)) * count for own, count in stages_and_counts)
         # Memory that is moved, recomputed, lent to other pieces, gathered, or in use only while a pass runs gives more
         # levels than can be listed.
         parts = [part for s in stages for part in _parts(problem, s)]
@@ -90,10 +90,10 @@ class _Device:
     def _enumerated(self, counts: list[int]) -> list[int] | None:
         """Return all levels in ascending order; None if there are too many to list."""
         levels = {0}
-        for (whole, rest), count in zip(self._kinds, counts, strict=True):
+        for (whole, for_weight), count in zip(self._kinds, counts, strict=True):
             if (count + 1) * (count + 2) // 2 * len(levels) > 100 * _MOST_LEVELS:
                 return None
-            one = {n * whole + k * rest for n in range(count + 1) for k in range(count + 1 - n)}
+            one = {n * whole + k * for_weight for n in range(count + 1) for k in range(count + 1 - n)}
             if len(one) * len(levels) > 100 * _MOST_LEVELS:
                 return None
             levels = {a + b for a in levels for b in one}
@@ -121,8 +121,8 @@ def _one_microbatch(problem: Problem, device: int) -> int:
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
-        beside = [_gathered(problem, s) + problem.stages[s].workspace.forward for s in here]
-        alone = [network.held_in_flight[s] + more for s, more in zip(here, beside, strict=True)]
+        in_addition = [_gathered(problem, s) + problem.stages[s].workspace.forward for s in here]
+        alone = [network.held_in_flight[s] + more for s, more in zip(here, in_addition, strict=True)]
         # With activation modes the activations of the stages before may have been moved, or are recomputed later.
         together = [] if network.has_activation_modes else [sum(network.held_in_flight[s] for s in here[:-1])]
         found = max(found, *alone, alone[-1] + sum(together)) if here else found
@@ -143,8 +143,8 @@ def _parts(problem: Problem, stage: int) -> list[int]:
     """Return the amounts by which memory changes other than whole activations and the parts kept for W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]
-    beside = [own.lent, _gathered(problem, stage), *own.workspace, *own.until_end]
-    return [*beside, *moved, *(own.activation - way.keeps for way in own.recompute)]
+    in_addition = [own.lent, _gathered(problem, stage), *own.workspace, *own.until_end]
+    return [*in_addition, *moved, *(own.activation - mode.keeps for mode in own.recompute)]
 
 
 def _least_of(amount: int, own: int | None) -> int:

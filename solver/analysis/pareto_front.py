@@ -66,8 +66,8 @@ class ParetoFront:
 
     def bound(self, level: Fraction) -> Certificate:
         """Return the strongest certificate proved at this level or a higher one."""
-        held = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
-        return max(held, key=lambda certificate: certificate.value_ticks)
+        valid = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
+        return max(valid, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
         """Return the points of the front: one at each solved level, and one at each step to a faster schedule."""

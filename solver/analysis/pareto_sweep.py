@@ -47,7 +47,7 @@ _PARAMS = CurveParams()
 _NARROW = Fraction(1, 2)
 # Nor is an interval over which the curve falls by less than this part of its whole fall: nothing changes there.
 FLAT = 0.02
-_JUST_BELOW = 1 - Fraction(1, 10**12)
+_JUST_UNDER = 1 - Fraction(1, 10**12)
 
 
 def _bisected(number: int) -> float:
@@ -209,8 +209,8 @@ class _Sweep:
         unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight) * self.problem.resolution
         wanted = [mean]
         if unit:
-            below = Fraction(mean // unit * unit)
-            wanted = [*sorted((below, below + unit), key=lambda level: abs(level - mean)), mean]
+            floor_level = Fraction(mean // unit * unit)
+            wanted = [*sorted((floor_level, floor_level + unit), key=lambda level: abs(level - mean)), mean]
         snapped = map(self.levels.snapped, wanted)
         return next((level for level in snapped if low < level < high), None)
 
@@ -219,7 +219,7 @@ class _Sweep:
         top, least = self.front.top(), self.low
         if top is None:
             return
-        wanted = [point.level * _JUST_BELOW for point in self._shown()]
+        wanted = [point.level * _JUST_UNDER for point in self._shown()]
         if least > 0:
             spread = sorted(range(_PARAMS.levels), key=_bisected)
             wanted += [least * Fraction(float(top / least) ** (number / _PARAMS.levels)) for number in spread]

@@ -33,8 +33,8 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
     """Yield one more activation (of the device's largest stage) on all devices with a limit, and on each of them."""
-    held, on = problem.network.held_in_flight, problem.placement.stages_of
-    more = [max((held[s] for s in stages), default=0) for stages in on]
+    memory_in_flight, stages_of = problem.network.held_in_flight, problem.placement.stages_of
+    more = [max((memory_in_flight[s] for s in stages), default=0) for stages in stages_of]
     limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]
 
     def with_more(devices: list[int]) -> Problem:
@@ -118,7 +118,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
         (task,) = stage.tasks_of(kind)
         return task._replace(ticks=task.ticks * 9 // 10) if wanted(kind, task) else task
 
-    ways = zip(RECOMPUTATIONS, stage.recompute, strict=False)
+    modes = zip(RECOMPUTATIONS, stage.recompute, strict=False)
     copies, gather = stage.offload, stage.gather
     return replace(
         stage,
@@ -129,7 +129,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
         overlapped=block,
         tasks=tuple((kind, tuple(passes[kind])) for kind, _ in stage.tasks),
         offload=copies and copies._replace(out_ticks=once(OFFLOAD).ticks, in_ticks=once(RELOAD).ticks),
-        recompute=tuple(way._replace(ticks=once(kind).ticks) for kind, way in ways),
+        recompute=tuple(mode._replace(ticks=once(kind).ticks) for kind, mode in modes),
         gather=gather and gather._replace(task=once(UNSHARD)),
         once=tuple(one._replace(task=once(one.kind)) for one in stage.once),
     )

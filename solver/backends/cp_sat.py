@@ -20,7 +20,7 @@ _LEAST_SECONDS = 0.01
 # Without probing, the presolve of OR-Tools 9.15 calls some feasible models infeasible: 39 of 3,600 models with numbers
 # of 10**9 and more, none of 3,600 below (tests/solver/backends/test_cp_sat.py has one). Such an answer for a model with
 # large numbers is proved again without presolve.
-_PRESOLVE_IS_EXACT_BELOW = 2**26
+_PRESOLVE_IS_EXACT_UNTIL = 2**26
 
 ValueOf = Callable[[IntVar | NotBooleanVariable], int]
 
@@ -31,7 +31,7 @@ class Parameters:
 
     `clauses_only` is for models with order literals: only clauses, learnt and propagated. Linear relaxation, presolve,
     probing, and sets of literals that push a start take longer to find than the search needs to find the same
-    (docs/engine.md). `from_below` is core-guided search: it assumes the least value, and learns from each conflict how
+    (docs/engine.md). `core_guided` is core-guided search: it assumes the least value, and learns from each conflict how
     much more is needed.
     """
 
@@ -43,7 +43,7 @@ class Parameters:
     first_solution: bool = False
     clauses_only: bool = False
     presolve: bool = True
-    from_below: bool = False
+    core_guided: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def solve_model(
     """
     began = time.monotonic()
     answer = _solved(model, parameters, stop, callbacks)
-    if not answer.infeasible or parameters.clauses_only or _largest(model) < _PRESOLVE_IS_EXACT_BELOW:
+    if not answer.infeasible or parameters.clauses_only or _largest(model) < _PRESOLVE_IS_EXACT_UNTIL:
         return answer
     seconds, work = parameters.seconds - (time.monotonic() - began), parameters.deterministic
     left = None if work is None else max(0.0, work - answer.work)
@@ -131,7 +131,7 @@ def _solver(wanted: Parameters) -> cp_model.CpSolver:
     if wanted.clauses_only:
         parameters.linearization_level = 0
         parameters.auto_detect_greater_than_at_least_one_of = False
-    parameters.optimize_with_core = wanted.from_below
+    parameters.optimize_with_core = wanted.core_guided
     if wanted.deterministic is None:
         parameters.max_time_in_seconds = max(_LEAST_SECONDS, wanted.seconds)
     else:

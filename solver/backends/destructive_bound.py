@@ -102,10 +102,10 @@ class _Refuting:
 
     def found(self) -> Iterator[RefutedValue | Schedule]:
         while self._groups and not self._stop.is_set():
-            low, below = self._open()
-            if self._left() <= 0 or low >= below:
+            low, upper = self._open()
+            if self._left() <= 0 or low >= upper:
                 return
-            value = _asked_for(low, below, self._share, self._parts)
+            value = _asked_for(low, upper, self._share, self._parts)
             literals = -1 if self._intervals else MOST_LITERALS
             model = _model_at(self._problem, value, low, literals, self._groups[0])
             # Building the model takes time.
@@ -130,8 +130,8 @@ class _Refuting:
 
     def _open(self) -> tuple[Value, Value]:
         """Return the proved bound and the value to stay below, including own results not yet known to the consumer."""
-        low, below = self._known()
-        return max(low, self._proved), below if self._found is None else min(below, self._found)
+        low, upper = self._known()
+        return max(low, self._proved), upper if self._found is None else min(upper, self._found)
 
     def _left(self) -> float:
         """Return the seconds or the counted work left."""
@@ -147,10 +147,10 @@ class _Refuting:
         return answer
 
 
-def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:
+def _asked_for(low: Value, upper: Value, share: float, parts: int) -> Value:
     """Return the threshold at `share` of the gap, in whole ticks; the last fraction if no whole tick is left."""
-    value: Value = min(most_below(below, parts), floor(low) + int(share * (below - low)))
-    return most_below(below, parts) if value < low else value
+    value: Value = min(most_below(upper, parts), floor(low) + int(share * (upper - low)))
+    return most_below(upper, parts) if value < low else value
 
 
 def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[int]) -> ExactModel | None:

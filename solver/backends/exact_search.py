@@ -28,14 +28,14 @@ class CpSatResult:
 
 
 def improve(
-    model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
+    model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, core_guided: bool = False
 ) -> CpSatResult:
     """Search for better schedules and better bounds until optimal, stopped, or out of time.
 
-    `from_below` selects core-guided search.
+    `core_guided` selects core-guided search.
     """
     search = _Search(model, callback)
-    answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, from_below=from_below), stop)
+    answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, core_guided=core_guided), stop)
     if answer.infeasible and model.bounds_everything:
         # The incumbent itself is a solution of the model, so there must be one.
         raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)

@@ -33,15 +33,15 @@ def recheck_refutation(
     is no such model; False if it finds one of some devices.
     """
     problem = without_scale(problem)
-    below = greatest_attainable_below(problem, bound)
-    if below < 0:
+    threshold = greatest_attainable_below(problem, bound)
+    if threshold < 0:
         return True
-    model = _model(finer(problem, below.denominator), below.numerator, evidence.devices)
+    model = _model(finer(problem, threshold.denominator), threshold.numerator, evidence.devices)
     work = limits.deterministic
     parameters = Parameters(limits.seconds, work, limits.seed + 1, workers=limits.workers, first_solution=True)
     answer = solve_model(model, parameters, stop)
     if answer.has_solution and evidence.devices is None:
-        found = f"a schedule of {amount(problem, below)} or less, and the file states that none is below"
+        found = f"a schedule of {amount(problem, threshold)} or less, and the file states that none is below"
         raise Disagreement(f"CP-SAT found {found} {amount(problem, bound)}", EXHAUSTIVE)
     return False if answer.has_solution else True if answer.infeasible else None
 

@@ -77,9 +77,9 @@ def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelCon
             f"{', '.join(derived)}, in their order"
         )
     named = [
-        Named(f"{step.place}: {way} of {name}", time)
+        Named(f"{step.place}: {kind} of {name}", time)
         for name, times in own.items()
-        for way, time in zip(("forward", "backward"), times, strict=True)
+        for kind, time in zip(("forward", "backward"), times, strict=True)
     ]
     wrong = [one.name for one in named if one.seconds <= 0]
     if wrong:

@@ -98,15 +98,15 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
     partition = Partition(counts)
     if step.recompute == "none":
         return partition
-    modules, ways = modules_of(step.recompute), list[tuple[Recomputed, ...]]()
+    modules, recomputed = modules_of(step.recompute), list[tuple[Recomputed, ...]]()
     for layers in partition.layers_of(plan.model):
         number: dict[tuple[str, str], int] = {}
         for layer in layers:
             has = [one.name for one in layer.recompute if one.name == step.recompute or modules_of(one.name) & modules]
             if has and role_of(layer.name) in ROLES:
                 number[layer.name, has[0]] = number.get((layer.name, has[0]), 0) + 1
-        ways.append(tuple(Recomputed(*key, many) for key, many in number.items()))
-    return Partition(counts, tuple(ways))
+        recomputed.append(tuple(Recomputed(*key, many) for key, many in number.items()))
+    return Partition(counts, tuple(recomputed))
 
 
 def with_rates(wanted: Wanted, rates: Mapping[str, float]) -> Wanted:

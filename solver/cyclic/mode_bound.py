@@ -84,7 +84,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
 
     None if each stage has only one mode, if the program is too large, or if GLOP does not solve it.
     """
-    stages = [s for s, held in enumerate(unit.microbatches_of) if held]
+    stages = [s for s, microbatches in enumerate(unit.microbatches_of) if microbatches]
     modes = [mode for stage in stages for mode in _modes(unit, stage)]
     if len(modes) == len(stages):
         return None
@@ -128,11 +128,11 @@ def _longer(unit: Problem, mode: _Mode) -> int:
 def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
     """Yield a row for each device: it runs one pass or block at a time."""
     for device in range(unit.devices):
-        held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
-        forwards = sum(unit.duration(Pass(F, s, 0)) for s in held)
+        stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
+        forwards = sum(unit.duration(Pass(F, s, 0)) for s in stages)
         row = _Row(Fraction(forwards), period=1, device=device)
         for mode in modes:
-            if mode.stage in held:
+            if mode.stage in stages:
                 ticks = _gradient(unit, mode)
                 ticks += unit.duration(Pass(W, mode.stage, 0)) if mode.split else 0
                 ticks -= unit.duration(Pass(F, mode.forward, 0)) if mode.forward is not None else 0
@@ -146,14 +146,14 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
     An activation lives from the start of its forward to the end of its backward.
     """
     for device, capacity in enumerate(unit.room):
-        held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
-        sizes = [size for s in held for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
+        stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
+        sizes = [size for s in stages for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
         # All levels are multiples of the common divisor of all changes.
         room = 0 if capacity is None or not any(sizes) else capacity - capacity % gcd(*sizes)
         if room <= 0:
             continue
         row = _Row(Fraction(0), period=1, device=device, memory=True)
-        for stage in held:
+        for stage in stages:
             _add_area(unit, modes, stage, room, row)
         yield row
 

@@ -50,7 +50,7 @@ def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda 
 
 
 def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, int]]:
-    shares = [held for held in timeline.problem.microbatches_of if held]
+    shares = [microbatches for microbatches in timeline.problem.microbatches_of if microbatches]
     fewest = min(map(len, shares))
     partner = _partners(timeline)
     for copies in range(1, _PARAMS.most_copies + 1):
@@ -79,12 +79,12 @@ def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
             if block in roles:
                 number = j - problem.microbatches_of[stage].start - middle
                 turns.setdefault(graph.blocks[block].devices[0], []).append((block, number))
-    for device, held in enumerate(pattern.cyclic_orders):
-        own = [x for x in held if x.block in roles]
-        if own:
-            first, apart = own[0], pattern.repetitions
+    for device, cyclic_order in enumerate(pattern.cyclic_orders):
+        in_order = [x for x in cyclic_order if x.block in roles]
+        if in_order:
+            first, apart = in_order[0], pattern.repetitions
             begin, end = (first.block, first.copy), (first.block, first.copy + pattern.copies)
-            here = [(x.block, x.copy + (apart[first][device] - apart[x][device]) * pattern.copies) for x in own]
+            here = [(x.block, x.copy + (apart[first][device] - apart[x][device]) * pattern.copies) for x in in_order]
             found = turns[device]
             if begin not in found or end not in found or found[found.index(begin) : found.index(end)] != here:
                 return False
@@ -161,12 +161,12 @@ def pattern_of(
     cyclic_orders: list[tuple[Copy, ...]] = []
     repetitions: dict[Copy, dict[int, int]] = {x: {} for x in starts}
     for device, blocks in enumerate(graph.on_device):
-        held = [Copy(b, i) for b in blocks for i in range(copies)]
-        if not held:
+        copies_there = [Copy(b, i) for b in blocks for i in range(copies)]
+        if not copies_there:
             cyclic_orders.append(())
             continue
-        anchor = starts[min(held, key=lambda x: starts[x])]
-        for x in held:
+        anchor = starts[min(copies_there, key=lambda x: starts[x])]
+        for x in copies_there:
             repetitions[x][device] = int((starts[x] - anchor) // length)
 
         def key(x: Copy, anchor: Fraction = anchor) -> tuple[Fraction, bool, Fraction, int, int, int, bool]:
@@ -177,5 +177,5 @@ def pattern_of(
             place, depth = (starts[x] - anchor) % length, graph.depth[first.block]
             return place, lasts, starts[first], depth, first.block, first.copy, x in forward_of
 
-        cyclic_orders.append(tuple(sorted(held, key=key)))
+        cyclic_orders.append(tuple(sorted(copies_there, key=key)))
     return Pattern(graph, copies, tuple(cyclic_orders), repetitions, frozenset(fused), frozenset(together))

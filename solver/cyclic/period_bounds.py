@@ -44,8 +44,8 @@ def period_certificates(problem: Problem) -> list[PeriodCertificate]:
     found: list[PeriodCertificate] = []
     devices = range(unit.devices)
     found += [_load(unit, paths, device) for device in devices]
-    for stage, held in enumerate(unit.microbatches_of):
-        if held:
+    for stage, microbatches in enumerate(unit.microbatches_of):
+        if microbatches:
             found += _in_flight_limit(unit, paths, stage)
     for device in devices:
         found += _level(unit, paths, device)

@@ -73,8 +73,8 @@ def solve_period(
     certificates = _checked(problem, period_certificates(problem), notes)
     reason = why_infeasible(problem)
     if reason is not None:
-        below, text = _in_ticks(certificates[0], 1)
-        return Solution(problem, Status.INFEASIBLE, below, text, reason=reason)
+        bound_ticks, text = _in_ticks(certificates[0], 1)
+        return Solution(problem, Status.INFEASIBLE, bound_ticks, text, reason=reason)
     moments: list[tuple[float, Fraction]] = []
 
     def on_progress(pattern: Pattern) -> None:

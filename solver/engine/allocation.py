@@ -78,7 +78,7 @@ class Arm:
     """A subsolver, or a group whose unfinished `runs` get slices in turn (the first is next), as an arm of the bandit.
 
     Times are shares of the time limit. `spent` is the time used in all. `closed` (the shares of the gap that its slices
-    closed) and `taken` (their times) are discounted sums. `behind` is the distance of its last schedule or bound from
+    closed) and `taken` (their times) are discounted sums. `distance` is the distance of its last schedule or bound from
     the best known, as a share of the gap.
     """
 
@@ -86,14 +86,14 @@ class Arm:
     spent: float = 0.0
     closed: float = 0.0
     taken: float = 0.0
-    behind: float = 0.0
+    distance: float = 0.0
 
     @property
     def worth(self) -> float:
         """Share of the gap that the next slice may close per unit of time; infinite before the first slice."""
         if not self.spent:
             return inf
-        return max(self.closed / self.taken, ALLOCATION.hope / self.spent / (1 + self.behind) ** 2)
+        return max(self.closed / self.taken, ALLOCATION.hope / self.spent / (1 + self.distance) ** 2)
 
     def took(self, share: float, closed: float) -> None:
         self.runs[0].spent += share
@@ -114,16 +114,16 @@ class Allocation:
         if self._relaxed is not None:
             within = self._relaxed.search
             self.arms += _arms(within, within.engine.subsolvers)
-        self._beside, self._own = BackgroundLocalSearch(search), DedicatedWorker(search)
+        self._background, self._dedicated = BackgroundLocalSearch(search), DedicatedWorker(search)
 
     def run(self) -> None:
         """Run slice after slice until the search is done, the time is over, or no subsolver has work left."""
         search = self.search
         try:
             self.go_on()
-            self._own.wait()
+            self._dedicated.wait()
         finally:
-            self._own.close()
+            self._dedicated.close()
             self.close()
         waits = any(arm.runs and not arm.spent and not self._compiled(arm) for arm in self.arms)
         if waits and not search.done():
@@ -135,18 +135,18 @@ class Allocation:
         try:
             while self._spent < until and not self.search.over() and (arm := self._next()) is not None:
                 if self._is_alone(arm.runs[0]):
-                    self._beside.pause()
-                    self._own.begin()
+                    self._background.pause()
+                    self._dedicated.begin()
                     arm.runs.popleft()
                 else:
                     self._slice(arm)
         finally:
-            self._beside.pause()
+            self._background.pause()
         return any(arm.runs for arm in self.arms) and not self.search.over()
 
     def _is_alone(self, running: SubsolverRun) -> bool:
         """True if the subsolver has a dedicated worker, and no slices."""
-        return running.search is self.search and self._own.is_for(running.subsolver)
+        return running.search is self.search and self._dedicated.is_for(running.subsolver)
 
     def close(self) -> None:
         """Give no subsolver another slice."""
@@ -197,15 +197,15 @@ class Allocation:
         least = ALLOCATION.first_counted_slice if clock.counts_work else ALLOCATION.first_slice
         share = max(least, running.next_slice)
         if running.subsolver.parallel:
-            self._beside.pause()
+            self._background.pause()
         else:
-            self._beside.go_on()
+            self._background.go_on()
         before, began = search.incumbent.state, clock.seconds
         running.search.own_value = running.search.own_bound = None
         if self._relaxed is not None and running.search is not search:
             self._relaxed.take_over()
         more = self._run(running, self._slice_of(share))
-        arm.behind = _behind(running.search, arm.behind)
+        arm.distance = _distance(running.search, arm.distance)
         took = share if clock.counts_work else (clock.seconds - began) / clock.share(1.0)
         arm.took(max(took, _LEAST), self._closed(before, search.incumbent.state))
         arm.runs.popleft()
@@ -230,14 +230,14 @@ class Allocation:
         """Return the share of the gap that the current subsolver closed, without background and dedicated workers."""
         if before.value is None or before.value <= before.lower_bound:
             return 0.0
-        background = {BACKGROUND, self._own.subsolver and self._own.subsolver.name}
+        background = {BACKGROUND, self._dedicated.subsolver and self._dedicated.subsolver.name}
         moments = after.history[len(before.history) - 1 :]
         gaps = [float((one.value or 0) - one.lower_bound) for one in moments]
         steps = zip(gaps, gaps[1:], moments[1:], strict=False)
         return max(0.0, sum(last - left for last, left, one in steps if one.phase not in background) / gaps[0])
 
 
-def _behind(search: Search, before: float) -> float:
+def _distance(search: Search, before: float) -> float:
     """Return the distance of a subsolver's last schedule or bound from the best known, as a share of the gap.
 
     `before` is returned where it found nothing or the gap is closed.

@@ -28,7 +28,7 @@ class CheckTimeParams:
     shortest_timed: float = tuned(1.0, "s, the shortest check that says something of the next", 0.01, 10)
     extra_seconds: float = tuned(1.0, "s that a check may take beyond the time limit", 0, 5)
     labels_per_unit: int = tuned(500_000, "labels of a diagram in a unit of counted work", 10_000, 10**7)
-    share_of_rest: float = tuned(0.5, "of the time left, for a slice before its check", 0.1, 1)
+    share_of_remainder: float = tuned(0.5, "of the time left, for a slice before its check", 0.1, 1)
 
 
 _PARAMS = CheckTimeParams()
@@ -56,7 +56,10 @@ def claimed(search: Search, bounds: Bounds) -> Work:
         claim_found(search, bounds(search.stop, slice_.counted(_PARAMS.labels_per_unit) or DIAGRAMS.most_labels))
     found = Found(search)
     yield from in_slices(
-        search.stop, lambda stop: found.look_for(bounds(stop, DIAGRAMS.most_labels)), found.claim, _PARAMS.share_of_rest
+        search.stop,
+        lambda stop: found.look_for(bounds(stop, DIAGRAMS.most_labels)),
+        found.claim,
+        _PARAMS.share_of_remainder,
     )
 
 

@@ -122,9 +122,9 @@ def compile_orders() -> None:
 def compile_beam() -> None:
     """Compile the kernels of beam search, on a small problem with overlapped blocks."""
     problem = problem_from(_WITH_BLOCKS)
-    below, prefers = completion_bounds(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
+    bounds, prefers = completion_bounds(problem, Event()), Preference(0.0, 1.0, 1.0, 1.0)
     walks = walks_of(problem)
-    found = ended(best_order(walks, prefers, 1, 1, below))
+    found = ended(best_order(walks, prefers, 1, 1, bounds))
     assert found is not None
     schedule_of_moves(problem, walks, found.moves)
 

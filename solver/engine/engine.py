@@ -49,13 +49,13 @@ _DIAGRAMS = (
     ThresholdsOnStages(),
     RoundRobin("diagrams below a value", (ByDevice(), ThresholdsOnDevices(), ActivationModes(), JointWeights())),
 )
-_FROM_BELOW = CoreGuided()
+_CORE_GUIDED = CoreGuided()
 _OF_PASSES = (
     TunedListSchedules(),
     _DIAGRAMS[0],
     BeamSchedules(),
     StepOrders(),
-    _FROM_BELOW,
+    _CORE_GUIDED,
     RoundRobin(
         "CP-SAT",
         (
@@ -96,7 +96,7 @@ ENGINE = Engine(
         TaskRanks(),
     ),
     finish=finished,
-    dedicated_subsolver=_FROM_BELOW,
+    dedicated_subsolver=_CORE_GUIDED,
     relaxed=replace(
         _SCHEDULES_ONLY,
         construction=(Published(share=_PARAMS.relaxed_published_share, compare_up_to_passes=0), Sequential()),

@@ -11,7 +11,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.engine.search import Search
 
 
-def model_below(search: Search, literals: bool = True) -> ExactModel:
+def improving_model(search: Search, literals: bool = True) -> ExactModel:
     """Return the exact model restricted to schedules no worse than the incumbent, with the incumbent as hint."""
     problem, state = search.problem, search.incumbent.state
     assert state.timeline is not None

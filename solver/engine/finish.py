@@ -167,8 +167,8 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None
     assert solution.metrics is not None
-    held = problem.with_room(solution.metrics.peak_quanta)
-    search = equal_value_search(replace(timeline, problem=held))
+    limited = problem.with_room(solution.metrics.peak_quanta)
+    search = equal_value_search(replace(timeline, problem=limited))
     if search is None:
         return solution
     heats = _PARAMS.temperature, _PARAMS.temperature / _PARAMS.cooling

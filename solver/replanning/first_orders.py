@@ -22,8 +22,8 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
     # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.
     numbers = 1 + max((job.task.of.microbatch for job in jobs.jobs), default=0)
     groups = [2**power for power in range(1, numbers.bit_length())] if jobs.gaps else []
-    for fused, way in product((True, False) if jobs.choices else (True,), range(most)):
-        graph = graph_of(jobs, _running(jobs, fused, way))
+    for fused, mode in product((True, False) if jobs.choices else (True,), range(most)):
+        graph = graph_of(jobs, _running(jobs, fused, mode))
         tails = graph.tails()
 
         def longest(n: int, start: int, tails: Mapping[int, int] = tails) -> Rank:
@@ -47,13 +47,13 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
             yield from _placed(graph, in_groups)
 
 
-def _running(jobs: Jobs, fused: bool, way: int) -> list[int]:
-    """Return the jobs that run if every choice takes option `way`, or its last option if it has fewer."""
+def _running(jobs: Jobs, fused: bool, mode: int) -> list[int]:
+    """Return the jobs that run if every choice takes option `mode`, or its last option if it has fewer."""
 
     def option(choice: int, kind: PassKind) -> int:
         if jobs.choices[choice].gathers:
             return 1  # where they are wanted
-        return min(int(fused) if kind in (B, W, BW) else way, jobs.choices[choice].options - 1)
+        return min(int(fused) if kind in (B, W, BW) else mode, jobs.choices[choice].options - 1)
 
     chosen = ((n, job, job.choice) for n, job in enumerate(jobs.jobs))
     return [n for n, job, choice in chosen if choice is None or job.option == option(choice, job.task.of.kind)]
@@ -112,10 +112,10 @@ class _Memory:
         self._takes: dict[int, list[_PassMemory]] = {}
         self._gives: dict[int, list[_PassMemory]] = {}
         for one in here:
-            held = _PassMemory(one.pool, one.takes, one.gives, len(one.last))
+            pass_memory = _PassMemory(one.pool, one.takes, one.gives, len(one.last))
             for on, found in ((one.first, self._takes), (one.last, self._gives)):
                 for n in on:
-                    found.setdefault(n, []).append(held)
+                    found.setdefault(n, []).append(pass_memory)
 
     def room_at(self, n: int, start: int) -> int | None:
         """Return the earliest time, at `start` or later, with enough memory for a job.

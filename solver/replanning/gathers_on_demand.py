@@ -103,8 +103,8 @@ class GathersOnDemand:
         """Return the rank of a job at its start; a gather has that of the pass that needs it, after equal passes."""
         gathers = self._gathers(n)
         own = (self._wanting(n, ready) or [n]) if gathers else [n]
-        first, *rest = min(rank(one, start) for one in own)
-        return (first, gathers, *rest, n)
+        first, *others = min(rank(one, start) for one in own)
+        return (first, gathers, *others, n)
 
     def optional(self, n: int) -> bool:
         """Return True for a job that need not be placed: an additional gather or its release."""

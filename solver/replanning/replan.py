@@ -71,7 +71,7 @@ def replan(
     """
     search = _Search(problem, state, limits, report, stop or Event())
     if not search.jobs.jobs:
-        search.told({}, ())
+        search.keep_validated({}, ())
         return search.result()
     search.run()
     finer_found = None
@@ -162,7 +162,7 @@ class _Search:
         opened = self.jobs.opened or (0,) * self.problem.devices
         return [first.get(device, 0) if since is None else since for device, since in enumerate(opened)]
 
-    def told(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
+    def keep_validated(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
         """Report a better order by the start steps of its jobs, after it has been validated."""
         jobs = self.jobs
         events = tuple(Wait(jobs.jobs[one].task, jobs.jobs[other].task) for one, other in waits)
@@ -209,7 +209,7 @@ class _Search:
 
     def _keep(self, placed: PlacedJobs) -> None:
         if self.placed is None or placed.value < self.placed.value:
-            self.told(placed.start, placed.waits)
+            self.keep_validated(placed.start, placed.waits)
             self.placed = placed
 
     @property

@@ -51,9 +51,7 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
     return None if validate(timeline) else Candidate(choice, partition, timeline, chosen["schedule"])
 
 
-def published_beside(
-    plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
-) -> tuple[Plan, tuple[Published, ...]]:
+def with_published(plan: Plan, problem: PlanProblem, limits: Limits, stop: Event) -> tuple[Plan, tuple[Published, ...]]:
     """Return the plan, with the published schedules that the cell allows.
 
     Each has a partition of its own or, if better, that of the plan. If one of them is better than the plan, it becomes

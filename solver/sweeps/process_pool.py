@@ -21,7 +21,7 @@ from solver.sweeps.solve_cell import Task
 # A fresh interpreter: a copy of this one would hold its threads' locks, and the store's file.
 _CONTEXT = multiprocessing.get_context("spawn")
 _stopping: Any = None  # of a worker
-_TOLD_WITHIN = 2.0  # seconds
+_ASKED_WITHIN = 2.0  # seconds
 
 
 class ProcessPool:
@@ -79,22 +79,22 @@ def _begin(stopping: Any) -> None:
     global _stopping  # noqa: PLW0603 - what a process of a pool is given at its start can be kept nowhere else
     _stopping = stopping
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: Thread(target=_end_unless_told, daemon=True).start())
+    signal.signal(signal.SIGTERM, lambda *_: Thread(target=_end_unless_asked, daemon=True).start())
     parent = multiprocessing.parent_process()
     if parent is not None:
         Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 
-def _end_unless_told() -> None:
+def _end_unless_asked() -> None:
     """End the process unless the parent asks it to stop within two seconds.
 
     SIGTERM may reach all processes at once; the parent then asks them to end with the best found so far.
     """
-    until = time.monotonic() + _TOLD_WITHIN
+    until = time.monotonic() + _ASKED_WITHIN
     while time.monotonic() < until:
         if _stopping.is_set():
             return
-        time.sleep(_TOLD_WITHIN / 20)
+        time.sleep(_ASKED_WITHIN / 20)
     os._exit(1)
 
 

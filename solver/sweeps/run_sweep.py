@@ -188,7 +188,7 @@ def _ordered(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         families.setdefault(cell.family, []).append(cell)
     ranked: list[tuple[int, int, Cell]] = []
-    for held in families.values():
-        *rest, most = sorted(held, key=by_memory)
-        ranked += [(rank, cell.number, cell) for rank, cell in enumerate([most, *rest])]
+    for members in families.values():
+        *others, most = sorted(members, key=by_memory)
+        ranked += [(rank, cell.number, cell) for rank, cell in enumerate([most, *others])]
     return [cell for _, _, cell in sorted(ranked, key=lambda one: one[:2])]

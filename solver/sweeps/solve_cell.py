@@ -26,7 +26,7 @@ from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress
 from solver.solve import solve
 from solver.sweeps.outcomes import of_plan, of_solution
-from solver.sweeps.plan_start import plan_start, published_beside
+from solver.sweeps.plan_start import plan_start, with_published
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
         best = plan(problem, limits, moved, met.stop, plan_start(problem, task.start))
         known: tuple[Published, ...] = ()
         if not met.interrupted:
-            best, known = published_beside(best, problem, limits, Event() if met.stop.is_set() else met.stop)
+            best, known = with_published(best, problem, limits, Event() if met.stop.is_set() else met.stop)
         found = replace(of_plan(best, effort), published=known)
     return replace(found, wall_seconds=time.monotonic() - began, finished=not met.interrupted)
 

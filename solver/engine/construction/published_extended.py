@@ -58,7 +58,7 @@ def _in_turn(problem: Problem) -> list[Heuristic]:
     """Return published schedules: least lost time first, then those likely to exceed the memory, then searched ones."""
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
-    asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]
+    asked = [most * max((problem.stages[s].activation for s in of_device), default=0) for of_device in stages]
     scarce = any(have is not None and have < wanted for have, wanted in zip(room, asked, strict=True))
     places = [(one, one.standing.written) for one in HEURISTICS if one.standing.written is not None]
     written = sorted(places, key=lambda place: (scarce and place[0].standing.roomy, place[1]))

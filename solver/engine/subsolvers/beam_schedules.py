@@ -36,7 +36,7 @@ class BeamSchedules:
     width: int = tuned(100, "nodes of a layer at first", 1, 100_000)
     width_growth: int = tuned(3, "times as many nodes the next time", 2, 10)
     fewer_runs: int = tuned(3, "times fewer runs the next time: as much time for each width", 1, 10)
-    held_longer: float = tuned(
+    memory_factor: float = tuned(
         1.5, "times as long as without a wait, for which activations are expected in memory", 1, 4,
         "without it single preferences are 5 to 40 % worse; of twelve tried with 60 nodes on 17 problems of seeds 35 "
         "and 36 the three of this subsolver together are .2 % above the best of all",
@@ -56,38 +56,38 @@ class BeamSchedules:
 
     def work(self, search: Search) -> Work:
         problem, slice_ = search.problem, (yield)
-        below, width = None, self.width
+        bounds, width = None, self.width
         forward = float(np.mean([stage.forward for stage in problem.stages]))
         runs = [
-            (walks_of(problem, opens), Preference(forward, longest, under_way, self.held_longer))
+            (walks_of(problem, opens), Preference(forward, longest, under_way, self.memory_factor))
             for longest, under_way in ((0.0, 0.0), (1.0, 0.0), (0.0, self.in_flight_weight))
             for opens in openings(problem)
         ]
         while width <= self.most_numbers // offsets(runs[0][0])[-1]:
             values = list[float]()
             for walks, prefers in runs:
-                found, slice_ = yield from _found(search, best_order(walks, prefers, width, self.alike, below), slice_)
+                found, slice_ = yield from _found(search, best_order(walks, prefers, width, self.alike, bounds), slice_)
                 if found is not None:
                     search.start_from(schedule_of_moves(problem, walks, found.moves))
                 values.append(inf if found is None else found.value)
                 if search.clock.counts_work:
                     return
-                below = None if below is None else _below_best(search, below)
+                bounds = None if bounds is None else _up_to_incumbent(search, bounds)
             # As much time for each width: the best go on (successive halving, Jamieson and Talwalkar, 2016).
             best = sorted(range(len(runs)), key=values.__getitem__)[: max(1, len(runs) // self.fewer_runs)]
             runs = [runs[one] for one in best]
             if width == self.width and not problem.objective.by_device:
-                below = within(
+                bounds = within(
                     Deadline.after(slice_.left(), search.stop), partial(completion_bounds, problem, search.stop)
                 )
-                below = None if below is None else _below_best(search, below)
+                bounds = None if bounds is None else _up_to_incumbent(search, bounds)
             width *= self.width_growth
 
 
-def _below_best(search: Search, below: CompletionBounds) -> CompletionBounds:
+def _up_to_incumbent(search: Search, bounds: CompletionBounds) -> CompletionBounds:
     """Return the completion bounds with the incumbent's value as cutoff."""
     value = search.incumbent.state.value
-    return below if value is None else below._replace(value=int(value))
+    return bounds if value is None else bounds._replace(value=int(value))
 
 
 def _found(

@@ -24,7 +24,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import Callback, improve
 from solver.backends.interruptible import Asking
 from solver.backends.paced import Paced
-from solver.engine.exact_model import model_below, most_literals, take
+from solver.engine.exact_model import improving_model, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.refutation import fraction_left, refute
 from solver.engine.search import Search
@@ -154,10 +154,10 @@ def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Gene
 
 def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
     """Build the model and search it within the time left; True if CP-SAT completed."""
-    model = within(Deadline.after(search.clock.left(), stop), partial(model_below, search))
+    model = within(Deadline.after(search.clock.left(), stop), partial(improving_model, search))
     if model is not None:
         limits = replace(limits, workers=1)
-        outcome = improve(model, limits, search.clock.left(), stop, callback, from_below=True)
+        outcome = improve(model, limits, search.clock.left(), stop, callback, core_guided=True)
         callback(outcome.timeline, outcome.bound)
         return outcome.complete
     return False

@@ -11,7 +11,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.literals import TooLong
 from pipesched.deadline import Deadline, within
 from solver.backends.exact_search import improve
-from solver.engine.exact_model import model_below, most_literals, take
+from solver.engine.exact_model import improving_model, most_literals, take
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Slice, Work
@@ -59,7 +59,7 @@ class ExactModel:
                 return
 
     def _solve(self, search: Search, slice_: Slice) -> None:
-        model = self._in_order(search) if self.in_order else model_below(search, self.literals)
+        model = self._in_order(search) if self.in_order else improving_model(search, self.literals)
         left = max(self.extra_seconds, min(slice_.left(), search.clock.left()))
         outcome = improve(model, slice_.limits(search.limits), left, search.stop, partial(take, search))
         take(search, outcome.timeline, outcome.bound)

@@ -36,7 +36,7 @@ class TunedListSchedules:
         return LIST_KERNELS
 
     def work(self, search: Search) -> Work:
-        searches = [TunedLists(search.problem, split, search.workers, search.limits.seed) for split in _ways(search)]
+        searches = [TunedLists(search.problem, split, search.workers, search.limits.seed) for split in _splits(search)]
         patience, counted = self.patience * search.problem.placement.stages, search.clock.counts_work
         slice_ = yield
         for lists in searches:
@@ -81,9 +81,9 @@ class RulesOfShorter:
         return covers(search.problem) and search.compiled(LIST_KERNELS)
 
     def run(self, search: Search) -> None:
-        ways = list(_ways(search))
-        for split in ways:
-            self._tuned(search, split, 1 / len(ways))
+        splits = list(_splits(search))
+        for split in splits:
+            self._tuned(search, split, 1 / len(splits))
         if search.done():
             search.end()
 
@@ -129,7 +129,7 @@ class RulesOfShorter:
         within(Deadline.after(search.clock.allowed(), search.stop), whole)
 
 
-def _ways(search: Search) -> Iterator[bool]:
+def _splits(search: Search) -> Iterator[bool]:
     """Backward modes to try: True for split, False for fused."""
     view = search.problem.pipeline
     if view.splits:

@@ -77,7 +77,7 @@ def test_what_is_proved_from_below_is_the_optimum(seed: int) -> None:
         return
     worst = best_times(one, sequential(one))
     model = improving(one, worst, value_of(one, worst), 0)
-    found = improve(model, SURE, 60, Event(), lambda *_: None, from_below=True)
+    found = improve(model, SURE, 60, Event(), lambda *_: None, core_guided=True)
     assert found.bound <= best.value < found.bound + 1
     if found.timeline is not None:
         assert not validate(found.timeline)
@@ -100,11 +100,11 @@ def test_it_goes_on_from_slice_to_slice_and_begins_anew_where_others_prove_more(
     search, stated = Search(OPEN, Limits(workers=1, seconds=60), lambda _: None, Event(), ENGINE), list[Value]()
     search.offer_order(sequential(OPEN))
 
-    def model_below(search: Search) -> ExactModel:
+    def improving_model(search: Search) -> ExactModel:
         stated.append(search.incumbent.lower_bound)
-        return exact_model.model_below(search)
+        return exact_model.improving_model(search)
 
-    monkeypatch.setattr(core_guided, "model_below", model_below)
+    monkeypatch.setattr(core_guided, "improving_model", improving_model)
     work = CoreGuided(stating_share=inf).work(search)  # slices of any length
     next(work)
     proved = [search.incumbent.lower_bound]
@@ -128,7 +128,7 @@ def test_one_that_reports_nothing_is_ended_and_begins_anew(monkeypatch: pytest.M
         asked.append(stop)
         callback(None, search.incumbent.lower_bound)
         if len(asked) > 1:
-            return exact_search.improve(model, limits, seconds, stop, callback, from_below=True)
+            return exact_search.improve(model, limits, seconds, stop, callback, core_guided=True)
         while not stop.is_set():
             sleep(0.01)
         return exact_search.CpSatResult(None, 0)

@@ -35,23 +35,23 @@ class ThresholdsOnStages(DiagramBounds):
     name: str = "diagrams of some stages"
 
     def serves(self, search: Search) -> bool:
-        several = any(len(held) > 1 for held in search.problem.placement.stages_of)
+        several = any(len(stages) > 1 for stages in search.problem.placement.stages_of)
         return super().serves(search) and several
 
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
         devices = iter(_devices(search))
-        guided, proved = set[tuple[int, ...] | None]({None}), 0.0
+        tried, proved = set[tuple[int, ...] | None]({None}), 0.0
 
         def open_ticks() -> tuple[float, float]:
             claimed, known = search.open_ticks()
             return max(proved, claimed), known
 
         while True:
-            guiding = _guiding(search)
-            if guiding not in guided:
-                guided.add(guiding)
+            stages_of_bound = _stages_of_bound(search)
+            if stages_of_bound not in tried:
+                tried.add(stages_of_bound)
                 found = bounds_of_more_stages(
-                    ThresholdSearch(search.problem, stop, open_ticks, work=work), guiding or ()
+                    ThresholdSearch(search.problem, stop, open_ticks, work=work), stages_of_bound or ()
                 )
             elif (device := next(devices, None)) is not None:
                 found = bounds_of_stages(ThresholdSearch(search.problem, stop, open_ticks, work=work), device)
@@ -62,13 +62,13 @@ class ThresholdsOnStages(DiagramBounds):
                 yield one
 
 
-def _guiding(search: Search) -> tuple[int, ...] | None:
+def _stages_of_bound(search: Search) -> tuple[int, ...] | None:
     """Return the stages of the decision diagram that gave the current lower bound; None if no diagram did."""
     state = search.incumbent.state
     for one in state.certificates:
-        own = one.evidence
-        if one.value_ticks == state.lower_bound and isinstance(own, Diagram) and own.below is not None:
-            return own.stages
+        evidence = one.evidence
+        if one.value_ticks == state.lower_bound and isinstance(evidence, Diagram) and evidence.below is not None:
+            return evidence.stages
     return None
 
 
