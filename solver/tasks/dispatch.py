@@ -78,9 +78,9 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     Passes that take from one memory pool run in this order, so waits of one also hold for later ones. Passes of devices
     that share a host are ordered by their places in the orders.
     """
-    held, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
+    passes, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
     for one in jobs.holdings:
-        if jobs.jobs[one.where].task.of in held:
+        if jobs.jobs[one.where].task.of in passes:
             of_pass.setdefault((one.pool, jobs.jobs[one.first[0]].task.of), []).append(one)
     found: list[JobArc] = []
     for pool, room in enumerate(jobs.room):
@@ -111,12 +111,12 @@ def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
 
 def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
     """Return the order with each full backward that has no jobs replaced by B directly followed by W."""
-    held = {job.task.of for job in jobs.jobs}
+    with_jobs = {job.task.of for job in jobs.jobs}
     orders = []
     for device in range(jobs.problem.devices):
         order: list[Pass] = []
         for p in schedule.passes_on(device):
-            order += [p] if p in held else [p._replace(kind=B), p._replace(kind=W)]
+            order += [p] if p in with_jobs else [p._replace(kind=B), p._replace(kind=W)]
         orders.append(order)
     return completed(jobs.problem, schedule_of(orders, schedule.name))
 

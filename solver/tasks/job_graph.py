@@ -47,8 +47,8 @@ class JobGraph:
         """Return the least time from each job's end to the latest end, in steps."""
         found: dict[int, int] = {}
         for n in reversed(self.sequence):
-            ways = (lag + self.jobs.jobs[a].steps + found[a] for a, lag in self.after[n])
-            found[n] = max(ways, default=0)
+            paths = (lag + self.jobs.jobs[a].steps + found[a] for a, lag in self.after[n])
+            found[n] = max(paths, default=0)
         return found
 
 
@@ -87,8 +87,8 @@ def arcs_of_orders(orders: Iterable[Sequence[int]]) -> list[JobArc]:
 
 def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
     """Return the jobs of the passes in a schedule."""
-    held = schedule.pass_set
-    return [n for n, job in enumerate(jobs.jobs) if job.task.of in held]
+    passes = schedule.pass_set
+    return [n for n, job in enumerate(jobs.jobs) if job.task.of in passes]
 
 
 def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:

@@ -42,9 +42,9 @@ class JobUnits:
         self.line = [lines.setdefault(one, len(lines)) for one in types]
         self.takes, self.gives = ([0] * len(self._running) for _ in range(2))
         self._room: list[int | None] = [None] * len(self._streams)
-        held = set[int]()
+        with_memory = set[int]()
         for pool in sorted(range(len(jobs.room)), key=lambda pool: jobs.room[pool] is None):
-            held |= self._hold(pool, held)
+            with_memory |= self._hold(pool, with_memory)
         self.orders: Orders = [[self._number[n] for n in placed.orders[where]] for where in self._streams]
         self.openings = [placed.opening[where.device] for where in self._streams]
 
@@ -53,16 +53,16 @@ class JobUnits:
         """Capacity of the memory that each stream takes and releases; None without a limit."""
         return self._room
 
-    def _hold(self, pool: int, held: Collection[int]) -> set[int]:
+    def _hold(self, pool: int, with_memory: Collection[int]) -> set[int]:
         """Assign a memory pool to the one stream whose jobs take and release it; returns that stream as a set.
 
-        A pool without a limit is ignored if several streams use it or its stream is already in `held`.
+        A pool without a limit is ignored if several streams use it or its stream is already in `with_memory`.
         """
         placed, room = self._placed, self._placed.jobs.room[pool]
         found = [one for one in placed.jobs.holdings if one.pool == pool and one.where in placed.start]
         streams = {self.device[self._number[n]] for one in found for n in (one.first if one.takes else ())}
         streams |= {self.device[self._number[n]] for one in found for n in (one.last if one.gives else ())}
-        if len(streams) > 1 or streams & set(held) or any(one.takes and len(one.first) > 1 for one in found):
+        if len(streams) > 1 or streams & set(with_memory) or any(one.takes and len(one.first) > 1 for one in found):
             if room is None:
                 return set()
             raise ValueError("memory that several streams or jobs take or give back")

@@ -28,10 +28,10 @@ class Rule(NamedTuple):
 
 def rules(problem: Problem) -> Iterator[Rule]:
     """Yield rules to try: each mode first in turn, with reloads directly before the backward or some passes earlier."""
-    ways = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
-    for first in ways:
-        others = tuple(way for way in ways if way != first)
-        for ahead in (1, 2, 4) if OFFLOAD in ways else (0,):
+    modes = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
+    for first in modes:
+        others = tuple(mode for mode in modes if mode != first)
+        for ahead in (1, 2, 4) if OFFLOAD in modes else (0,):
             yield Rule((first, *others), ahead)
 
 
@@ -54,7 +54,7 @@ class _Device:
     device: int
     passes: Sequence[Pass]
     rule: Rule
-    ways: dict[tuple[int, int], Mode] = field(default_factory=dict)
+    modes: dict[tuple[int, int], Mode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._network = self.problem.network
@@ -68,7 +68,7 @@ class _Device:
         """Return the passes with copies and recomputations; None if no decision makes them fit."""
         for p in self.passes:
             if p.kind is F and not self.problem.stages[p.stage].may_keep:
-                self.ways[p[1:]] = self._choose(p[1:])
+                self.modes[p[1:]] = self._choose(p[1:])
         for _ in range(len(self.passes) + 1):
             order = self._written()
             short = self._first_short(order)
@@ -80,17 +80,17 @@ class _Device:
 
     def _choose(self, which: tuple[int, int]) -> Mode:
         able = self.problem.stages[which[0]].held_until_backward
-        return next((way for way in self.rule.prefer if way in able), None)
+        return next((mode for mode in self.rule.prefer if mode in able), None)
 
     def _written(self) -> list[Pass]:
         """Return the order under the modes chosen so far, with reloads directly before their backward."""
         order: list[Pass] = []
         for p in self.passes:
-            way = self.ways.get(p[1:])
-            if p.kind in (B, BW) and way is not None:
-                order.append(p._replace(kind=RELOAD if way is OFFLOAD else way))
+            mode = self.modes.get(p[1:])
+            if p.kind in (B, BW) and mode is not None:
+                order.append(p._replace(kind=RELOAD if mode is OFFLOAD else mode))
             order.append(p)
-            if p.kind is F and way is OFFLOAD:
+            if p.kind is F and mode is OFFLOAD:
                 order.append(p._replace(kind=OFFLOAD))
         return order
 
@@ -120,9 +120,9 @@ class _Device:
             level += at_start
             found.append(level)
             level += at_end
-            way = self.ways.get(p[1:])
-            if p.kind is F and way is not None and way is not OFFLOAD:
-                level -= self._network.given_up.get((way, p.stage), 0)
+            mode = self.modes.get(p[1:])
+            if p.kind is F and mode is not None and mode is not OFFLOAD:
+                level -= self._network.given_up.get((mode, p.stage), 0)
         return found
 
     def _first_short(self, order: Sequence[Pass]) -> int | None:
@@ -133,31 +133,31 @@ class _Device:
 
     def _save_before(self, order: Sequence[Pass], short: int) -> bool:
         """Choose a mode that reduces some activation in memory at place `short`; False if none is left."""
-        held = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.ways)
+        in_memory = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.modes)
         for p in order[:short]:
             if p.kind in (B, BW):
-                held.pop(p[1:], None)
+                in_memory.pop(p[1:], None)
         now = order[short][1:]
-        for which in sorted(held, key=lambda one: -self._backward.get(one, 0)):
+        for which in sorted(in_memory, key=lambda one: -self._backward.get(one, 0)):
             if which == now:
                 continue
-            way = self._way_for(which, order[:short])
-            if way is not None:
-                self.ways[which] = way
+            mode = self._mode_for(which, order[:short])
+            if mode is not None:
+                self.modes[which] = mode
                 return True
         return False
 
-    def _way_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
+    def _mode_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
         """Return the preferred mode that saves memory for an activation; offloading only if the host has room."""
-        own = self.problem.stages[which[0]]
-        for way in self.rule.prefer:
-            keeps, moves = own.held_until_backward.get(way, (own.activation, 0))
-            if keeps < own.activation and (way in RECOMPUTATIONS or self._host_fits(moves, before)):
-                return way
+        stage = self.problem.stages[which[0]]
+        for mode in self.rule.prefer:
+            keeps, moves = stage.held_until_backward.get(mode, (stage.activation, 0))
+            if keeps < stage.activation and (mode in RECOMPUTATIONS or self._host_fits(moves, before)):
+                return mode
         return None
 
     def _host_fits(self, moved: int, before: Sequence[Pass]) -> bool:
         if self._host_room is None:
             return True
-        held = sum(self._network.host_change[p[:2]].total for p in before if p[:2] in self._network.host_change)
-        return held + moved <= self._host_room
+        in_use = sum(self._network.host_change[p[:2]].total for p in before if p[:2] in self._network.host_change)
+        return in_use + moved <= self._host_room

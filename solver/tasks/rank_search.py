@@ -76,12 +76,12 @@ class Serial:
                 gives.append(one.gives)
                 given_to.append(one.pool)
         room = int64_array([-1 if room is None else room for room in jobs.room])
-        held = memory, takes, group, *(int64_array(of_group) for of_group in (sizes, gives, given_to)), room
-        before, after = ([[(number[a], lag) for a, lag in ways[n]] for n in self.running]
-                         for ways in (graph.before, graph.after))  # fmt: skip
-        self.shop = self._shop(before, after, held)
+        memory_columns = memory, takes, group, *(int64_array(of_group) for of_group in (sizes, gives, given_to)), room
+        before, after = ([[(number[a], lag) for a, lag in arcs[n]] for n in self.running]
+                         for arcs in (graph.before, graph.after))  # fmt: skip
+        self.shop = self._shop(before, after, memory_columns)
         # With memory a schedule in reversed time need not be feasible.
-        self._back = None if takes.any() else self._shop(after, before, held)
+        self._back = None if takes.any() else self._shop(after, before, memory_columns)
         self._make_room()
 
     def _make_room(self) -> None:
@@ -96,14 +96,14 @@ class Serial:
         other._make_room()
         return other
 
-    def _shop(self, before: _Rows, after: _Rows, held: tuple[NDArray[np.int64], ...]) -> Shop:
+    def _shop(self, before: _Rows, after: _Rows, memory_columns: tuple[NDArray[np.int64], ...]) -> Shop:
         jobs = [self.jobs.jobs[n] for n in self.running]
         feeds = int64_array([pair for row in after for pair in row]).reshape(-1, 2)
         steps, streams = [job.steps for job in jobs], [self._streams[job.resource] for job in jobs]
         at = np.cumsum([0, *map(len, after)]).astype(np.int64)
         needs = int64_array([len(row) for row in before])
         own = int64_array(steps), int64_array(streams)
-        return Shop._make((*own, *held, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), self._mate))
+        return Shop._make((*own, *memory_columns, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), self._mate))
 
     def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
         """Return the latest end and the starts, in steps; None in a deadlock of memory.

@@ -19,11 +19,11 @@ def saving_modes(jobs: Jobs) -> Iterator[Running]:
     If activations have no modes there is one choice.
     """
     options = jobs.problem.network.options
-    kinds = {kind for ways in options.values() for way in ways for kind in way}
+    kinds = {kind for modes in options.values() for mode in modes for kind in mode}
     if not kinds:
         yield with_modes(jobs, fused=False), []
     for kind in sorted(kinds, key=lambda kind: (kind is not RELOAD, kind.value)):
-        if kind is RELOAD or not any(RELOAD in way and kind in way for ways in options.values() for way in ways):
+        if kind is RELOAD or not any(RELOAD in mode and kind in mode for modes in options.values() for mode in modes):
             yield running_with(jobs, kind)
 
 
@@ -33,15 +33,15 @@ def running_with(jobs: Jobs, kind: PassKind) -> Running:
     Also returns arcs that delay the reloads until they are needed.
     """
     options = jobs.problem.network.options
-    waiting = graph_of(jobs, _with_options(jobs, {stage: _keeping(ways) for stage, ways in options.items()}))
+    waiting = graph_of(jobs, _with_options(jobs, {stage: _keeping(modes) for stage, modes in options.items()}))
     heads, chosen = waiting.heads(), dict[int, int]()
-    for stage, ways in options.items():
+    for stage, modes in options.items():
         j = jobs.problem.microbatches_of[stage][0]
-        at = next((n for n, way in enumerate(ways) if kind in way), 0)
-        took = sum(_length(jobs, Pass(one, stage, j)) for one in ways[at])
+        at = next((n for n, mode in enumerate(modes) if kind in mode), 0)
+        took = sum(_length(jobs, Pass(one, stage, j)) for one in modes[at])
         begin = heads[jobs.number[Task(_backward(jobs, stage, j))]]
         free = begin - max(heads[n] + jobs.jobs[n].steps for n in _parts(jobs, Pass(F, stage, j)))
-        chosen[stage] = _keeping(ways) if free <= took else at
+        chosen[stage] = _keeping(modes) if free <= took else at
     running = _with_options(jobs, chosen)
     arcs = [
         (jobs.number[Task(_released_by(waiting, heads, jobs.jobs[n].task.of))], n, 0)
@@ -55,9 +55,12 @@ def _released_by(graph: JobGraph, heads: dict[int, int], p: Pass) -> Pass:
     """Return the pass after whose first task a reload may begin: the last one that is early enough."""
     jobs, (_, stage, j) = graph.jobs, p
     chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)
-    behind = chain[chain.index(stage) + 1 :]
+    downstream = chain[chain.index(stage) + 1 :]
     needed = heads[jobs.number[Task(_backward(jobs, stage, j))]] - _length(jobs, p)
-    for before in (*(_backward(jobs, one, j) for one in behind), *(Pass(F, one, j) for one in reversed(behind))):
+    for before in (
+        *(_backward(jobs, one, j) for one in downstream),
+        *(Pass(F, one, j) for one in reversed(downstream)),
+    ):
         n = jobs.number[Task(before)]
         if heads[n] + jobs.jobs[n].steps <= needed:
             return before
@@ -69,8 +72,8 @@ def _backward(jobs: Jobs, stage: int, j: int) -> Pass:
     return split if Task(split) in jobs.number else split._replace(kind=BW)
 
 
-def _keeping(ways: tuple[frozenset[PassKind], ...]) -> int:
-    return next((n for n, way in enumerate(ways) if not way), 0)
+def _keeping(modes: tuple[frozenset[PassKind], ...]) -> int:
+    return next((n for n, mode in enumerate(modes) if not mode), 0)
 
 
 def _parts(jobs: Jobs, p: Pass) -> Iterator[int]:
@@ -91,9 +94,9 @@ def _with_options(jobs: Jobs, chosen: dict[int, int]) -> list[int]:
     found = []
     for n, job in enumerate(jobs.jobs):
         p = job.task.of
-        ways = kinds.get(p.stage, ())
-        if any(p.kind in way for way in ways):
-            runs = p.kind in ways[chosen[p.stage]]
+        modes = kinds.get(p.stage, ())
+        if any(p.kind in mode for mode in modes):
+            runs = p.kind in modes[chosen[p.stage]]
         else:
             runs = job.choice is None or not job.option
         if runs:

@@ -134,7 +134,7 @@ class Work(NamedTuple):
     givers: Array
     given: Array
     giving: Array
-    held: Array
+    first_blocked: Array
     ready: Array
 
 
@@ -160,10 +160,10 @@ def _let_follow(shop, rank, work, open_jobs, n, end):  # type: ignore[no-untyped
             m = shop.given_to[g]
             work.given[m] = push(work.givers[m], work.ends, work.given[m], g)
             work.giving[m] += shop.gives[g]
-            while work.held[m] >= 0:
-                work.placed[work.held[m]] = False
-                open_jobs = push(work.ready, rank, open_jobs, work.held[m])
-                work.held[m] = work.waiting[work.held[m]]
+            while work.first_blocked[m] >= 0:
+                work.placed[work.first_blocked[m]] = False
+                open_jobs = push(work.ready, rank, open_jobs, work.first_blocked[m])
+                work.first_blocked[m] = work.waiting[work.first_blocked[m]]
     for a in range(shop.feeds_at[n], shop.feeds_at[n + 1]):
         after = shop.feeds_to[a]
         work.begin[after] = max(work.begin[after], end + shop.feeds_lag[a])
@@ -207,7 +207,7 @@ def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
         since, m = work.begin[n], shop.memory[n]
         if shop.takes[n] > 0 and shop.room[m] >= 0:
             if level[m] + shop.takes[n] - work.giving[m] > shop.room[m]:
-                work.waiting[n], work.held[m] = work.held[m], n
+                work.waiting[n], work.first_blocked[m] = work.first_blocked[m], n
                 continue
             while level[m] + shop.takes[n] > shop.room[m]:
                 g, work.given[m] = pop(work.givers[m], work.ends, work.given[m])

@@ -34,7 +34,7 @@ class Dispatcher:
             for task in tasks
         ]
         self._turn = np.array(turns, np.float64)
-        self._behind = np.array([len(walked[task.of.stage]) for task in tasks]) - 1 - self._turn
+        self._remaining = np.array([len(walked[task.of.stage]) for task in tasks]) - 1 - self._turn
         kinds = [FORWARD if task.of.kind is F else WEIGHT if task.of.kind is W else BACKWARD for task in tasks]
         self._saves = np.array([task.of.kind not in (F, B, W, BW, *OF_PARAMETERS) for task in tasks])
         self._mean_takes = _mean_takes(self._shop)
@@ -43,17 +43,17 @@ class Dispatcher:
         # Arcs by which a reload or recomputation waits for a pass of another stage.
         before = np.repeat(self._flow.stage, np.diff(self._shop.feeds_at))
         self._releases = self._saves[self._shop.feeds_to] & (before != self._flow.stage[self._shop.feeds_to])
-        self._comes_again = _comes_again(jobs.problem)
-        self._again = self._comes_again[[task.of.stage for task in tasks]]
+        self._revisits = _revisits(jobs.problem)
+        self._again = self._revisits[[task.of.stage for task in tasks]]
         self._period = max(1.0, np.bincount(self._shop.stream, self._shop.steps).max() / jobs.problem.microbatches)
-        self._mean, self._way = float(np.mean(self._shop.steps[~self._saves])), 0.0
+        self._mean, self._path = float(np.mean(self._shop.steps[~self._saves])), 0.0
         self._lengths(serial)
         self._start = np.zeros(len(tasks), np.int64)
 
     @property
     def again(self) -> bool:
         """True if a chain visits a device more than once."""
-        return bool(self._comes_again.any())
+        return bool(self._revisits.any())
 
     @property
     def back(self) -> bool:
@@ -107,7 +107,7 @@ class Dispatcher:
         np.minimum.at(first, self._flow.stage[begun], self._heads[begun])
         np.maximum.at(last, self._flow.stage[begun], (self._heads + self._shop.steps)[begun])
         self._under_way = np.where(last > 0, last - np.where(last > 0, first, 0), 0) / period
-        self._way = float(last.max()) / period
+        self._path = float(last.max()) / period
         self._depth = np.full(serial.jobs.problem.devices, np.inf)
         np.minimum.at(self._depth, self._flow.device, first / period)
         self._depth[np.isinf(self._depth)] = 0
@@ -116,30 +116,30 @@ class Dispatcher:
 
     def _decided(self, policy: Policy) -> Decided:
         """Return each job's class, rank and patience, and the limits of micro-batches in flight and waiting W tasks."""
-        turn, behind, way, again = self._turn, self._behind, self._way, self._again
+        turn, remaining, path, again = self._turn, self._remaining, self._path, self._again
 
-        def of(first: float, later: float) -> NDArray[np.float64]:
+        def by_visit(first: float, later: float) -> NDArray[np.float64]:
             return np.where(again, later, first)
 
         forward = self._kind == FORWARD
-        urgent = (turn < of(policy.early, policy.early_again) * way) & (self._kind != WEIGHT)
-        urgent |= (behind < of(policy.late, policy.late_again) * way) & (self._kind == BACKWARD)
-        urgent |= (behind < policy.late_forward * way) & forward
+        urgent = (turn < by_visit(policy.early, policy.early_again) * path) & (self._kind != WEIGHT)
+        urgent |= (remaining < by_visit(policy.late, policy.late_again) * path) & (self._kind == BACKWARD)
+        urgent |= (remaining < policy.late_forward * path) & forward
         urgent &= ~self._saves
-        first = np.minimum(turn, of(policy.first, policy.first_again) * way)
-        apart = of(policy.forward, policy.forward_again)
-        forwards = apart * turn + (of(policy.forward_first, policy.forward_first_again) - apart) * first
-        forwards += of(0.0, policy.forward_later)
-        forwards -= of(0.0, policy.hurry) * np.maximum(0, policy.closing * way - behind)
-        backwards = of(policy.backward, policy.backward_again) * turn + of(0.0, policy.backward_later)
+        first = np.minimum(turn, by_visit(policy.first, policy.first_again) * path)
+        apart = by_visit(policy.forward, policy.forward_again)
+        forwards = apart * turn + (by_visit(policy.forward_first, policy.forward_first_again) - apart) * first
+        forwards += by_visit(0.0, policy.forward_later)
+        forwards -= by_visit(0.0, policy.hurry) * np.maximum(0, policy.closing * path - remaining)
+        backwards = by_visit(policy.backward, policy.backward_again) * turn + by_visit(0.0, policy.backward_later)
         later = self._heads + self._period * np.where(forward, forwards, backwards)
         far = self._heads.max() + 4 * self._period * (turn.max() + 1)
         rank = np.where(urgent, self._heads + far * turn, later)
-        express = (turn < policy.express * way) | (behind < policy.last_express * way)
+        express = (turn < policy.express * path) | (remaining < policy.last_express * path)
         early = np.where(forward, policy.forward_patience, policy.patience)
-        waits = np.where(behind < policy.late * way, policy.late_patience, early)
+        waits = np.where(remaining < policy.late * path, policy.late_patience, early)
         patience = np.where(express, policy.most_patience, waits) * self._mean
-        slack, depth = policy.slack + policy.slack_again * self._comes_again, self._depth
+        slack, depth = policy.slack + policy.slack_again * self._revisits, self._depth
         most = np.ceil(policy.stretch * self._under_way + slack + policy.deep * depth[self._flow.device])
         stock = (policy.stock + policy.deep_stock * depth) / self._weight
         kind = np.where(urgent, URGENT, self._kind)
@@ -164,7 +164,7 @@ def _mean_takes(shop: Shop) -> NDArray[np.float64]:
     return found / np.maximum(1, np.bincount(shop.memory[takers], minlength=rooms))
 
 
-def _comes_again(problem: Problem) -> NDArray[np.bool_]:
+def _revisits(problem: Problem) -> NDArray[np.bool_]:
     """Return for each stage True if its chain visited its device before."""
     where = problem.placement.stage_device
     found = np.zeros(len(where), np.bool_)

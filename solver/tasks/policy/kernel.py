@@ -75,10 +75,10 @@ def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
 @inlined
 def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
     """Process the end of a job; jobs waiting for memory are tried again if it released some."""
-    r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_held.shape[0]
+    r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_blocked.shape[0]
     at.busy[r], at.clock[LAST] = False, now
     at.clock[DONE] += 1
-    freed, shared, g, whole = False, False, shop.group[n], flow.behind[n]
+    freed, shared, g, whole = False, False, shop.group[n], flow.after_forward[n]
     if g >= 0:
         at.left[g] -= 1
         if at.left[g] == 0:
@@ -91,9 +91,9 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
             freed = True
     for d in range(devices if shared else 1 if freed else 0):
         on = d if shared else device
-        for k in range(at.n_held[on]):
-            _offer(shop, decided, at, at.held[on, k])
-        at.n_held[on] = 0
+        for k in range(at.n_blocked[on]):
+            _offer(shop, decided, at, at.blocked[on, k])
+        at.n_blocked[on] = 0
     _look_at(at, r)
 
 
@@ -125,8 +125,8 @@ def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
                 at.aside[n_aside], n_aside = n, n_aside + 1
             elif not _fits(shop, flow, decided, n, at):
                 device = flow.device[flow.stage[n]]
-                at.held[device, at.n_held[device]] = n
-                at.n_held[device] += 1
+                at.blocked[device, at.n_blocked[device]] = n
+                at.n_blocked[device] += 1
             else:
                 chosen = n
         for k in range(n_aside):

@@ -19,15 +19,15 @@ MOST_COMING, MOST_ASIDE = 64, 12
 class Flow(NamedTuple):
     """Data of a problem for dispatching in addition to `Shop`.
 
-    By job: its `stage`; `opens`, True if it begins its stage's forward; `behind`, the index of the group of passes
-    after the forward of its stage and micro-batch that it belongs to (-1: none), which are `parts` jobs each. By stage
-    and by stream: the device. A `late` stream, the busiest of its device, decides after the others, since it may have
-    to wait for their jobs.
+    By job: its `stage`; `opens`, True if it begins its stage's forward; `after_forward`, the index of the group of
+    passes after the forward of its stage and micro-batch that it belongs to (-1: none), which are `parts` jobs each. By
+    stage and by stream: the device. A `late` stream, the busiest of its device, decides after the others, since it may
+    have to wait for their jobs.
     """
 
     stage: Array
     opens: Array
-    behind: Array
+    after_forward: Array
     parts: Array
     device: Array
     stream_device: Array
@@ -74,8 +74,8 @@ class Progress(NamedTuple):
     open_jobs: Array
     coming: Array
     n_coming: Array
-    held: Array
-    n_held: Array
+    blocked: Array
+    n_blocked: Array
     busy: Array
     touched: Array
     looked_at: Array

@@ -14,10 +14,10 @@ import numpy as np
 
 from pipesched.compiled import compiled, inner
 from solver.tasks.tabu.moves import may_move, move
-from solver.tasks.tabu.paths import BEFORE, BEHIND, critical_path, length_through, set_longest
+from solver.tasks.tabu.paths import AFTER, BEFORE, critical_path, length_through, set_longest
 
 # The moves of one of two jobs of a block: after the last, before the first, from the first, from the last.
-_WAYS = 4
+_MOVES = 4
 
 
 class Effort(NamedTuple):
@@ -36,15 +36,15 @@ def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-un
 
     True if the move is tabu.
     """
-    behind = side == BEHIND
-    moving, tabu = path[low] if behind else path[high], False
+    moves_after = side == AFTER
+    moving, tabu = path[low] if moves_after else path[high], False
     for at in range(low, high + 1):
         n = path[at]
         if n == moving:
             continue
-        row[at - low - 1 if behind else at - low + 1] = n
-        tabu = tabu or (forbidden[n, moving] if behind else forbidden[moving, n]) > now
-    row[high - low if behind else 0] = moving
+        row[at - low - 1 if moves_after else at - low + 1] = n
+        tabu = tabu or (forbidden[n, moving] if moves_after else forbidden[moving, n]) > now
+    row[high - low if moves_after else 0] = moving
     return tabu
 
 
@@ -54,23 +54,23 @@ def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # ty
 
     If all are tabu, a random one; `high` is -1 if there is no move.
     """
-    chosen, least, ties, other, seen = (0, -1, BEHIND), 0, 0, (0, -1, BEHIND), 0
+    chosen, least, ties, other, seen = (0, -1, AFTER), 0, 0, (0, -1, AFTER), 0
     low_end = begin
     while low_end < path.shape[0]:
         high_end = low_end
         while high_end + 1 < path.shape[0] and orders.neighbour[BEFORE, path[high_end + 1]] == path[high_end]:
             high_end += 1
         for at in range(low_end, high_end):
-            for way in range(_WAYS):
-                side = BEHIND if way % 2 == 0 else BEFORE
-                low = at if way in (0, 3) else low_end
-                high = high_end if way in (0, 3) else at + 1
-                twice = (way == 2 and high == high_end) or (way == 3 and low == low_end)
+            for kind in range(_MOVES):
+                side = AFTER if kind % 2 == 0 else BEFORE
+                low = at if kind in (0, 3) else low_end
+                high = high_end if kind in (0, 3) else at + 1
+                twice = (kind == 2 and high == high_end) or (kind == 3 and low == low_end)
                 if twice or high - low > far or not may_move(orders, path[low], path[high], side):
                     continue
                 tabu = moved_row(path, low, high, side, row, forbidden, now)
-                before, behind = orders.neighbour[BEFORE, path[low]], orders.neighbour[BEHIND, path[high]]
-                length = length_through(orders, row, high - low + 1, before, behind, paths)
+                before, after = orders.neighbour[BEFORE, path[low]], orders.neighbour[AFTER, path[high]]
+                length = length_through(orders, row, high - low + 1, before, after, paths)
                 seen += 1
                 other = (low, high, side) if np.random.randint(seen) == 0 else other
                 if (tabu and length >= best) or (ties > 0 and length > least):
@@ -87,8 +87,8 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
     """Write two neighbours of a stream that may change places into `path`; False if none were found."""
     for _ in range(path.shape[0]):
         n = np.random.randint(path.shape[0])
-        other = orders.neighbour[BEHIND, n]
-        if other >= 0 and may_move(orders, n, other, BEHIND):
+        other = orders.neighbour[AFTER, n]
+        if other >= 0 and may_move(orders, n, other, AFTER):
             path[0], path[1] = n, other
             return True
     return False
@@ -97,15 +97,15 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
 @inner
 def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
     """Make the reversal of a move tabu until the move number `until`; called before the move."""
-    n = orders.neighbour[BEHIND, first] if side == BEHIND else first
+    n = orders.neighbour[AFTER, first] if side == AFTER else first
     while True:
-        if side == BEHIND:
+        if side == AFTER:
             forbidden[first, n] = until
         elif n != last:
             forbidden[n, last] = until
         if n == last:
             return
-        n = orders.neighbour[BEHIND, n]
+        n = orders.neighbour[AFTER, n]
 
 
 @compiled
@@ -120,7 +120,7 @@ def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-
     forbidden, mark = np.zeros((count, count), np.int32), np.zeros(count, np.int64)
     path, row, paths = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     set_longest(orders, BEFORE, 0)
-    set_longest(orders, BEHIND, count - 1)
+    set_longest(orders, AFTER, count - 1)
     end = best = (heads + steps).max()
     starts[:] = heads
     since = 0
@@ -132,7 +132,7 @@ def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-
         if high < 0:
             if not free_move(orders, path):
                 break
-            low, high, side = 0, 1, BEHIND
+            low, high, side = 0, 1, AFTER
         first, last = path[low], path[high]
         until = now + effort.least_tenure + np.random.randint(effort.most_tenure - effort.least_tenure + 1)
         forbid(orders, first, last, side, forbidden, until)

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from pipesched.compiled import inner
-from solver.tasks.tabu.paths import BEFORE, BEHIND, may_pass, set_longest
+from solver.tasks.tabu.paths import AFTER, BEFORE, may_pass, set_longest
 
 
 @inner
 def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
     """True if moving `first` after `last` (or `last` before `first`) is certain to make no cycle."""
-    return may_pass(orders, side, first, last) if side == BEHIND else may_pass(orders, side, last, first)
+    return may_pass(orders, side, first, last) if side == AFTER else may_pass(orders, side, last, first)
 
 
 @inner
 def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move `first` after `last` (side `BEHIND`) or `last` before `first`, and update the longest paths.
+    """Move `first` after `last` (side `AFTER`) or `last` before `first`, and update the longest paths.
 
     `row` is workspace for the jobs moved; `mark` is by job and does not contain `now` yet.
     """
     low, high = orders.place[first], orders.place[last]
-    if side == BEHIND:
+    if side == AFTER:
         move_past(orders, side, first, last, row, mark, now)
     else:
         move_past(orders, side, last, first, row, mark, now)
     set_longest(orders, BEFORE, low)
-    set_longest(orders, BEHIND, high)
+    set_longest(orders, AFTER, high)
 
 
 @inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
     """Move a job past `other` on the given side, in stream and sequence, with its successors on that side."""
-    back, step = 1 - side, 1 if side == BEHIND else -1
+    back, step = 1 - side, 1 if side == AFTER else -1
     start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
     link(orders, side, start, inner)
     link(orders, side, other, moving)
@@ -40,10 +40,10 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
     for at in range(place + step, stop, step):
         n = orders.sequence[at]
         neighbour = orders.neighbour[back, n]
-        comes_along = neighbour >= 0 and mark[neighbour] == now
+        moves_too = neighbour >= 0 and mark[neighbour] == now
         for a in range(orders.row_at[back, n], orders.row_at[back, n + 1]):
-            comes_along = comes_along or mark[orders.jobs[a]] == now
-        if comes_along:
+            moves_too = moves_too or mark[orders.jobs[a]] == now
+        if moves_too:
             row[count], mark[n], count = n, now, count + 1
         else:
             orders.sequence[place], orders.place[n], place = n, place, place + step

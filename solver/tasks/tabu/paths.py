@@ -11,13 +11,13 @@ import numpy as np
 
 from pipesched.compiled import inner
 
-BEFORE, BEHIND = 0, 1
+BEFORE, AFTER = 0, 1
 
 Array = Any  # numpy arrays of int64
 
 
 class Orders(NamedTuple):
-    """Jobs with their predecessors and successors: the first axis of two-sided arrays is the side (`BEFORE`, `BEHIND`).
+    """Jobs with their predecessors and successors: the first axis of two-sided arrays is the side (`BEFORE`, `AFTER`).
 
     By job: `steps`, and its `place` in the topological `sequence`. By side and job: `row_at`, where its predecessors or
     successors begin in `jobs` and `lags` (both sides in one array); the `neighbour` on its stream (-1: none); and the
@@ -74,12 +74,12 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
 
 
 @inner
-def length_through(orders, row, count, before, behind, paths):  # type: ignore[no-untyped-def]
+def length_through(orders, row, count, before, after, paths):  # type: ignore[no-untyped-def]
     """Return the longest path through a row of jobs between two jobs of a stream, given all others' paths."""
     for at in range(count):
         paths[at] = orders.steps[row[at]]
     add_paths(orders, BEFORE, row, 0, count, 1, before, paths)
-    add_paths(orders, BEHIND, row, count - 1, -1, -1, behind, paths)
+    add_paths(orders, AFTER, row, count - 1, -1, -1, after, paths)
     most = 0
     for at in range(count):
         most = max(most, paths[at])

@@ -19,7 +19,7 @@ from pipesched.int64_arrays import int64_array
 from solver.parameters import tunable, tuned
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
-from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
+from solver.tasks.tabu.paths import AFTER, BEFORE, Orders
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
     for one in jobs.holdings:
         if one.where in runs:
             taken[one.pool] += one.takes
-    return all(room is None or held <= room for held, room in zip(taken, jobs.room, strict=True))
+    return all(room is None or used <= room for used, room in zip(taken, jobs.room, strict=True))
 
 
 class TabuSearch:
@@ -59,8 +59,10 @@ class TabuSearch:
         turns = [(one, other, 0) for one, other in jobs.consecutive if one in number and other in number]
         graph = graph_of(jobs, self._running, turns)
         self._steps = int64_array([jobs.jobs[n].steps for n in self._running])
-        ways = (graph.before, graph.after)
-        self._rows = _rows([[[(number[b], lag) for b, lag in way[n]] for n in self._running] for way in ways])
+        arcs_of_sides = (graph.before, graph.after)
+        self._rows = _rows(
+            [[[(number[b], lag) for b, lag in arcs[n]] for n in self._running] for arcs in arcs_of_sides]
+        )
         self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
         streams = {where: at for at, where in enumerate(jobs.on)}
         self._stream = np.array([streams[jobs.jobs[n].resource] for n in self._running])
@@ -113,7 +115,7 @@ class TabuSearch:
         place[sequence] = np.arange(len(key))
         for stream in range(int(self._stream.max()) + 1):
             order = sequence[self._stream[sequence] == stream]
-            neighbour[BEFORE, order[1:]], neighbour[BEHIND, order[:-1]] = order[:-1], order[1:]
+            neighbour[BEFORE, order[1:]], neighbour[AFTER, order[:-1]] = order[:-1], order[1:]
         return Orders(self._steps, sequence, place, *self._rows, neighbour, longest)
 
 
