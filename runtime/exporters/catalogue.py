@@ -97,12 +97,12 @@ class Exporter:
         holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(problem.streams) > 1
-            held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
-            return f"the schedule {held}, and this format orders whole passes only"
+            extra = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
+            return f"the schedule {extra}, and this format orders whole passes only"
         saving = next((p for p in passes if p.kind not in (F, B, W, BW)), None)
         if not holds_streams and saving is not None:
-            held = "neither copies nor recomputation" if at_once else "no buckets of gradients"
-            return f"the schedule runs {saving}, and this format has {held}"
+            missing = "neither copies nor recomputation" if at_once else "no buckets of gradients"
+            return f"the schedule runs {saving}, and this format has {missing}"
         if self.every_feature:
             return None
         for feature in FEATURES:

@@ -62,8 +62,8 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 def _microseconds(nanoseconds: int) -> int | float:
     """Return the number of microseconds to write, such that Perfetto, which multiplies and truncates, gets the
     nanoseconds."""
-    whole, rest = divmod(nanoseconds, 1000)
-    if rest == 0:
+    whole, remainder = divmod(nanoseconds, 1000)
+    if remainder == 0:
         return whole
     nearest = nanoseconds / 1000
     # 1.001 * 1000 is a little less than 1001 in floats. A nanosecond lost, this box would overlap the one before,
@@ -114,12 +114,12 @@ def _counters(timeline: Timeline) -> Iterator[_Event]:
     problem = timeline.problem
     nanoseconds, size = _nanoseconds(problem), float(problem.resolution)
     unit = f" ({problem.memory_unit})" if problem.memory_unit else ""
-    held = [
+    counters = [
         (f"Memory{unit}", device, memory_steps(timeline, device), problem.static[device])
         for device in range(problem.devices)
     ]
-    held += [(f"On the host{unit}", own[0], host_steps(timeline, own), 0) for _, own in hosts_of(timeline)]
-    for name, device, steps, always in held:
+    counters += [(f"On the host{unit}", own[0], host_steps(timeline, own), 0) for _, own in hosts_of(timeline)]
+    for name, device, steps, always in counters:
         levels = {round(tick * nanoseconds): level for tick, level in steps}  # of one instant the last counts
         for at, level in sorted(({0: 0} | levels).items()):
             about = {"ph": "C", "name": name, "pid": device, "ts": _microseconds(at)}

@@ -124,19 +124,19 @@ def _buffers(row: Sequence[Word]) -> list[int]:
     """Return the buffer of each instruction: a micro-batch occupies one from its first instruction to its last."""
     ends = {word.microbatch: place for place, word in enumerate(row)}
     free: list[int] = []
-    held: dict[int, int] = {}
+    buffer_of: dict[int, int] = {}
     used: list[int] = []
     count = 0
     for place, word in enumerate(row):
         microbatch = word.microbatch
-        if microbatch not in held:
+        if microbatch not in buffer_of:
             if not free:
                 free.append(count)
                 count += 1
-            held[microbatch] = heapq.heappop(free)
-        used.append(held[microbatch])
+            buffer_of[microbatch] = heapq.heappop(free)
+        used.append(buffer_of[microbatch])
         if ends[microbatch] == place:
-            heapq.heappush(free, held[microbatch])
+            heapq.heappush(free, buffer_of[microbatch])
     return used
 
 

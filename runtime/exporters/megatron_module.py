@@ -89,5 +89,5 @@ def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
     """Return True for imports from a sibling folder of this package, wherever it is installed."""
-    beside = f"{str(__package__).rpartition('.')[0]}."
-    return isinstance(node, ast.ImportFrom) and str(node.module).startswith(beside)
+    siblings = f"{str(__package__).rpartition('.')[0]}."
+    return isinstance(node, ast.ImportFrom) and str(node.module).startswith(siblings)

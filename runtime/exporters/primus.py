@@ -108,8 +108,8 @@ def _algorithm(problem: Problem) -> str:
     placement, devices = problem.placement, problem.devices
     if placement.stage_device == v_shape(devices).stage_device and devices > 1:
         return "v-half"
-    chunks, rest = divmod(placement.stages, devices)
-    if not rest and placement.stage_device == interleaved(devices, chunks).stage_device:
+    chunks, remainder = divmod(placement.stages, devices)
+    if not remainder and placement.stage_device == interleaved(devices, chunks).stage_device:
         return "zero-bubble" if chunks == 1 else "1f1b-interleaved"
     where = ", ".join(map(str, placement.stage_device))
     raise BadInput(

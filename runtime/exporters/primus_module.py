@@ -85,6 +85,6 @@ schedule_table_factory.pp_algorithm_map[ALGORITHM] = Planned
 '''
 
 
-def module_text(**told: object) -> str:
+def module_text(**values: object) -> str:
     """Return the text of the module; the arguments fill in the template."""
-    return _MODULE.format(**told)
+    return _MODULE.format(**values)

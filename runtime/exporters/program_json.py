@@ -126,11 +126,11 @@ def _tensor(timeline: Timeline, one: TaskTransfer) -> str | None:
 
 
 def _proof(timeline: Timeline) -> str:
-    said = [] if timeline.schedule.task_orders else [proved(_NAME, lower(timeline), tuple(Semantics))]
+    proofs = [] if timeline.schedule.task_orders else [proved(_NAME, lower(timeline), tuple(Semantics))]
     if _has_streams(timeline):
         streams = stream_programs(timeline)
-        said.append(proved_streams(_NAME, timeline, streams, transfer_rows(timeline, streams)))
-    return "; streams: ".join(said)
+        proofs.append(proved_streams(_NAME, timeline, streams, transfer_rows(timeline, streams)))
+    return "; streams: ".join(proofs)
 
 
 def _step(problem: Problem, step: Instruction) -> dict[str, object]:

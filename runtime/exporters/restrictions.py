@@ -52,7 +52,7 @@ def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
     return ("no overlapped blocks",) if problem.network.blocks else ()
 
 
-def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
+def _backward_after_forward(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with each forward of the last stage moved to directly before its backward.
 
     If the last device has no other stage and backwards run in the order of the forwards, none ends later: nothing was
@@ -122,7 +122,7 @@ def _layers(problem: Problem) -> Mapping[str, str]:
 RESTRICTIONS = {
     one.name: one
     for one in (
-        Restriction("deepspeed", "deepspeed", _fused_words, _fused_only, _backward_behind_forward),
+        Restriction("deepspeed", "deepspeed", _fused_words, _fused_only, _backward_after_forward),
         Restriction("jaxpp", "jaxpp", _whole_words("first"), _whole_on(0), _fused_on(0)),
         # Its chunked loss gives wrong gradients under a split backward: `runtime/configuration/torchtitan.py`.
         Restriction("torchtitan", "torchtitan", _whole_words("last"), _whole_on(-1), _fused_on(-1), _layers),

@@ -41,8 +41,8 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
     fsdp, waits = settings["fsdp"] == "on" and not gathers, _waits(settings["torch"])
     rows = [list(_row(program, device, label, _words(fsdp, waits))) for device in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
-    said = [_FORM[waits], *notes(timeline), _fsdp_note(fsdp or gathers)]
-    return {_CSV: csv, _META: side_file(timeline, _NAME, "compute_comms", label, _proof(timeline), said)}
+    comments = [_FORM[waits], *notes(timeline), _fsdp_note(fsdp or gathers)]
+    return {_CSV: csv, _META: side_file(timeline, _NAME, "compute_comms", label, _proof(timeline), comments)}
 
 
 def _waits(version: str) -> bool:

@@ -133,8 +133,8 @@ def _words(values: dict[str, object], bare: list[str]) -> str:
 def _schedule_name(timeline: Timeline) -> str:
     """Return the name of a schedule registered by PyTorch whose stages are placed as these."""
     placement = timeline.problem.placement
-    chunks, rest = divmod(placement.stages, placement.devices)
-    if not rest and placement.stage_device == interleaved(placement.devices, chunks).stage_device:
+    chunks, remainder = divmod(placement.stages, placement.devices)
+    if not remainder and placement.stage_device == interleaved(placement.devices, chunks).stage_device:
         return "1F1B" if chunks == 1 else "Interleaved1F1B"
     if placement.stage_device == v_shape(placement.devices).stage_device:
         return "ZBVZeroBubble"

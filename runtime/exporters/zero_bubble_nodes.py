@@ -64,10 +64,10 @@ def _proof(timeline: Timeline) -> str:
 def _refuse_placement(placement: Placement) -> None:
     one_chain(_NAME, _RUNTIME, placement)
     every_device_works(_NAME, _RUNTIME, placement)
-    held = [len(stages) for stages in placement.stages_of]
-    if len(set(held)) > 1:
+    counts = [len(stages) for stages in placement.stages_of]
+    if len(set(counts)) > 1:
         raise BadInput(
-            f"{_NAME}: found {', '.join(map(str, held))} stages on the devices; {_RUNTIME} needs as many on each; "
+            f"{_NAME}: found {', '.join(map(str, counts))} stages on the devices; {_RUNTIME} needs as many on each; "
             f"{_ELSE}"
         )
     last = placement.devices - 1

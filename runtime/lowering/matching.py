@@ -30,21 +30,21 @@ def unmatched(program: Program) -> Iterator[str]:
     for transfer in asking(sorted(set(sent) | set(received), key=str), SHORT):
         if transfer.source == transfer.target:
             yield f"{transfer} is a transfer from device {transfer.source} to itself; a hand-over there needs none"
-        for word, held, device in (("SEND", sent, transfer.source), ("RECV", received, transfer.target)):
-            if held[transfer] != [device]:
-                found = ", ".join(f"device {other}" for other in held[transfer]) or "no device"
+        for word, devices_of, device in (("SEND", sent, transfer.source), ("RECV", received, transfer.target)):
+            if devices_of[transfer] != [device]:
+                found = ", ".join(f"device {other}" for other in devices_of[transfer]) or "no device"
                 yield f"{word} {transfer} is on {found}; allowed: once on device {device}"
 
 
 def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[int]]:
     """Return the devices of this end of each transfer; every transfer of the program has an entry."""
     both = (step.transfer for row in program.rows for step in asking(row, SHORT) if not isinstance(step, Compute))
-    held: dict[Transfer, list[int]] = {transfer: [] for transfer in both}
+    devices_of: dict[Transfer, list[int]] = {transfer: [] for transfer in both}
     for device, row in enumerate(program.rows):
         for step in asking(row, SHORT):
             if isinstance(step, end):
-                held[step.transfer].append(device)
-    return held
+                devices_of[step.transfer].append(device)
+    return devices_of
 
 
 def _complete(program: Program) -> Iterator[str]:
@@ -54,10 +54,10 @@ def _complete(program: Program) -> Iterator[str]:
     passes = [
         p for row in program.rows for step in asking(row, SHORT) if isinstance(step, Compute) for p in step.passes
     ]
-    held = frozenset(passes)
+    pass_set = frozenset(passes)
     needed: Counter[tuple[Pass, Pass]] = Counter()
     for p in asking(passes, SHORT):
-        for before, _ in problem.network.predecessors(p, held):
+        for before, _ in problem.network.predecessors(p, pass_set):
             if problem.device(before) != problem.device(p):
                 needed[before, p] += 1
     found = Counter((transfer.producer, transfer.consumer) for transfer in program.transfers())

@@ -51,6 +51,6 @@ def torch_lowered(timeline: Timeline) -> Program:
 
 def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
     """Return True if the device has the inputs of every pass of a cell."""
-    network, held = timeline.problem.network, timeline.schedule.pass_set
-    needed = (before for p in compute.passes for before, _ in network.predecessors(p, held))
+    network, pass_set = timeline.problem.network, timeline.schedule.pass_set
+    needed = (before for p in compute.passes for before, _ in network.predecessors(p, pass_set))
     return all((before, device) in there for before in needed)

@@ -19,10 +19,10 @@ class Reductions:
         self._chunks, self._force_all_reduce = chunks, force_all_reduce
         self._start = _for_each(config.grad_sync_func, chunks)
         self._hidden = [self._hide(chunk) for chunk in chunks]
-        self._held = [contextlib.ExitStack() for _ in chunks]
-        for held, no_sync in zip(self._held, _for_each(config.no_sync_func, chunks), strict=True):
+        self._without_sync = [contextlib.ExitStack() for _ in chunks]
+        for stack, no_sync in zip(self._without_sync, _for_each(config.no_sync_func, chunks), strict=True):
             if no_sync is not None:
-                held.enter_context(no_sync())
+                stack.enter_context(no_sync())
 
     @staticmethod
     def _hide(chunk: Any) -> dict[Any, Any]:
@@ -37,7 +37,7 @@ class Reductions:
         With `grad_sync_func` all wait for W.
         """
         if self._start[chunk] is None:
-            self._held[chunk].close()
+            self._without_sync[chunk].close()
 
     def add_gradients(self, chunk: int) -> None:
         """Add `.grad` of hidden weights as the hook does: of Transformer Engine's weights, or of an embedding.
@@ -52,7 +52,7 @@ class Reductions:
 
     def last_weight(self, chunk: int) -> None:
         """Start the reduction of a chunk whose gradients are all computed."""
-        self._held[chunk].close()
+        self._without_sync[chunk].close()
         hidden, self._hidden[chunk] = self._hidden[chunk], {}
         self._chunks[chunk].param_to_bucket_group.update(hidden) if hidden else None
         if self._start[chunk] is not None:
@@ -62,8 +62,8 @@ class Reductions:
             group.register_grad_ready(weight, self._force_all_reduce)
 
     def close(self) -> None:
-        for chunk, held, hidden in zip(self._chunks, self._held, self._hidden, strict=True):
-            held.close()
+        for chunk, stack, hidden in zip(self._chunks, self._without_sync, self._hidden, strict=True):
+            stack.close()
             if hidden:
                 chunk.param_to_bucket_group.update(hidden)
 

@@ -10,7 +10,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import header
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import as_many_as_devices, first_recomputed, known_ways, loop, no_mtp
+from runtime.partitions.setting_limits import as_many_as_devices, first_recomputed, known_modes, loop, no_mtp
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "colossalai"
@@ -42,7 +42,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model, chunks=1)
     as_many_as_devices(_NAME, model)
     no_mtp(_NAME, model, "its models have none, and num_layers_per_stage counts transformer layers only")
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     layers = [one.layers for one in model.counts]
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
     text = _MODULE.format(

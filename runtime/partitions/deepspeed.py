@@ -10,7 +10,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import header
 from runtime.partitions.list_texts import check_length, numbers
 from runtime.partitions.plan_limits import PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_ways, loop
+from runtime.partitions.setting_limits import all_or_none, known_modes, loop
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "deepspeed"
@@ -38,7 +38,7 @@ class PlannedPipelineModule(PipelineModule):
 
 def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model, chunks=1)
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     recomputed = all_or_none(_NAME, model, FULL, "activation_checkpoint_interval")
     parts = [0, *accumulate(sum(one) for one in model.counts)]
     tail = f", {model.mtp} multi-token prediction layers" if model.mtp else ""
@@ -61,8 +61,8 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     if any(a > b for a, b in pairwise(parts)) or parts[-1] < layers + 2:
         raise BadInput(f"{_NAME}: found {parts}; allowed: from 0 upwards to the {layers} layers, embedding and head")
     kinds = ["embedding", *["layers"] * layers, *["mtp"] * (parts[-1] - layers - 2), "head"]
-    held = [kinds[a:b] for a, b in pairwise(parts)]
-    return tuple(StageCounts(*(one.count(kind) for kind in StageCounts._fields)) for one in held)
+    stages = [kinds[a:b] for a, b in pairwise(parts)]
+    return tuple(StageCounts(*(one.count(kind) for kind in StageCounts._fields)) for one in stages)
 
 
 PARTITION_FORMATS.register(

@@ -36,10 +36,10 @@ def _training(model: StagedModel) -> Iterator[str]:
 def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> str:
     """Return a file of flags quoted for a shell: `--name value` a line, several values separated, `--name` alone for
     True."""
-    said = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
-    said += " --micro-batch-size times the data-parallel size"
+    comment = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
+    comment += " --micro-batch-size times the data-parallel size"
     flags = step_flags(model) | dict(flags)
-    batch = [said] if model.step is None else []
+    batch = [comment] if model.step is None else []
     lines = [f"--{name}" if value is True else f"--{name} {_values(value)}" for name, value in flags.items()]
     return "\n".join([header(model, runtime), *batch, *leave_out_lines(model, flags), *lines]) + "\n"
 

@@ -14,7 +14,7 @@ from runtime.partitions.job_flags import leave_out_lines
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.setting_limits import first_recomputed, known_modes, loop, mtp_on_last_stage
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "flagscale"
@@ -27,7 +27,7 @@ _OF_MODEL = ("seq-length", "max-position-embeddings", "micro-batch-size", "globa
 def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model, chunks=1)
     mtp_on_last_stage(_NAME, model, "it puts them beside the head")
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     split, step = [one.layers for one in model.counts], step_flags(model)
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
     if any(first_recomputed(_NAME, model, Role.MTP)):

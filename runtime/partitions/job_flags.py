@@ -63,4 +63,4 @@ def leave_out_lines(model: StagedModel, flags: Mapping[str, object], keys: bool 
         lines.append(f"The job's {name} is at least {model.step.sequence}.")
     # Indented, so that no line of flags to leave out looks like one of flags to give.
     wrapper = TextWrapper(_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    return [f"# {line}" for said in lines for line in wrapper.wrap(said)]
+    return [f"# {line}" for text in lines for line in wrapper.wrap(text)]

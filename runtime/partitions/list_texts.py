@@ -31,7 +31,7 @@ def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
 def between_embedding_and_head(counts: list[int]) -> tuple[StageCounts, ...]:
     """Return stages with these numbers of transformer layers, the embedding on the first and the head on the last."""
     last = len(counts) - 1
-    return tuple(StageCounts(int(at == 0), held, 0, int(at == last)) for at, held in enumerate(counts))
+    return tuple(StageCounts(int(at == 0), layers, 0, int(at == last)) for at, layers in enumerate(counts))
 
 
 def check_total(name: str, counts: list[int], layers: int) -> None:

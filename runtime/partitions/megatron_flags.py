@@ -49,35 +49,35 @@ def group_flags(name: str, model: StagedModel) -> dict[str, object]:
 
 def module_notes(model: StagedModel) -> tuple[str, ...]:
     """Return notes on the requirements of recomputed modules."""
-    used = frozenset[str]().union(*(modules_of(way) for stage in model.stages for way in stage.ways))
+    used = frozenset[str]().union(*(modules_of(mode) for stage in model.stages for mode in stage.recompute_modes))
     return tuple(f"--recompute-modules {one} needs {_NEEDS[one]}." for one in sorted(used & set(_NEEDS)))
 
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
     """Return the flags for recomputation; `BadInput` if stages differ in what one number cannot express."""
-    ways = {way for stage in model.stages for way in stage.ways}
-    unknown = [way for way in sorted(ways) if way not in FULL and not modules_of(way)]
+    modes = {mode for stage in model.stages for mode in stage.recompute_modes}
+    unknown = [mode for mode in sorted(modes) if mode not in FULL and not modules_of(mode)]
     if unknown:
         allowed = f"{', '.join((*FULL, *MODULES))}, or several of these modules joined by +"
         raise BadInput(f"{name}: not supported: recomputation in the way {unknown[0]!r}; it knows {allowed}")
     refuse_ends(name, model)
-    if ways & set(FULL) and ways - set(FULL):
-        raise BadInput(f"{name}: not supported: {', '.join(sorted(ways))} together; --recompute-granularity is one")
-    if not ways:
+    if modes & set(FULL) and modes - set(FULL):
+        raise BadInput(f"{name}: not supported: {', '.join(sorted(modes))} together; --recompute-granularity is one")
+    if not modes:
         return {}
-    if ways - set(FULL):
+    if modes - set(FULL):
         return {"recompute-granularity": "selective", "recompute-modules": _modules(name, model)}
     full = {"recompute-granularity": "full"}
     counts = first_recomputed(name, model, Role.TRANSFORMER)
-    held = [stage.count(Role.TRANSFORMER) for stage in model.stages]
+    layer_counts = [stage.count(Role.TRANSFORMER) for stage in model.stages]
     with_mtp = sum(first_recomputed(name, model, Role.MTP))
-    if counts == held and with_mtp == model.mtp:
+    if counts == layer_counts and with_mtp == model.mtp:
         return full | {"recompute-method": "uniform", "recompute-num-layers": 1}
     if with_mtp:
         raise BadInput(f"{name}: not supported: recomputed multi-token prediction layers; it leaves them out")
     number = max(counts)
-    if counts != [min(number, layers) for layers in held]:
-        more = sum(min(number, layers) for layers in held) - sum(counts)
+    if counts != [min(number, layers) for layers in layer_counts]:
+        more = sum(min(number, layers) for layers in layer_counts) - sum(counts)
         raise BadInput(
             f"{name}: not supported: {', '.join(map(str, counts))} layers recomputed by stage; --recompute-num-layers "
             f"is one number for all ({number} holds no more memory and recomputes {more} more layers)"
@@ -88,14 +88,17 @@ def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
 def _modules(name: str, model: StagedModel) -> list[str]:
     """Return the list of modules that recomputes in every layer what the plan recomputes there."""
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
-    for said in model.selections:
-        if all(_ways(run.recomputed) == ({said[run.name]: run.layers} if run.name in said else {}) for run in runs):
-            return sorted(frozenset[str]().union(*map(modules_of, said.values())))
+    for selection in model.selections:
+        if all(
+            _used(run.recomputed) == ({selection[run.name]: run.layers} if run.name in selection else {})
+            for run in runs
+        ):
+            return sorted(frozenset[str]().union(*map(modules_of, selection.values())))
     number = sum(sum(run.recomputed.values()) for run in runs)
     raise BadInput(
         f"{name}: not supported: modules of {number} layers recomputed; --recompute-modules is one list for all layers"
     )
 
 
-def _ways(recomputed: Mapping[str, int]) -> dict[str, int]:
-    return {way: layers for way, layers in recomputed.items() if layers}
+def _used(recomputed: Mapping[str, int]) -> dict[str, int]:
+    return {mode: layers for mode, layers in recomputed.items() if layers}

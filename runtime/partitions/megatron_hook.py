@@ -18,7 +18,7 @@ from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import by_chunk, first_recomputed, known_ways
+from runtime.partitions.setting_limits import by_chunk, first_recomputed, known_modes
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "megatron-hook"
@@ -51,7 +51,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     if is_hybrid(names_of(model)):
         raise BadInput(f"{_NAME}: not supported: hybrid models, whose stages are no TransformerBlock")
     values, flags = partition_flags(_NAME, model)
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     if any(first_recomputed(_NAME, model, Role.MTP)):
         raise BadInput(f"{_NAME}: not supported: recomputed multi-token prediction layers; it leaves them out")
     counts = first_recomputed(_NAME, model, Role.TRANSFORMER)
@@ -65,10 +65,10 @@ def _write(model: StagedModel) -> PartitionSettings:
         recomputed=table,
         use=_USE if any(counts) else "# Nothing is recomputed: the flags say it all.\n",
     )
-    told_values: dict[str, object] = {"megatron-hook-layout": values["megatron-layout"]}
+    hook_values: dict[str, object] = {"megatron-hook-layout": values["megatron-layout"]}
     if any(counts):
-        told_values["megatron-hook-recompute-num-layers"] = table
-    return PartitionSettings(told_values, text, order_notes(model))
+        hook_values["megatron-hook-recompute-num-layers"] = table
+    return PartitionSettings(hook_values, text, order_notes(model))
 
 
 PARTITION_FORMATS.register(

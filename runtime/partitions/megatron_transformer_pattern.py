@@ -16,7 +16,7 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, group_flags, order_notes
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.setting_limits import all_or_none, known_modes, loop, mtp_on_last_stage
 from runtime.partitions.staged_model import Run, StageCounts, StagedModel
 
 _NAME = "megatron-hybrid"
@@ -29,7 +29,7 @@ def _write(model: StagedModel) -> PartitionSettings:
         raise BadInput(f"{_NAME}: not supported: {_OWN}")
     loop(_NAME, model)
     mtp_on_last_stage(_NAME, model, "a pattern has them behind the last stage")
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     pattern = _pattern(model)
     flags: dict[str, object] = {"pipeline-model-parallel-size": model.devices, "hybrid-layer-pattern": pattern}
     flags |= group_flags(_NAME, model)

@@ -13,7 +13,7 @@ from runtime.partitions.setting_limits import (
     as_many_as_devices,
     by_chunk,
     first_recomputed,
-    known_ways,
+    known_modes,
     loop,
     mtp_on_last_stage,
 )
@@ -26,10 +26,10 @@ def _write(model: StagedModel) -> PartitionSettings:
     chunks = loop(_NAME, model)
     as_many_as_devices(_NAME, model)
     mtp_on_last_stage(_NAME, model, "it counts them as the last layers of the last stage")
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     counts = [one.layers + one.mtp for one in model.counts]
     share = sum(counts) // len(counts)
-    offset = by_chunk([held - share for held in counts], model.devices)
+    offset = by_chunk([layers - share for layers in counts], model.devices)
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER, Role.MTP)
     values: dict[str, object] = {"mindformers-offset": offset}
     lines = [header(model, "MindFormers"), "parallel_config:", f"  pipeline_stage: {model.devices}"]
@@ -66,11 +66,11 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     table = rows(_NAME, text, least=-layers)
     check_length(_NAME, len(table[0]), devices)
     offsets = [one for row in table for one in row]
-    share, rest = divmod(layers, len(offsets))
+    share, remainder = divmod(layers, len(offsets))
     mistakes = []
-    if sum(offsets) != rest:
+    if sum(offsets) != remainder:
         mistakes.append(
-            f"{_NAME}: found offsets of {sum(offsets)} in all; allowed: {rest}, {layers} mod {len(offsets)}"
+            f"{_NAME}: found offsets of {sum(offsets)} in all; allowed: {remainder}, {layers} mod {len(offsets)}"
         )
     if share + min(offsets) < 0:
         mistakes.append(f"{_NAME}: found an offset of {min(offsets)}; allowed: at least {-share}")

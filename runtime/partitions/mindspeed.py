@@ -26,8 +26,8 @@ def _write(model: StagedModel) -> PartitionSettings:
         main = ",".join(map(str, counts))
         flags["num-layer-list"] = main
     else:
-        share, rest = divmod(model.layers, len(counts))
-        if rest:
+        share, remainder = divmod(model.layers, len(counts))
+        if remainder:
             raise BadInput(
                 f"{_NAME}: not supported: {model.layers} layers in {chunks} chunks on {model.devices} devices; it "
                 f"wants a multiple of {len(counts)} (it also takes --pipeline-model-parallel-layout: megatron)"

@@ -110,14 +110,15 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     words += ["the last stage's backward in one pass"] if whole_last else []
     rule = RecomputeRule.ANY
     if model.recomputes and plan.recompute is not Decide.NEVER:
-        rule, told = limits.rule, replace(model, layers=tuple(_told(layer, limits) for layer in model.layers))
-        if plan.recompute is Decide.ALWAYS and _first_ways(told) != _first_ways(model):
+        rule = limits.rule
+        restricted_model = replace(model, layers=tuple(_expressible(layer, limits) for layer in model.layers))
+        if plan.recompute is Decide.ALWAYS and _first_modes(restricted_model) != _first_modes(model):
             raise BadInput(
                 f"--for {name}: found decide.recompute always, and a layer whose first way of recomputation it has "
                 "no setting for; allowed: free, or the way full of transformer layers"
             )
-        left_out = _left_out(model, told)
-        model = told
+        left_out = _left_out(model, restricted_model)
+        model = restricted_model
         words.append(_RULES[rule])
         words += [f"no recomputation in the way {', '.join(left_out)} (it knows {_known(limits)})"] if left_out else []
     made = replace(plan, model=model, recompute_rule=rule, whole_last=whole_last)
@@ -137,7 +138,7 @@ def _orders(schedules: tuple[str, ...]) -> str:
     return " or ".join(name + (f" (also in groups of {', '.join(own)})" if own else "") for name, own in sizes.items())
 
 
-def _first_ways(model: Model) -> list[tuple[RecomputeMode, ...]]:
+def _first_modes(model: Model) -> list[tuple[RecomputeMode, ...]]:
     return [layer.recompute[:1] for layer in model.layers]
 
 
@@ -155,10 +156,10 @@ def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, 
         found = [one for one in found if one.chunks == 1]
         more.append(f"one chunk with fewer micro-batches than devices, {plan.microbatches} on {plan.cluster.devices}")
     if not found:
-        said = f" ({'; '.join(more)})" if more else ""
+        reasons = f" ({'; '.join(more)})" if more else ""
         raise BadInput(
             f"--for {name}: found placement {', '.join(map(str, plan.choices))}; allowed: "
-            f"{', '.join(limits.placements)}{said}"
+            f"{', '.join(limits.placements)}{reasons}"
         )
     return tuple(found)
 
@@ -189,15 +190,15 @@ def _whole(layer: LayerType) -> LayerType:
     return replace(layer, backward=layer.full_backward, weight=None, fused=None, freed_by_backward=layer.activation * 0)
 
 
-def _told(layer: LayerType, limits: PlanLimits) -> LayerType:
+def _expressible(layer: LayerType, limits: PlanLimits) -> LayerType:
     """Return the layer with only those recomputation modes that the runtime's settings can express."""
     role = role_of(layer.name)
     some = role in ROLES and (role is not Role.MTP or limits.recomputes_mtp)
-    return replace(layer, recompute=tuple(way for way in layer.recompute if some and _is_known(way, limits)))
+    return replace(layer, recompute=tuple(mode for mode in layer.recompute if some and _is_known(mode, limits)))
 
 
-def _is_known(way: RecomputeMode, limits: PlanLimits) -> bool:
-    return way.name in FULL or (limits.rule is RecomputeRule.SAME and bool(modules_of(way.name)))
+def _is_known(mode: RecomputeMode, limits: PlanLimits) -> bool:
+    return mode.name in FULL or (limits.rule is RecomputeRule.SAME and bool(modules_of(mode.name)))
 
 
 def _known(limits: PlanLimits) -> str:
@@ -207,8 +208,10 @@ def _known(limits: PlanLimits) -> str:
 
 def _left_out(before: Model, after: Model) -> list[str]:
     """Return the recomputation modes of `before` that no layer of `after` has."""
-    kept = {way.name for layer in after.layers for way in layer.recompute}
-    return list(dict.fromkeys(way.name for layer in before.layers for way in layer.recompute if way.name not in kept))
+    kept = {mode.name for layer in after.layers for mode in layer.recompute}
+    return list(
+        dict.fromkeys(mode.name for layer in before.layers for mode in layer.recompute if mode.name not in kept)
+    )
 
 
 def _mtp_together(model: Model, with_head: bool) -> Model:

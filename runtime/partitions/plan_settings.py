@@ -44,7 +44,7 @@ class PlanSettings:
         if self.settings is None or self.plan is None or self.plan.best is None:
             return {}
         problem, metrics = self.plan.best.timeline.problem, self.plan.best.metrics
-        told = {
+        figures_of_plan = {
             "runtime": self.form.name,
             "value": float(self.plan.best.value),
             "peak_memory": metrics.peak_memory,
@@ -58,7 +58,7 @@ class PlanSettings:
             "notes": list(self.settings.notes),
         }
         return {
-            name: {"text" if isinstance(value, str) else "args": value} | told
+            name: {"text" if isinstance(value, str) else "args": value} | figures_of_plan
             for name, value in self.settings.values.items()
         }
 
@@ -73,13 +73,13 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
         reason = plan.reason or "no plan was found in the time given"
         return PlanSettings(form, free, refusal=f"{form.name}: {reason}", words=words)
     if plan.best.choice.pieces > 1:
-        told = f"{form.name}: not supported: micro-batches of several pieces (sequence_chunks 1 in the plan file)"
-        return PlanSettings(form, free, refusal=told)
+        refusal = f"{form.name}: not supported: micro-batches of several pieces (sequence_chunks 1 in the plan file)"
+        return PlanSettings(form, free, refusal=refusal)
     order = plan.best.schedule.partition(":")[0]
     if form.limits.schedules and order not in form.limits.schedules:
         runs = " or ".join(form.limits.schedules)
-        told = f"{form.name}: not supported: the order of this plan; it runs {runs} (`plan --for {form.name}`)"
-        return PlanSettings(form, free, refusal=told)
+        refusal = f"{form.name}: not supported: the order of this plan; it runs {runs} (`plan --for {form.name}`)"
+        return PlanSettings(form, free, refusal=refusal)
     try:
         notes = notes_on(form, plan.problem)
         settings = form.write(staged_plan(plan.problem, plan.best, (*figures(form, plan, free), *notes)))

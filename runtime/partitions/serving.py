@@ -29,7 +29,7 @@ def _write(name: str, model: StagedModel) -> PartitionSettings:
     engine, variable, ranks = _ENGINES[name]
     loop(name, model, chunks=1)
     no_mtp(name, model, "a layer of a drafter is none of the model's hidden layers")
-    if model.trains or any(stage.ways for stage in model.stages):
+    if model.trains or any(stage.recompute_modes for stage in model.stages):
         raise BadInput(f"{name}: not supported: layers with a backward; it runs forwards alone")
     layers = ",".join(str(one.layers) for one in model.counts)
     lines = [

@@ -22,8 +22,8 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     device."""
     one_chain(name, model)
     devices = model.devices
-    each, rest = divmod(len(model.stages), devices)
-    if rest or model.placement.stage_device != interleaved(devices, each).stage_device:
+    each, remainder = divmod(len(model.stages), devices)
+    if remainder or model.placement.stage_device != interleaved(devices, each).stage_device:
         where = ", ".join(map(str, model.placement.stage_device))
         raise BadInput(
             f"{name}: not supported: stages on devices {where}; it puts stage s on device s mod {devices}"
@@ -56,13 +56,13 @@ def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
             raise BadInput(f"{name}: not supported: a multi-token prediction layer on stage {at}; {runtime}")
 
 
-def known_ways(name: str, model: StagedModel, *ways: str) -> None:
+def known_modes(name: str, model: StagedModel, *modes: str) -> None:
     """Raise `BadInput` for recomputation modes that are not among `ways`, and for recomputed embeddings and heads."""
     for stage in model.stages:
-        unknown = [way for way in stage.ways if way not in ways]
+        unknown = [mode for mode in stage.recompute_modes if mode not in modes]
         if unknown:
             raise BadInput(
-                f"{name}: not supported: recomputation in the way {unknown[0]!r}; it knows {', '.join(ways)}"
+                f"{name}: not supported: recomputation in the way {unknown[0]!r}; it knows {', '.join(modes)}"
             )
     refuse_ends(name, model)
 
@@ -89,7 +89,7 @@ def by_chunk(counts: list[int], devices: int) -> list[list[int]]:
 def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) -> int:
     total, short = 0, None
     for run in (run for run in stage.runs if run.role in roles):
-        number = sum(run.recomputed.get(way, 0) for way in FULL)
+        number = sum(run.recomputed.get(mode, 0) for mode in FULL)
         if number and short is not None:
             raise BadInput(
                 f"{name}: not supported: stage {at} recomputes {number} {run.name} and not all of its {short}; "
@@ -101,12 +101,12 @@ def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) ->
     return total
 
 
-def all_or_none(name: str, model: StagedModel, ways: tuple[str, ...], setting: str) -> bool:
+def all_or_none(name: str, model: StagedModel, modes: tuple[str, ...], setting: str) -> bool:
     """Return True if every transformer and MTP layer is recomputed in one of these modes; `BadInput` if only some
     are."""
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     total = sum(run.layers for run in runs)
-    number = sum(run.recomputed.get(way, 0) for run in runs for way in ways)
+    number = sum(run.recomputed.get(mode, 0) for run in runs for mode in modes)
     if number in (0, total):
         return bool(number)
     raise BadInput(f"{name}: not supported: {number} of {total} layers recomputed; {setting} is for all layers or none")

@@ -50,9 +50,9 @@ class StageLayers:
         return sum(run.layers for run in self.runs if run.role is role)
 
     @property
-    def ways(self) -> tuple[str, ...]:
+    def recompute_modes(self) -> tuple[str, ...]:
         """The recomputation modes of some of its layers."""
-        return tuple(dict.fromkeys(way for run in self.runs for way, layers in run.recomputed.items() if layers))
+        return tuple(dict.fromkeys(mode for run in self.runs for mode, layers in run.recomputed.items() if layers))
 
 
 @dataclass(frozen=True)
@@ -115,19 +115,19 @@ def staged(
     the first is kept: formats refuse such a placement by its chains.
     """
     check_places([layer.name for layer in model.sequence])
-    held = partition.layers_of(model)
+    layers_of_stages = partition.layers_of(model)
     stages = tuple(
         StageLayers(placement.stage_device[stage], _runs(layers, partition.recomputed_on(at)))
-        for at, (stage, layers) in enumerate(zip(placement.chains[0], held, strict=True))
+        for at, (stage, layers) in enumerate(zip(placement.chains[0], layers_of_stages, strict=True))
     )
-    said = tuple(selections(model.kinds))
+    module_selections = tuple(selections(model.kinds))
     return StagedModel(
         placement,
         microbatches,
         stages,
         schedule,
         name,
-        said,
+        module_selections,
         tuple(figures),
         decides_recomputation=model.recomputes,
         trains=any(layer.trains for layer in model.layers),
@@ -146,10 +146,10 @@ def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tupl
     for name, group in groupby(layer.name for layer in layers):
         size = free = len(list(group))
         taken: dict[str, int] = {}
-        for (layer, way), wanted in left.items():
+        for (layer, mode), wanted in left.items():
             if layer == name and (now := min(free, wanted)):
-                taken[way] = now
-                left[layer, way] -= now
+                taken[mode] = now
+                left[layer, mode] -= now
                 free -= now
         runs.append(Run(name, size, taken))
     return tuple(runs)

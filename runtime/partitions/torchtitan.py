@@ -13,7 +13,7 @@ from runtime.configuration.torchtitan import PIPELINED
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_ways, loop, no_mtp, one_chain
+from runtime.partitions.setting_limits import all_or_none, known_modes, loop, no_mtp, one_chain
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "torchtitan"
@@ -38,7 +38,7 @@ MICROBATCHES = {microbatches}
 
 
 def apply(config, csv="", microbatch_size=None):
-    """The configuration with this partition; the size of a micro-batch {size_said}."""
+    """The configuration with this partition; the size of a micro-batch {size_comment}."""
     parallelism = config.parallelism
     parallelism.pipeline_parallel_degree = {degree}
     parallelism.pipeline_parallel_schedule = {schedule!r}
@@ -61,7 +61,7 @@ def split_stages(csv):
 def _write(model: StagedModel) -> PartitionSettings:
     one_chain(_NAME, model)
     no_mtp(_NAME, model, "its decoders have none")
-    known_ways(_NAME, model, *FULL)
+    known_modes(_NAME, model, *FULL)
     recomputed = all_or_none(_NAME, model, FULL, "activation checkpointing")
     modules = _modules(model.counts)
     schedule = _schedule(model)
@@ -70,7 +70,7 @@ def _write(model: StagedModel) -> PartitionSettings:
         header=header(model, _NAME),
         schedule=schedule,
         modules=listed,
-        size_said="is the plan's unless given" if model.step else "stays as it is unless given",
+        size_comment="is the plan's unless given" if model.step else "stays as it is unless given",
         degree=model.devices,
         microbatches=model.microbatches,
         own_size=_own_size(model),

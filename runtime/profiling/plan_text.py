@@ -78,10 +78,10 @@ def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, 
 def _layer(name: str, count: int, size: _Size, times: dict[PassKind, Fraction]) -> LayerType:
     taken = dict(zip(KINDS, size.memory, strict=True))
     activation = _mib(taken[F])
-    ways: tuple[RecomputeMode, ...] = ()
+    modes: tuple[RecomputeMode, ...] = ()
     if size.output and taken[F] > size.output:
         # Recomputed from its input, which is the output of the layer before: of its own it keeps the output alone.
-        ways = (RecomputeMode("full", times[F], Fraction(size.output, taken[F])),)
+        modes = (RecomputeMode("full", times[F], Fraction(size.output, taken[F])),)
     return LayerType(
         name,
         times[F],
@@ -92,7 +92,7 @@ def _layer(name: str, count: int, size: _Size, times: dict[PassKind, Fraction]) 
         memory=_mib(size.parameters * (1 + _ADAM)),
         activation=activation,
         freed_by_backward=min(activation, _mib(-taken[B])),
-        recompute=ways,
+        recompute=modes,
     )
 
 

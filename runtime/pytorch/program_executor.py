@@ -48,30 +48,30 @@ class ProgramExecutor:
         self,
         problem: Problem,
         program: Program,
-        held: RankStages,
+        local: RankStages,
         loss: Callable[[Any, Any], Tensor],
         scale_grads: bool = True,
         watch: Callable[[Step, Callable[[], Any]], Any] = lambda _, run: run(),
     ) -> None:
-        self._problem, self._program, self._held, self._loss = problem, program, held, loss
+        self._problem, self._program, self._local, self._loss = problem, program, local, loss
         self._rank, self._row = dist.get_rank(), program.rows[dist.get_rank()]
         self._scale = program.microbatches if scale_grads else 1
         self.executed, self.moved, self._watch = list[str](), 0, watch
-        for number, stage in held.stages.items():
+        for number, stage in local.stages.items():
             _prepare(stage, problem, number)
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
         """Run one iteration; returns the losses of the micro-batches whose last stage is on this rank."""
-        for stage in self._held.stages.values():
+        for stage in self._local.stages.values():
             stage.clear_runtime_states()
         kept = Activations(
-            self._program, self._rank, self._held.stages, lambda j, output: self._loss(output, targets[j])
+            self._program, self._rank, self._local.stages, lambda j, output: self._loss(output, targets[j])
         )
         transfers, streams = Transfers(dist.group.WORLD, self._empty), Streams(self._row)
         leaving = dict[tuple[Any, ...], list[Tensor]]()
         run: dict[str, Callable[[Step], None]] = {
             "F": lambda step: self._forward(step, kept, transfers, leaving, inputs),
-            "W": self._watched(lambda step: self._held.stages[step.stage].backward_weight_one_chunk(step.microbatch)),
+            "W": self._watched(lambda step: self._local.stages[step.stage].backward_weight_one_chunk(step.microbatch)),
             "O": self._watched(kept.move_out),
             "L": self._watched(kept.move_in),
         }
@@ -89,9 +89,9 @@ class ProgramExecutor:
             self.executed.append(str(step))
         transfers.finish()
         self.moved = kept.moved
-        for stage in self._held.stages.values():
+        for stage in self._local.stages.values():
             stage.scale_grads(self._scale)
-        sum_replicas(self._problem, self._held.stages)
+        sum_replicas(self._problem, self._local.stages)
         return {j: loss.item() for j, loss in kept.losses.items()}
 
     def _watched(self, start: Callable[[Step], None]) -> Callable[[Step], None]:
@@ -100,7 +100,7 @@ class ProgramExecutor:
     def _forward(
         self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any], inputs: Mapping[int, Any]
     ) -> None:
-        stage = self._held.stages[step.stage]
+        stage = self._local.stages[step.stage]
         if not stage.is_first:
             before = Step("F", self._neighbour("B", step.stage), step.microbatch)
             stage.set_local_fwd_input(tuple(map(transfers.take, self._names(before))), step.microbatch)
@@ -110,11 +110,11 @@ class ProgramExecutor:
             self._give(step, yielded, transfers, leaving)
 
     def _backward(self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any]) -> None:
-        stage = self._held.stages[step.stage]
+        stage = self._local.stages[step.stage]
         if not stage.is_last:
             after = Step("B", self._neighbour("F", step.stage), step.microbatch)
             coming = map(transfers.take, self._names(after))
-            likes = self._held.gives[step.stage].like
+            likes = self._local.gives[step.stage].like
             gradients = tuple(next(coming) if like.requires_grad else None for like in likes)
             stage.set_local_bwd_input(gradients, step.microbatch)
         self._watch(step, lambda: kept.backward(step))
@@ -126,13 +126,13 @@ class ProgramExecutor:
         for message in stage.args_recv_info[step.microbatch]:
             message.buffer = None
         given = stage.get_local_bwd_output(step.microbatch)  # type: ignore[no-untyped-call]
-        pairs = zip(given, self._held.takes[step.stage].like, strict=True)
+        pairs = zip(given, self._local.takes[step.stage].like, strict=True)
         found = [torch.zeros_like(like) if one is None else one for one, like in pairs if like.requires_grad]
         self._give(step, found, transfers, leaving)
 
     def _give(self, step: Step, tensors: list[Tensor], transfers: Transfers, leaving: dict[Any, Any]) -> None:
         """Hand tensors to a stage of this rank, or store them for the send that follows."""
-        if self._neighbour(step.kind, step.stage) in self._held.stages:
+        if self._neighbour(step.kind, step.stage) in self._local.stages:
             for name, tensor in zip(self._names(step), tensors, strict=True):
                 transfers.hand_over(name, tensor)
         else:
@@ -151,7 +151,7 @@ class ProgramExecutor:
 
     def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:
         """Return empty tensors like those that a pass yields; the stage or its neighbour is on this rank."""
-        takes, gives = self._held.takes, self._held.gives
+        takes, gives = self._local.takes, self._local.gives
         if kind == "F":
             return [*(gives[stage] if stage in gives else takes[self._neighbour("F", stage)]).like]
         likes = takes[stage].like if stage in takes else gives[self._neighbour("B", stage)].like

@@ -30,7 +30,7 @@ class StepReference(NamedTuple):
 
 
 def reference(
-    job: Job, held: RankStages, rank: int, device: torch.device, step: int, tell: Callable[[], None]
+    job: Job, local: RankStages, rank: int, device: torch.device, step: int, tell: Callable[[], None]
 ) -> StepReference:
     """Return losses and gradients of the mean loss over a step's micro-batches; to be called by every process.
 
@@ -38,13 +38,13 @@ def reference(
     no process needs more than its stages. `tell` is called before each stage. Parameters stay as they are, and their
     `grad` ends as None.
     """
-    sums = _Sums(held, job.problem.microbatches)
+    sums = _Sums(local, job.problem.microbatches)
     where = job.problem.placement
     for chain in where.chains:
         walk = ChainWalk(where, chain, rank, device)
         for j in range(job.problem.microbatches):
-            one = _OneMicrobatch(held, chain, device, step * job.problem.microbatches + j, tell)
-            walk.forward(to_device(held.model.inputs(one.number), device) if walk.first_is_here else None, one.forward)
+            one = _OneMicrobatch(local, chain, device, step * job.problem.microbatches + j, tell)
+            walk.forward(to_device(local.model.inputs(one.number), device) if walk.first_is_here else None, one.forward)
             walk.backward(partial(sums.add, one))
             if one.loss is not None:
                 sums.losses[j] = one.loss.detach()
@@ -55,20 +55,20 @@ class _OneMicrobatch:
     """One micro-batch on its path through the stages of a chain on this device."""
 
     def __init__(
-        self, held: RankStages, chain: Sequence[int], device: torch.device, number: int, tell: Callable[[], None]
+        self, local: RankStages, chain: Sequence[int], device: torch.device, number: int, tell: Callable[[], None]
     ) -> None:
         self.number = number
         self.loss: Tensor | None = None
-        self._held, self._chain, self._device, self._tell = held, chain, device, tell
+        self._local, self._chain, self._device, self._tell = local, chain, device, tell
         self._passed: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
 
     def forward(self, stage: int, value: Any) -> Any:
         self._tell()
-        self._held.draws.seed(self._chain.index(stage), stage, self.number)
-        result = call(self._held.twins[stage], value)
+        self._local.draws.seed(self._chain.index(stage), stage, self.number)
+        result = call(self._local.twins[stage], value)
         if stage == self._chain[-1]:
-            target = to_device(self._held.model.targets(self.number), self._device)
-            self.loss = result = self._held.model.loss(result, target)
+            target = to_device(self._local.model.targets(self.number), self._device)
+            self.loss = result = self._local.model.loss(result, target)
         self._passed[stage] = tensors_of(value, "an input")[0], tensors_of(result, "an output")[0]
         return result
 
@@ -86,16 +86,16 @@ class _OneMicrobatch:
 class _Sums:
     """Sums of the contributions of micro-batches to each parameter, added as autograd does, and of their norms."""
 
-    def __init__(self, held: RankStages, microbatches: int) -> None:
+    def __init__(self, local: RankStages, microbatches: int) -> None:
         self.losses: dict[int, Tensor] = {}
-        self._held, self._microbatches = held, microbatches
+        self._local, self._microbatches = local, microbatches
         self._sum: dict[tuple[int, str], Tensor] = {}
         self._norms: dict[tuple[int, str], float] = {}
 
     def add(self, one: _OneMicrobatch, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
         """Run a stage's backward and take the gradients that it left at the parameters."""
         result = one.backward(stage, given)
-        for name, parameter in self._held.twins[stage].named_parameters():
+        for name, parameter in self._local.twins[stage].named_parameters():
             gradient, parameter.grad = parameter.grad, None
             if gradient is not None:
                 key = stage, name
@@ -107,7 +107,7 @@ class _Sums:
     def gradients(self) -> dict[tuple[int, str], Gradient]:
         """Return the sums over the micro-batches, divided at the end as PyTorch's runtime does."""
         found = {}
-        for stage, module in self._held.twins.items():
+        for stage, module in self._local.twins.items():
             for name, parameter in module.named_parameters():
                 if parameter.requires_grad:
                     total = self._sum.pop((stage, name), None)

@@ -56,20 +56,23 @@ def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None
         raise BadInput(f"{name}: only a valid schedule can be run; in this one {broken.text}")
     problem, program = timeline.problem, job_for(timeline).program
     assert program is not None
-    both_ways = len(problem.placement.chains) > 1
-    given = stages if isinstance(stages, Mapping) or both_ways else {one.stage_index: one.submod for one in stages}
+    bidirectional = len(problem.placement.chains) > 1
+    given = stages if isinstance(stages, Mapping) or bidirectional else {one.stage_index: one.submod for one in stages}
     modules = _modules_of(given, problem.placement, name)
-    if both_ways:
+    if bidirectional:
         _on_cpu(modules)
     wrapped = next((one for one in modules.values() if isinstance(one, DistributedDataParallel | FSDPModule)), None)
     if wrapped is not None:
-        beside = "both directions" if both_ways else "offload or recomputation"
+        features = "both directions" if bidirectional else "offload or recomputation"
         raise BadInput(
-            f"stages: found {type(wrapped).__name__} with {beside}; "
+            f"stages: found {type(wrapped).__name__} with {features}; "
             "allowed: plain modules, whose gradients the training loop reduces after step"
         )
     return StagesRuntime(
-        problem, modules, loss_fn, lambda held, loss: ProgramExecutor(problem, program, held, loss, scale_grads)
+        problem,
+        modules,
+        loss_fn,
+        lambda local, loss: ProgramExecutor(problem, program, local, loss, scale_grads),
     )
 
 

@@ -21,8 +21,8 @@ def described(error: BaseException) -> list[str]:
     """
     while error.__cause__ is not None:
         error = error.__cause__
-    said = (str(error).strip().splitlines() or [""])[0]
-    return [f"{type(error).__name__}: {said}", *_frames(error)]
+    message = (str(error).strip().splitlines() or [""])[0]
+    return [f"{type(error).__name__}: {message}", *_frames(error)]
 
 
 def _frames(error: BaseException) -> Iterator[str]:

@@ -62,7 +62,7 @@ def read_snapshot(path: Path) -> MemorySnapshot:
 def _of(path: Path, document: dict[str, Any]) -> MemorySnapshot:
     traces = document["device_traces"]
     device = max(range(len(traces)), key=lambda at: len(traces[at]), default=0)
-    held = sum(
+    allocated = sum(
         int(segment["allocated_size"]) for segment in document["segments"] if segment.get("device", device) == device
     )
     events = [
@@ -70,10 +70,10 @@ def _of(path: Path, document: dict[str, Any]) -> MemorySnapshot:
         for event in (traces[device] if traces else ())
         if event["action"] in _TAKEN
     ]
-    peak = held
+    peak = allocated
     for _, size in reversed(events):  # the snapshot holds what is taken at its end, and what led there
-        held -= size
-        peak = max(peak, held)
+        allocated -= size
+        peak = max(peak, allocated)
     return MemorySnapshot(path, tuple(events), peak)
 
 
@@ -98,8 +98,8 @@ def with_snapshots(
 
 def _number(path: Path) -> int:
     """Return the rank in a file's name: the number after `rank`, else its last number."""
-    said = re.search(r"rank\D?(\d+)", path.stem) or re.search(r"(\d+)\D*$", path.stem)
-    return int(said[1]) if said else 0
+    match = re.search(r"rank\D?(\d+)", path.stem) or re.search(r"(\d+)\D*$", path.stem)
+    return int(match[1]) if match else 0
 
 
 def _joined(rank: RankEvents, snapshot: MemorySnapshot, notes: list[str]) -> RankEvents:

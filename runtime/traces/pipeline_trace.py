@@ -67,8 +67,8 @@ def assembled(
     if sorted(where) != list(range(stages)) or not stages:
         missing = next(stage for stage in range(stages + 1) if stage not in where)
         raise BadInput(f"found no pass of stage {missing}; allowed: the traces of all devices of the pipeline")
-    said = list(notes)
-    steps = _whole_steps([_steps(row) for row in rows], said)
+    all_notes = list(notes)
+    steps = _whole_steps([_steps(row) for row in rows], all_notes)
     times: dict[tuple[PassKind, int], list[float]] = {}
     memory: dict[tuple[PassKind, int], list[float]] = {}
     for one in (one for step in steps for row in step for one in row):
@@ -79,7 +79,7 @@ def assembled(
     devices = len(rows)
     silent = [s for s in range(stages - 1) if where[s] != where[s + 1] and s not in transfers]
     if silent:
-        said.append(f"no transfer after stage {', '.join(map(str, silent))} was waited for: taken as 0")
+        all_notes.append(f"no transfer after stage {', '.join(map(str, silent))} was waited for: taken as 0")
     return PipelineTrace(
         form,
         tuple(where[stage] for stage in range(stages)),
@@ -89,7 +89,7 @@ def assembled(
         {stage: Samples(tuple(found)) for stage, found in transfers.items()},
         {key: Samples(tuple(found)) for key, found in memory.items()},
         tuple(peaks) if peaks is not None and len(peaks) == devices else None,
-        tuple(said),
+        tuple(all_notes),
     )
 
 

@@ -39,7 +39,7 @@ def measured_run(trace: PipelineTrace, problem: Problem) -> Measured | None:
 def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list[str]]:
     """Return the median seconds of every kind at every stage, and notes on what was assumed for kinds that never
     ran."""
-    stages, said = range(len(trace.stage_device)), list[str]()
+    stages, assumptions = range(len(trace.stage_device)), list[str]()
     known = {key: samples.median for key, samples in trace.times.items()}
     missing = [stage for stage in stages if (F, stage) not in known]
     if missing:
@@ -55,14 +55,16 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
             raise BadInput(f"found no whole backward of stage {stage}; allowed: B and W, or BW")
         full = own.get(BW, own.get(B, 0.0) + own.get(W, 0.0))
         if split and stage not in split:
-            said.append(f"stage {stage} split no backward: B is taken as {100 * share:.0f} % of it, as on other stages")
+            assumptions.append(
+                f"stage {stage} split no backward: B is taken as {100 * share:.0f} % of it, as on other stages"
+            )
         times[F].append(own[F])
         times[B].append(own.get(B, share * full) if split else full)
         times[W].append(own.get(W, (1 - share) * full))
         times[BW].append(full)
     if not split:
         del times[W], times[BW]
-    return times, said
+    return times, assumptions
 
 
 def fastest_quartile(samples: Samples) -> float:
@@ -74,8 +76,8 @@ def fastest_quartile(samples: Samples) -> float:
 
 
 def _pipeline(trace: PipelineTrace, name: str, capacity: str | None) -> Iterator[str]:
-    times, said = stage_times(trace)
-    yield from (f"# assumed: {text}" for text in said)
+    times, assumptions = stage_times(trace)
+    yield from (f"# assumed: {text}" for text in assumptions)
     yield "# median ± half the distance between the quartiles, over micro-batches and steps"
     for (kind, stage), samples in sorted(trace.times.items(), key=lambda item: (item[0][1], item[0][0])):
         yield f"# stage {stage}: {kind.value} {time_and_spread(samples)}, {len(samples.seconds)} times"
@@ -139,8 +141,8 @@ def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
         for block in of[kind]:
             where = "" if block.stream == "compute" else f", on: {block.stream}"
             base, _, layer = block.name.rpartition("-")
-            behind = f"{base.removesuffix('-w')}-{layer}"
-            after = f", after: {behind}" if kind is W and behind in names else ""
+            backward = f"{base.removesuffix('-w')}-{layer}"
+            after = f", after: {backward}" if kind is W and backward in names else ""
             yield f"    - {{name: {block.name}{where}, time: {_ms(block.seconds)}{after}}}"
 
 

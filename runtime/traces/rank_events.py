@@ -64,8 +64,8 @@ class RankEvents:
         times = [time for time, _ in self.memory]
         found = []
         for one in self.annotations:
-            said = _PASS.fullmatch(one.name)
-            if said is None:
+            match = _PASS.fullmatch(one.name)
+            if match is None:
                 continue
             own = self.kernels[bisect_left(launched, one.start) : bisect_right(launched, one.end)]
             start, end = one.start, one.end
@@ -75,19 +75,19 @@ class RankEvents:
                 first = bisect_left(begun, one.start)
                 start = begun[first] if first < len(begun) and begun[first] <= one.end else end
             taken = self.memory[bisect_left(times, one.start) : bisect_right(times, one.end)]
-            p = Pass(_KINDS[said[2]], int(said[1]), int(said[3]))
+            p = Pass(_KINDS[match[2]], int(match[1]), int(match[3]))
             found.append(RanPass(p, start, end, sum(size for _, size in taken) if self.memory else None))
         return found
 
     def blocks(self) -> Iterator[tuple[Span, str, PassKind, list[Kernel]]]:
         """Yield the annotated blocks with the kernels launched in them; of nested ones the inner."""
         spans = [(one, found) for one in self.annotations if (found := _BLOCK.fullmatch(one.name)) is not None]
-        held: list[list[Kernel]] = [[] for _ in spans]
+        kernels_of_span: list[list[Kernel]] = [[] for _ in spans]
         for kernel in self.kernels:
             inside = [at for at, (one, _) in enumerate(spans) if one.start <= kernel.launched <= one.end]
             if inside:
-                held[min(inside, key=lambda at: spans[at][0].end - spans[at][0].start)].append(kernel)
-        for (one, found), own in zip(spans, held, strict=True):
+                kernels_of_span[min(inside, key=lambda at: spans[at][0].end - spans[at][0].start)].append(kernel)
+        for (one, found), own in zip(spans, kernels_of_span, strict=True):
             yield one, found[1], _KINDS["I" if found[2] == "B" else found[2]], own
 
 

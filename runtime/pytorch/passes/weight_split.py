@@ -24,16 +24,16 @@ class WeightStore:
     """
 
     def __init__(self) -> None:
-        self._held: list[Todo] = []
+        self._pending: list[Todo] = []
 
     def put(self, todo: Todo) -> None:
-        self._held.append(todo)
+        self._pending.append(todo)
 
     def __call__(self) -> Todo:
-        held, self._held = self._held, []
+        pending, self._pending = self._pending, []
 
         def weight_pass() -> None:
-            for todo in held:
+            for todo in pending:
                 todo()
 
         return weight_pass

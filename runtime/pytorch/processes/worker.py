@@ -47,10 +47,10 @@ class Worker:
     def run(self, job: Job) -> Outcome | None:
         """Run all steps of a job; returns the outcome on rank 0, None elsewhere."""
         self._heartbeat.tell(BUILDS)
-        held = hold(job, self.rank, self._device)
-        ran = Ran(socket.gethostname(), tuple(held.draws.stages))
+        local = hold(job, self.rank, self._device)
+        ran = Ran(socket.gethostname(), tuple(local.draws.stages))
         try:
-            steps = self._prepare(job, held)
+            steps = self._prepare(job, local)
         except (ValueError, RuntimeError, AssertionError, KeyError, IndexError) as error:
             # Every rank loads the same rows, so every rank gets here or none.
             ran.refused = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -63,7 +63,7 @@ class Worker:
         dist.gather_object(ran, everyone)
         return None if everyone is None else outcome_of(job, everyone, self._device)
 
-    def _prepare(self, job: Job, held: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
+    def _prepare(self, job: Job, local: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
         """Load the job before the first message, so that a refused job leaves the group in order.
 
         Yields results by step.
@@ -72,52 +72,52 @@ class Worker:
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
         tracer = Tracer(self._device, self._heartbeat, microbatch_of)
         if job.program is not None:
-            return self._steps(job, held, tracer, self._program(job.program, job, held, tracer))
-        for number, stage in held.stages.items():
-            tracer.watch(stage, number, held.modules[number])
-        return self._steps(job, held, tracer, self._torch(job, held, tracer))
+            return self._steps(job, local, tracer, self._program(job.program, job, local, tracer))
+        for number, stage in local.stages.items():
+            tracer.watch(stage, number, local.modules[number])
+        return self._steps(job, local, tracer, self._torch(job, local, tracer))
 
     def _steps(
-        self, job: Job, held: RankStages, tracer: Tracer, execute: _Execute
+        self, job: Job, local: RankStages, tracer: Tracer, execute: _Execute
     ) -> Iterator[tuple[StepResult | None, Any]]:
         where, microbatches = job.problem.placement, job.problem.microbatches
         position = {s: at for chain in where.chains for at, s in enumerate(chain)}
         for step in range(job.steps):
-            take_gradients(held.modules)
-            inputs, targets = self._data(job, held, step)
+            take_gradients(local.modules)
+            inputs, targets = self._data(job, local, step)
             self._heartbeat.tell("waits for the others to start a step")
             dist.barrier()
-            tracer.begin(partial(_seed, held, position, step * microbatches))
+            tracer.begin(partial(_seed, local, position, step * microbatches))
             losses = execute(inputs, targets)
             times = tracer.finish()
             result = None
             if step < job.compared:
-                ran = take_gradients(held.modules)
+                ran = take_gradients(local.modules)
                 self._heartbeat.tell(REFERENCE)
-                right = reference(job, held, self.rank, self._device, step, lambda: self._heartbeat.tell(REFERENCE))
+                right = reference(job, local, self.rank, self._device, step, lambda: self._heartbeat.tell(REFERENCE))
                 result = compare_step(step, microbatches, position, losses, ran, right)
             yield result, times
 
-    def _data(self, job: Job, held: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
+    def _data(self, job: Job, local: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
         """Return the inputs and targets of a step by micro-batch, if this process has a stage that takes them."""
         where, first = job.problem.placement, step * job.problem.microbatches
-        ends = [(chain[0] in held.stages, chain[-1] in held.stages) for chain in where.chains]
+        ends = [(chain[0] in local.stages, chain[-1] in local.stages) for chain in where.chains]
         numbers = range(job.problem.microbatches)
-        inputs = {j: to_device(held.model.inputs(first + j), self._device) for j in numbers if any(a for a, _ in ends)}
+        inputs = {j: to_device(local.model.inputs(first + j), self._device) for j in numbers if any(a for a, _ in ends)}
         targets = {
-            j: to_device(held.model.targets(first + j), self._device) for j in numbers if any(b for _, b in ends)
+            j: to_device(local.model.targets(first + j), self._device) for j in numbers if any(b for _, b in ends)
         }
         return inputs, targets
 
-    def _torch(self, job: Job, held: RankStages, tracer: Tracer) -> _Execute:
+    def _torch(self, job: Job, local: RankStages, tracer: Tracer) -> _Execute:
         """Return a function that executes a step with PyTorch's own runtime, from the exported text."""
-        mine = [held.stages[number] for number in sorted(held.stages)]
-        first, last = 0 in held.stages, job.depth - 1 in held.stages
+        mine = [local.stages[number] for number in sorted(local.stages)]
+        first, last = 0 in local.stages, job.depth - 1 in local.stages
         by_label = sorted(range(job.problem.microbatches), key=job.labels.__getitem__)
         goals: dict[int, Any] = {}
 
         def loss(output: Any, label: Tensor) -> Tensor:
-            of_tensors = loss_of_tensors(held.model.loss, held.gives[job.depth - 1].spec)
+            of_tensors = loss_of_tensors(local.model.loss, local.gives[job.depth - 1].spec)
             return of_tensors(output, goals[by_label[int(label)]])
 
         runtime = runtime_of(job, mine, tracer.with_loss(loss))
@@ -134,23 +134,23 @@ class Worker:
 
         return execute
 
-    def _program(self, program: Program, job: Job, held: RankStages, tracer: Tracer) -> _Execute:
+    def _program(self, program: Program, job: Job, local: RankStages, tracer: Tracer) -> _Execute:
         if self._device.type != "cpu" and len(job.problem.placement.chains) > 1:
             raise BadInput("this placement runs on CPU only in this version; allowed: --device cpu")
-        return ProgramExecutor(job.problem, program, held, _loss(job, held), watch=tracer.run).step
+        return ProgramExecutor(job.problem, program, local, _loss(job, local), watch=tracer.run).step
 
 
-def _loss(job: Job, held: RankStages) -> Callable[[Any, Any], Tensor]:
+def _loss(job: Job, local: RankStages) -> Callable[[Any, Any], Tensor]:
     """Return the loss as a function of the last stage's output tensors.
 
     The model's loss itself if no last stage is here.
     """
-    lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in held.stages]
-    return loss_of_tensors(held.model.loss, held.gives[lasts[0]].spec) if lasts else held.model.loss
+    lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in local.stages]
+    return loss_of_tensors(local.model.loss, local.gives[lasts[0]].spec) if lasts else local.model.loss
 
 
-def _seed(held: RankStages, position: Mapping[int, int], first: int, stage: int, microbatch: int) -> None:
-    held.draws.seed(position[stage], stage, first + microbatch)
+def _seed(local: RankStages, position: Mapping[int, int], first: int, stage: int, microbatch: int) -> None:
+    local.draws.seed(position[stage], stage, first + microbatch)
 
 
 def join(device: str, store: str | None = None) -> torch.device:

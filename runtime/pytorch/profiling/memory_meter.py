@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 class Meter(Protocol):
     """A counter of the bytes in use, as a context around the work to be measured."""
 
-    def held(self) -> int:
+    def in_use(self) -> int:
         """Return the bytes now in use by tensors created inside the context."""
         ...
 
@@ -60,16 +60,16 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 reference = _reference(storage)
                 if reference not in self._others:
                     self._sizes[reference] = storage.nbytes()
-        self._peak = max(self._peak, self.held())
+        self._peak = max(self._peak, self.in_use())
         return result
 
-    def held(self) -> int:
+    def in_use(self) -> int:
         for dead in [one for one in self._sizes if one.expired()]:  # type: ignore[no-untyped-call]
             del self._sizes[dead]
         return sum(self._sizes.values())
 
     def reset_peak(self) -> None:
-        self._peak = self.held()
+        self._peak = self.in_use()
 
     def peak(self) -> int:
         return self._peak
@@ -86,7 +86,7 @@ class Allocator:
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
-    def held(self) -> int:
+    def in_use(self) -> int:
         torch.cuda.synchronize(self._device)
         return int(torch.cuda.memory_allocated(self._device))
 

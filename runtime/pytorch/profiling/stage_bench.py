@@ -85,13 +85,13 @@ class StageBench:
         """Return the bytes that each kind of pass takes (negative: frees), and its workspace while it runs."""
         taken: dict[PassKind, int] = {}
         workspace: dict[PassKind, int] = {}
-        with self.meter() as held:
+        with self.meter() as usage:
             for kind in (*SPLIT, *FUSED, *SPLIT, *FUSED):  # the second time counts: the first may fill caches
-                held.reset_peak()
-                before = held.held()
+                usage.reset_peak()
+                before = usage.in_use()
                 self.run(kind, 0)
-                after = held.held()
-                taken[kind], workspace[kind] = after - before, held.peak() - max(before, after)
+                after = usage.in_use()
+                taken[kind], workspace[kind] = after - before, usage.peak() - max(before, after)
         return taken, workspace
 
     def bytes_of_parameters(self) -> int:

@@ -109,15 +109,15 @@ def test_several_microbatches_hold_what_the_simulator_says(split: str, stage: in
     ready = bench(request, stage)
     ready.timed()
     expected = peak = 0
-    with ready.meter() as held:
-        before = held.held()
+    with ready.meter() as meter:
+        before = meter.in_use()
         for p in order:
             ready.run(p.kind, p.microbatch)
             expected += alone.network.change[p.kind, p.stage].total
-            level = held.held() - before
+            level = meter.in_use() - before
             peak = max(peak, level)
             assert mib(alone, expected) == pytest.approx(level / MIB, abs=3 * ROUNDED), p
-        assert held.held() == before
+        assert meter.in_use() == before
     (planned,) = measure(simulate(alone, schedule_of([order]))).peak_quanta
     assert mib(alone, planned) == pytest.approx(peak / MIB, abs=3 * ROUNDED)
 
@@ -181,14 +181,14 @@ def test_live_storages_are_counted_once_and_until_they_die() -> None:
         old = before.view(10, 10)
         a = torch.zeros(1000)
         b = a.view(10, 100)
-        assert meter.held() == 4000
+        assert meter.in_use() == 4000
         del a
-        assert meter.held() == 4000
+        assert meter.in_use() == 4000
         meter.reset_peak()
         c = torch.ones(500) + 1  # the ones die
-        assert (meter.held(), meter.peak()) == (6000, 8000)
+        assert (meter.in_use(), meter.peak()) == (6000, 8000)
         del b, c
-        assert meter.held() == 0
+        assert meter.in_use() == 0
         assert old.sum() == 0
 
 
