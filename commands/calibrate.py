@@ -38,7 +38,7 @@ def configure(parser: ArgumentParser) -> None:
     add_sizes(ran, ("tensor", "context", "pipeline", "data", "expert"), "1; of pipeline the trace's")
     ran.add_argument("--partition", type=_counts, metavar="N,N,...", help="layers of each stage (default: even)")
     ran.add_argument(
-        "--recompute", type=_way, default="none", metavar="WAY",
+        "--recompute", type=_recompute_mode, default="none", metavar="WAY",
         help=f"what every layer recomputed: full, or some of {', '.join(MODULES)} joined by + (default: none)",
     )  # fmt: skip
     parser.add_argument("-o", "--output", metavar="FILE", help="write the hardware file (YAML)")
@@ -79,7 +79,7 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(map(whole(1, 10**6), text.split(",")))
 
 
-def _way(text: str) -> str:
+def _recompute_mode(text: str) -> str:
     if text in ("none", "full", "selective") or {*text.split("+")} <= {*MODULES}:
         return text
     raise ArgumentTypeError(f"found {text!r}; allowed: none, full, or some of {', '.join(MODULES)} joined by +")

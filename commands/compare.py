@@ -220,16 +220,16 @@ def _measured(args: Namespace) -> Exit:
         found = measured_table.comparisons(args.measured, problem)
     again = found[0].recalibrated if len(found) == 1 else None
     best = None if args.no_optimal or again is None else search(again, args)
-    said = [] if best is None or again is None else traced.best_sentences(compared(found[0].run, again), best)
+    sentences = [] if best is None or again is None else traced.best_sentences(compared(found[0].run, again), best)
     if args.json:
         unread = {} if notes is None else {"not_read": notes}
         write_json(measured_table.document(found) | unread | traced.best_document(best))
     else:
         measured_table.show(found)
-        for text in [*(f"not read: {note}" for note in notes or ()), *said]:
+        for text in [*(f"not read: {note}" for note in notes or ()), *sentences]:
             print(text)
     if args.output:
-        path = measured_table.draw(found, best, said, Path(args.output))
+        path = measured_table.draw(found, best, sentences, Path(args.output))
         note(f"wrote {path}") if args.json else files_written([path])
     return Exit.INTERRUPTED if best is not None and best.interrupted else Exit.DONE
 

@@ -106,8 +106,8 @@ def _print(found: Frontier, asked: int) -> None:
     problem, scale = found.problem, found.scale
     name = problem.objective.value
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
-    held = "activation memory" if any(problem.static) else "memory"
-    memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory_unit})"
+    amount = "activation memory" if any(problem.static) else "memory"
+    memory = "share of each\ncapacity (%)" if scale.by_share else f"{amount} a device\n({problem.memory_unit})"
     columns = [Column(memory, True), Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True)]
     columns += [Column("gap to bound", True), Column(IDLE, True, 2), Column(BUBBLE, True, 3)]
     columns += [Column("slower than\nlast row", True, 1)]

@@ -33,12 +33,12 @@ def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]
     mean, room = float(state / wanted.devices), float(capacity[0])
     line = f"model state: {mean:.1f} GiB a device on average, of {room:g} GiB"
     # The first rank of 1F1B has as many micro-batches in flight as there are ranks, each of its share of the layers.
-    kept = (min((way.keeps for way in layer.recompute), default=Fraction(1)) for layer in plan.model.sequence)
-    held = float(sum(layer.activation * share for layer, share in zip(plan.model.sequence, kept, strict=True)))
-    if mean <= room < mean + held:
+    kept = (min((mode.keeps for mode in layer.recompute), default=Fraction(1)) for layer in plan.model.sequence)
+    activations = float(sum(layer.activation * share for layer, share in zip(plan.model.sequence, kept, strict=True)))
+    if mean <= room < mean + activations:
         line += (
-            f"; with all recomputed 1F1B holds {held:.1f} GiB more on the first rank: hardly any plan fits; more "
-            "pipeline ranks, or --tensor, --expert and --data larger"
+            f"; with all recomputed 1F1B holds {activations:.1f} GiB more on the first rank: hardly any plan fits; "
+            "more pipeline ranks, or --tensor, --expert and --data larger"
         )
     if not capacity[0]:
         line += (
@@ -92,7 +92,7 @@ def run(args: Namespace) -> Exit:
     """Print the new file, or write it if no file is there yet."""
     if args.file is not None and args.output is not None:
         raise BadInput("found NAME and --output; allowed: one of the two")
-    text, said = (with_program(TEXT), []) if args.source is None else _plan(args)
+    text, lines = (with_program(TEXT), []) if args.source is None else _plan(args)
     if args.source is None:
         _refuse_model_options(args)
     name = args.file or args.output
@@ -108,7 +108,7 @@ def run(args: Namespace) -> Exit:
         write_json({"files": [str(path)]})
     else:
         files_written([path])
-        for line in said:
+        for line in lines:
             print(line)
         if args.source is None:
             next_step(["solve", str(path), "-o", "results"], "writes the best schedule, pictures and a report")

@@ -77,8 +77,8 @@ def run(args: Namespace) -> Exit:
     with interrupt_sets(stop), progress_line() as say:
 
         def search(problem: PlanProblem, own: Namespace) -> _Answer:
-            said = f"{counted(problem.microbatches, 'micro-batch')}: " if len(sizes) > 1 else ""
-            return _searched(problem, own, forms, stop, lambda line: say(said + line))
+            prefix = f"{counted(problem.microbatches, 'micro-batch')}: " if len(sizes) > 1 else ""
+            return _searched(problem, own, forms, stop, lambda line: say(prefix + line))
 
         best, results, interrupted = best_of_sizes(sizes, args, search, _result, lambda one: one.found.interrupted)
     found, narrowed, settings, changes, moments = best

@@ -46,8 +46,8 @@ def add_limits(parser: ArgumentParser, default: int = 60, what: str = "seconds t
 
 def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60, what: str = "seconds to search") -> None:
     """Add the options that limit a search without a gap to stop at; `default` is its time limit in seconds."""
-    said = f"{what} (default: {default})"
-    parser.add_argument("--time-limit", type=seconds, default=float(default), metavar="S", help=said)
+    text = f"{what} (default: {default})"
+    parser.add_argument("--time-limit", type=seconds, default=float(default), metavar="S", help=text)
     parser.add_argument(
         "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"
     )

@@ -68,8 +68,8 @@ def _older_document(args: Namespace) -> object:
     }
     document = {key: value for key, value in document.items() if value is not None}
     if args.config:
-        held = read_document(args.config)
-        return {**document, **held} if isinstance(held, dict) else held
+        from_file = read_document(args.config)
+        return {**document, **from_file} if isinstance(from_file, dict) else from_file
     if not document:
         raise BadInput("found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches")
     return document

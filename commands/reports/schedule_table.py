@@ -140,5 +140,5 @@ def _drawn(bar: Bar, scale: float) -> Text:
 
 def show_legend() -> None:
     """Print the legend of the parts of the bars."""
-    said = [Text.assemble((encodable(character), colour), f" {name}") for character, colour, name in PARTS]
-    console().print(Text("  ").join(said), soft_wrap=True)
+    entries = [Text.assemble((encodable(character), colour), f" {name}") for character, colour, name in PARTS]
+    console().print(Text("  ").join(entries), soft_wrap=True)

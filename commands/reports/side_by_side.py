@@ -42,11 +42,16 @@ def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
             Column(f"{problem.name}\ngap to bound", True, 1),
         ]
         found.append({c.name: c for c in _candidates(one, wanted) if c.metrics is not None})
-    fitting = {name for held in found for name, one in held.items() if one.fits}
-    names = sorted({name for held in found for name in held} - {OURS}, key=lambda name: (name not in fitting, name))
-    names += [OURS] * any(OURS in held for held in found)
+    fitting = {name for by_name in found for name, one in by_name.items() if one.fits}
+    names = sorted(
+        {name for by_name in found for name in by_name} - {OURS}, key=lambda name: (name not in fitting, name)
+    )
+    names += [OURS] * any(OURS in by_name for by_name in found)
     rows = [
-        [name, *(cell for one, held in zip(solutions, found, strict=True) for cell in _cells(one, held.get(name)))]
+        [
+            name,
+            *(cell for one, by_name in zip(solutions, found, strict=True) for cell in _cells(one, by_name.get(name))),
+        ]
         for name in names
     ]
     bold = [number for number, name in enumerate(names) if name == OURS]
@@ -82,5 +87,5 @@ def _needed(problem: Problem, metrics: Metrics) -> str:
     if not over:
         return "memory of a host"
     _, d = max(over)
-    held, room = metrics.peak_quanta[d] + problem.static[d], (problem.room[d] or 0) + problem.static[d]
-    return f"needs {peak_of(held * problem.resolution, room * problem.resolution)} {problem.memory_unit}"
+    peak_memory, room = metrics.peak_quanta[d] + problem.static[d], (problem.room[d] or 0) + problem.static[d]
+    return f"needs {peak_of(peak_memory * problem.resolution, room * problem.resolution)} {problem.memory_unit}"

@@ -103,13 +103,13 @@ def _cells(row: Row, above: list[str]) -> list[str]:
 
 def reasons(found: Table) -> list[str]:
     """Return why cells have no schedule, those of one reason in one line."""
-    held: dict[tuple[str, str], list[str]] = {}
+    cells_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
         if row.value is None and row.reason:
-            held.setdefault((row.state.value, row.reason), []).append(str(row.cell.number))
+            cells_by_reason.setdefault((row.state.value, row.reason), []).append(str(row.cell.number))
     lines = [
         f"{state} (cell{'s' * (len(cells) > 1)} {', '.join(cells)}): {reason}"
-        for (state, reason), cells in held.items()
+        for (state, reason), cells in cells_by_reason.items()
     ]
     more = len(lines) - _MOST_REASONS
     return lines if more <= 0 else [*lines[:_MOST_REASONS], f"and {more} more reasons; results.csv and --json have all"]

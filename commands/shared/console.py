@@ -34,8 +34,8 @@ def width() -> int | None:
     """Return the columns of the terminal, or of COLUMNS if standard output is none; None where neither is known."""
     if sys.stdout.isatty():
         return Console().width
-    told = os.environ.get("COLUMNS", "")
-    return int(told) if told.isdecimal() and int(told) else None
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) else None
 
 
 def redraws() -> bool:

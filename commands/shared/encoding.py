@@ -12,7 +12,7 @@ from typing import TextIO
 _HANDLER = "pipesched-transliterate"
 
 # What this program itself prints; anything else falls back to its letter without marks, or a question mark.
-_SAID = {
+_ASCII = {
     "–": "-", "—": "-", "−": "-", "·": "-", "•": "-", "×": "x", "±": "+-", "…": "...", "≤": "<=", "≥": ">=",
     "→": "->", "←": "<-", "≈": "~", "‘": "'", "’": "'", "“": '"', "”": '"', "\u00a0": " ", "µ": "u", "μ": "u",
     "█": "#", "░": "-", "▓": "=",
@@ -24,7 +24,7 @@ def transliterate(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
-    return "".join(_SAID.get(character) or _without_marks(character) for character in missing), error.end
+    return "".join(_ASCII.get(character) or _without_marks(character) for character in missing), error.end
 
 
 def _without_marks(character: str) -> str:

@@ -123,5 +123,5 @@ def _unread(file: StepsFile, path: str) -> list[str]:
 
 def _near(name: str | None, path: str) -> str | None:
     """Return the path of a file named in another one: relative to that file's folder if it is there."""
-    beside = None if name is None else Path(path).parent / name
-    return name if beside is None or not beside.is_file() else str(beside)
+    sibling = None if name is None else Path(path).parent / name
+    return name if sibling is None or not sibling.is_file() else str(sibling)

@@ -24,7 +24,11 @@ def lines(candidates: Sequence[Candidate]) -> list[str]:
         return untried
     number = sum(map(len, names.values()))
     heading = f"{counted(number, 'other schedule')} {'does' if number == 1 else 'do'} not apply:"
-    return [*untried, heading, *(f"- {', '.join(sorted(held))}: {reason}" for reason, held in sorted(names.items()))]
+    return [
+        *untried,
+        heading,
+        *(f"- {', '.join(sorted(schedules))}: {reason}" for reason, schedules in sorted(names.items())),
+    ]
 
 
 def add_why_not(parser: ArgumentParser) -> None:
@@ -34,8 +38,8 @@ def add_why_not(parser: ArgumentParser) -> None:
 
 def count(candidates: Sequence[Candidate]) -> list[str]:
     """Return the schedules not tried, and the number of those that do not apply."""
-    held = [line for line in lines(candidates) if not line.startswith("- ")]
-    return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in held]
+    shown = [line for line in lines(candidates) if not line.startswith("- ")]
+    return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in shown]
 
 
 def applicable(problem: Problem) -> list[str]:

@@ -83,7 +83,7 @@ def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | No
     return [(IDLE, metrics.idle(aim)), (BUBBLE, metrics.bubble(aim))]
 
 
-def idle_said(problem: Problem, metrics: Metrics) -> str:
+def idle_sentence(problem: Problem, metrics: Metrics) -> str:
     """Return both readings of idle time in a sentence."""
     idle, bubble = (percent(share) for _, share in idle_shown(problem, metrics))
     return f"devices idle {idle} of it on average, the busiest one {bubble} (bubble rate)"

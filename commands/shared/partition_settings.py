@@ -116,8 +116,8 @@ def _notes(one: PlanSettings, target: str | None) -> Iterator[str]:
 def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
     """Return `settings` of `plan --json`, each with its figures, and `settings_refused` with the reason for each
     format."""
-    told: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for one in found:
-        told |= one.document()
+        settings |= one.document()
     refused = {one.form.name: {"reason": one.refusal, "instead": None} for one in found if one.refusal is not None}
-    return {"settings": told} | ({"settings_refused": refused} if refused else {})
+    return {"settings": settings} | ({"settings_refused": refused} if refused else {})

@@ -97,8 +97,8 @@ def _wide(columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequ
 def _least(column: Column, cells: Sequence[str]) -> int:
     """Return the least width of a column: numbers and short text stay on one line."""
     longest = max((Text(line).cell_len for cell in cells for line in cell.splitlines()), default=0)
-    held = longest if column.numeric else min(longest, _PROSE)
-    return max(held, *(Text(line).cell_len for line in _header(column, cells).splitlines()), 1)
+    unbroken = longest if column.numeric else min(longest, _PROSE)
+    return max(unbroken, *(Text(line).cell_len for line in _header(column, cells).splitlines()), 1)
 
 
 def _header(column: Column, cells: Sequence[str]) -> str:

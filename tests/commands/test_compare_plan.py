@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from commands.main import main
-from commands.reports.plans.plan_comparison import bounds_said
+from commands.reports.plans.plan_comparison import shared_bounds
 from commands.shared.parser import parser
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.files.plan_file import plan_problem_from
@@ -83,10 +83,10 @@ def test_a_bound_that_is_the_time_of_another_schedule_is_explained() -> None:
     )
     assert one.value is not None and other.value is not None and one.value < other.value
     rows = [ComparedSchedule("1f1b", one), ComparedSchedule("gpipe", other)]
-    assert bounds_said(rows) == []
+    assert shared_bounds(rows) == []
     bound = Certificate("", int(one.value / other.problem.tick), "")
     open_ = replace(other, status=Status.FEASIBLE, certificate=bound)
-    assert bounds_said([rows[0], replace(rows[1], plan=open_)]) == [
+    assert shared_bounds([rows[0], replace(rows[1], plan=open_)]) == [
         "gpipe: searched until it was proved that no plan of it is better than that of 1f1b, which is why the bound is "
         "its time"
     ]

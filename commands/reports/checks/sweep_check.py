@@ -45,10 +45,10 @@ def check_sweep(store: Path, args: Namespace) -> Exit:
 
 
 def _say(one: CellCheck) -> None:
-    print(f"{_place(one.cell)}: {_said(one)}")
+    print(f"{_place(one.cell)}: {_verdict(one)}")
 
 
-def _said(one: CellCheck) -> str:
+def _verdict(one: CellCheck) -> str:
     if one.skipped:
         return f"nothing to check, {one.skipped}"
     if one.wrong:

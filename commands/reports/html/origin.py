@@ -46,11 +46,11 @@ def reproduce_section(args: Namespace, seconds: float) -> Section:
         ["machine", f"{platform.system()} {platform.machine()}, {cores} cores"],
         ["made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")],
     ]
-    said = (
+    caveat = (
         "The bound and the schedule hold wherever they are checked. A search that ends with a proof ends with the same "
         "value every time; one that a time limit ends depends on how fast the machine is."
     )
     return Section(
         "How to reproduce",
-        [Code(shlex.join(["pipesched", *args.words])), Table([("", False), ("", False)], rows), Paragraph(said)],
+        [Code(shlex.join(["pipesched", *args.words])), Table([("", False), ("", False)], rows), Paragraph(caveat)],
     )

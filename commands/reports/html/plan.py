@@ -70,8 +70,8 @@ def plan_report(
         Section("Why not better", list(map(Paragraph, others))),
     ]
     if narrowed is not None:
-        said: list[Part] = [Paragraph(f"{capitalised(one)}.") for one in narrowed_sentences(plan, narrowed)]
-        sections.insert(1, Section(f"For {narrowed.name or 'the partition given'}", said))
+        paragraphs: list[Part] = [Paragraph(f"{capitalised(one)}.") for one in narrowed_sentences(plan, narrowed)]
+        sections.insert(1, Section(f"For {narrowed.name or 'the partition given'}", paragraphs))
     if sizes:
         sections.insert(1, Section("Sizes of micro-batches", [Points(sizes)]))
     if changes:
@@ -117,11 +117,11 @@ def _timelines(plan: Plan) -> Schedules:
 
 
 def _course(plan: Plan, moments: Sequence[PlanProgress]) -> Course:
-    said = [
+    points = [
         Moment(one.seconds, None if one.value is None else float(one.value), float(one.lower_bound), one.phase)
         for one in moments
     ]
-    return Course(plan.problem.objective.value, plan.problem.time_unit, said, plan.wall_seconds)
+    return Course(plan.problem.objective.value, plan.problem.time_unit, points, plan.wall_seconds)
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], caption: str) -> Table:

@@ -50,23 +50,23 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
     ]
     if solution.notes:
         sections.insert(0, Section("Notes", [Points(solution.notes)]))
-    said = sentence(solution, verdict(found, metrics))
-    said += f" {capitalised(str(found.recommended))}." if found.recommended else ""
-    return report(problem.name, subtitle, said, sections)
+    summary = sentence(solution, verdict(found, metrics))
+    summary += f" {capitalised(str(found.recommended))}." if found.recommended else ""
+    return report(problem.name, subtitle, summary, sections)
 
 
-def sentence(solution: Solution, said: str) -> str:
+def sentence(solution: Solution, proved: str) -> str:
     """Return the verdict: the value found, the bound proved (`said`), and by how much the best published schedule is
     longer."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
-    said = capitalised(said) + "."
+    proved = capitalised(proved) + "."
     if best is None or best.metrics is None or not value:
-        return said + (" No published schedule applies and fits." if best is None else "")
+        return proved + (" No published schedule applies and fits." if best is None else "")
     more = best.metrics.value_ticks(problem.objective) / value - 1
     if not more:
-        return f"{said} The published schedule {best.name} is as good."
+        return f"{proved} The published schedule {best.name} is as good."
     apart = f"{percent(abs(more))} {'more' if more > 0 else 'less'}"
-    return f"{said} The best published schedule that fits, {best.name}, takes {apart}."
+    return f"{proved} The best published schedule that fits, {best.name}, takes {apart}."
 
 
 def _table(solution: Solution) -> Table:
@@ -117,8 +117,8 @@ def _why_not_better(found: Found) -> list[Part]:
     solution, it = found.solution, found.explanation
     if it is None:
         limited_by = limiting(solution.problem, solution.certificate)
-        said = "`solve --explain` also tries what more memory, faster links and other stages would bring."
-        return [*limited_by, Paragraph(said)] if limited_by else []
+        hint = "`solve --explain` also tries what more memory, faster links and other stages would bring."
+        return [*limited_by, Paragraph(hint)] if limited_by else []
     parts: list[Part] = [Points(sensitivity.lines(it))]
     if it.effects:
         headers = [(header.replace("\n", " "), number) for header, number in sensitivity.columns(solution)]
@@ -131,8 +131,8 @@ def _sections(found: Found) -> list[Section]:
     if found.sizes.results:
         sections.append(Section("Sizes of micro-batches", [Points([*found.sizes.sentences()])]))
     if found.noise:
-        said = robustness.sentences(found.solution.problem, found.noise, found.solution.value)
-        sections.append(Section("Under noise", [Points(said)]))
+        lines = robustness.sentences(found.solution.problem, found.noise, found.solution.value)
+        sections.append(Section("Under noise", [Points(lines)]))
     if found.memory:
         sections.append(Section("Least memory", [Points(min_memory.sentences(found.memory))]))
     return sections
@@ -159,7 +159,7 @@ def _moments(solution: Solution) -> Table:
 
 
 # What a reader is told of the check, and of how to repeat it.
-_SAID = {
+_CHECK_TEXTS = {
     Verdict.VERIFIED: (
         "Checked without the solver, from the evidence in schedule.json",
         " `pipesched check schedule.json` does it again.",
@@ -178,7 +178,7 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
     if certificate is None:
         return []
     finding = check_bound(problem, certificate)
-    opening, repeat = _SAID[finding.verdict]
+    opening, repeat = _CHECK_TEXTS[finding.verdict]
     return [
         Paragraph(f"{certificate.text} ({certificate.name})"),
         Paragraph(f"{opening}: {finding.text.rstrip('.')}.{repeat}"),

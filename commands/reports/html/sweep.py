@@ -41,14 +41,14 @@ def sweep_report(found: Table, seconds: float, args: Namespace, text: str | None
 def verdict(found: Table) -> str:
     """Return the verdict: number of settled cells, the best of them, and the widest gap."""
     known = [row for row in found.rows if row.value is not None]
-    said = f"{counts(found)}."
+    settled = f"{counts(found)}."
     if not known:
-        return f"{said} No cell has a schedule."
+        return f"{settled} No cell has a schedule."
     best = min(known, key=lambda row: row.value or 0)
     value = f"{best.objective} {plain(float(best.value or 0))} {found.time_unit}".rstrip()
     gap = max((row.outcome.gap or 0.0 for row in known if row.outcome is not None), default=0.0)
     widest = f" The widest gap is {percent(gap)}." if gap else ""
-    return f"{said} The least: {value}, at {place(best)}.{widest}"
+    return f"{settled} The least: {value}, at {place(best)}.{widest}"
 
 
 def _pictures(found: Table) -> list[Section]:
@@ -67,9 +67,9 @@ def _schedules(found: Table) -> list[Section]:
         return []
     shown = sorted(sorted(known, key=lambda row: row.value or 0)[:_MOST], key=lambda row: row.cell.number)
     more = len(known) - len(shown)
-    said = [Paragraph(f"The {_MOST} of the least values; `sweep --write CELL` writes any other.")] if more else []
+    caption = [Paragraph(f"The {_MOST} of the least values; `sweep --write CELL` writes any other.")] if more else []
     timelines = [(f"cell {row.cell.number}: {place(row)}", _timeline(row)) for row in shown]
-    return [Section("Passes and memory", [*said, Schedules(timelines)])]
+    return [Section("Passes and memory", [*caption, Schedules(timelines)])]
 
 
 def _timeline(row: Row) -> Timeline:

@@ -93,14 +93,14 @@ def assumed_rows(found: LateStarts) -> list[list[str]]:
 
 def sentences(found: LateStarts) -> list[str]:
     """Return sentences that name the most costly assumption, and the passes that delay the step most."""
-    said = [
+    lines = [
         f"costs most: that {_ASSUMED[found.costliest]}; with what was measured instead, and all else as assumed, "
         f"{_ms(found.predicted)} ms become {_ms(found.alone[found.costliest])} ms"
     ]
     if found.largest:
         named = (f"{p} {_signed(seconds)} ({_in_line(cause)})" for p, cause, seconds in found.largest)
-        said.append(f"largest delays on the critical path, ms: {', '.join(named)}")
-    return said
+        lines.append(f"largest delays on the critical path, ms: {', '.join(named)}")
+    return lines
 
 
 def device_rows(found: LateStarts) -> list[list[str]]:

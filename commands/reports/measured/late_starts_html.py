@@ -23,7 +23,7 @@ from plots.html.report import capitalised, report
 
 
 def late_starts_report(
-    name: str, times: Comparison, found: LateStarts, order: Timeline, best: Solution | None, said: Sequence[str]
+    name: str, times: Comparison, found: LateStarts, order: Timeline, best: Solution | None, comparison: Sequence[str]
 ) -> str:
     """Return the HTML page of a measured run.
 
@@ -43,8 +43,8 @@ def late_starts_report(
         Section("The order with these times", _orders(order, best)),
     ]
     ms = f"{1000 * times.measured:.3f} ms measured, {1000 * times.predicted:.3f} ms predicted"
-    if said:
-        lines = [Paragraph(f"{capitalised(one).rstrip('.')}.") for one in said]
+    if comparison:
+        lines = [Paragraph(f"{capitalised(one).rstrip('.')}.") for one in comparison]
         sections.insert(0, Section("Measured, this order, the best one", lines))
     return report(f"{name}: predicted and measured", f"{times.steps} steps", ms, sections)
 

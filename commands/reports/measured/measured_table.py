@@ -35,8 +35,8 @@ class Explained(NamedTuple):
     @property
     def recalibrated(self) -> Problem | None:
         """The problem with the run's measured times; None where the trace does not determine all of them."""
-        told = self.late is not None and not self.problem.walks.scale
-        return with_measured_times(self.problem, self.run) if told else None
+        determined = self.late is not None and not self.problem.walks.scale
+        return with_measured_times(self.problem, self.run) if determined else None
 
 
 def explained(measured: Measured, problem: Problem) -> Explained:
@@ -102,7 +102,7 @@ def drawn_as(path: Path) -> Format | Literal["html"]:
     return "html" if path.suffix.lower() == ".html" else picture_kind(path, ".html")
 
 
-def draw(found: Sequence[Explained], best: Solution | None, said: Sequence[str], path: Path) -> Path:
+def draw(found: Sequence[Explained], best: Solution | None, sentences: Sequence[str], path: Path) -> Path:
     """Write the picture of one run's late starts, or its HTML report, by the ending of `path`."""
     kind = drawn_as(path)
     run, problem, times, why = found[0]
@@ -111,7 +111,7 @@ def draw(found: Sequence[Explained], best: Solution | None, said: Sequence[str],
     if kind != "html":
         return write_whole(path, late.picture(times.schedule, why, kind))
     order = simulate(problem, executed(run, why.step))
-    return write_whole(path, late_starts_report(times.schedule, times, why, order, best, said))
+    return write_whole(path, late_starts_report(times.schedule, times, why, order, best, sentences))
 
 
 def _show_devices(one: Comparison) -> None:

@@ -19,8 +19,8 @@ def show(file: PeaksFile, fit: MemoryFit) -> None:
     columns = [Column("what"), Column(file.unit, True), Column("standard error", True)]
     table(f"{file.name}: memory from {len(file.peaks)} peaks", columns, rows)
     peaks = [
-        [peak.place, plain(float(peak.amount)), plain(round(float(peak.amount) - rest, 4)), f"{rest:+.4f}"]
-        for peak, rest in zip(file.peaks, fit.residuals, strict=True)
+        [peak.place, plain(float(peak.amount)), plain(round(float(peak.amount) - residual, 4)), f"{residual:+.4f}"]
+        for peak, residual in zip(file.peaks, fit.residuals, strict=True)
     ]
     columns = [Column("peak"), Column("measured", True), Column("fitted", True), Column("difference", True)]
     table(f"root mean square difference {fit.root_mean_square:.4g} {file.unit}", columns, peaks)
@@ -56,8 +56,8 @@ def document(file: PeaksFile, fit: MemoryFit, files: Sequence[Path]) -> dict[str
             for one, value in fit.values.items()
         ],
         "residuals": [
-            {"peak": peak.place, "measured": float(peak.amount), "difference": rest}
-            for peak, rest in zip(file.peaks, fit.residuals, strict=True)
+            {"peak": peak.place, "measured": float(peak.amount), "difference": residual}
+            for peak, residual in zip(file.peaks, fit.residuals, strict=True)
         ],
         "root_mean_square": fit.root_mean_square,
         "clamped": [str(one) for one in fit.clamped],

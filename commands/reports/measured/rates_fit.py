@@ -21,20 +21,20 @@ _OTHER = 1.5  # times the known rates' durations: beyond what published runs of 
 def named(fit: RatesFit, hardware: str) -> NamedDevice:
     """Return the fitted device with a name and source that say where its rates come from."""
     name = hardware if hardware.endswith(_SUFFIX) else hardware + _SUFFIX
-    said = f"{hardware}, rates fitted to {counted(len(fit.times), 'measured duration')}"
-    return NamedDevice(name, replace(fit.device, source=said))
+    source = f"{hardware}, rates fitted to {counted(len(fit.times), 'measured duration')}"
+    return NamedDevice(name, replace(fit.device, source=source))
 
 
 def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
     """Return, for its line in the hardware file, the basis of each rate with its error."""
-    return {one.name: _rests_on(one, hardware) for one in fit.rates}
+    return {one.name: _basis(one, hardware) for one in fit.rates}
 
 
-def _rests_on(one: FittedRate, hardware: str) -> str:
+def _basis(one: FittedRate, hardware: str) -> str:
     if one.error is None:
         return f"of {hardware}: no measured duration depends on it"
-    said = f"{plain(one.before)} of {hardware}{', which is hardly seen in what was measured' if one.vague else ''}"
-    return f"fitted, ± {100 * one.error:.2g} %; {said}"
+    source = f"{plain(one.before)} of {hardware}{', which is hardly seen in what was measured' if one.vague else ''}"
+    return f"fitted, ± {100 * one.error:.2g} %; {source}"
 
 
 def show(fit: RatesFit, hardware: str) -> None:

@@ -126,8 +126,8 @@ class RunReport:
 def _differs(worst: Difference | None) -> str:
     if worst is None:
         return "not compared"
-    said = "equal the reference" if worst.fits else "DIFFER from the reference"
-    return f"{said}: worst {worst.value:.2g} of {worst.limit:.2g} allowed, {worst.what}, step {worst.step + 1}"
+    result = "equal the reference" if worst.fits else "DIFFER from the reference"
+    return f"{result}: worst {worst.value:.2g} of {worst.limit:.2g} allowed, {worst.what}, step {worst.step + 1}"
 
 
 def _document(worst: Difference | None) -> dict[str, object] | None:

@@ -82,22 +82,22 @@ def best_document(best: Solution | None) -> dict[str, object]:
     text = best.certificate.text if best.certificate else None
     value, bound = (None if x is None else float(x) for x in (best.value, best.lower_bound))
     problem = best.problem
-    said = {"status": best.status.value, "objective": problem.objective.value, "unit": problem.time_unit}
-    return {"optimum": said | {"value": value, "lower_bound": bound, "certificate": text}}
+    facts = {"status": best.status.value, "objective": problem.objective.value, "unit": problem.time_unit}
+    return {"optimum": facts | {"value": value, "lower_bound": bound, "certificate": text}}
 
 
 def best_sentences(run: Comparison, best: Solution) -> list[str]:
     """Return sentences on the measured time, the predicted time of this order, and the best order with its reason."""
     unit = best.problem.time_unit
     found = "none was found" if best.value is None else f"{plain(float(best.value))} {unit}"
-    said = [
+    sentences = [
         f"measured {1000 * run.measured:.3f} ms; this order with these times {1000 * run.predicted:.3f} ms",
         f"best order with these times ({best.status.value}): {best.problem.objective.value} {found}",
     ]
     if best.certificate is not None:
         bound = f"{plain(float(best.lower_bound))} {unit} ({best.certificate.name})"
-        said.append(f"none is below {bound}: {best.certificate.text}")
-    return said
+        sentences.append(f"none is below {bound}: {best.certificate.text}")
+    return sentences
 
 
 def _document(trace: PipelineTrace | BlockTrace, run: Comparison | None) -> dict[str, object]:

@@ -29,11 +29,13 @@ def show(plan: PlanProblem) -> None:
 
 
 def _row(layer: LayerType) -> list[str]:
-    ways = [f"{way.name} +{plain(float(way.time))}, keeps {100 * float(way.keeps):.1f} %" for way in layer.recompute]
+    modes = [
+        f"{mode.name} +{plain(float(mode.time))}, keeps {100 * float(mode.keeps):.1f} %" for mode in layer.recompute
+    ]
     weight = "" if layer.weight is None else plain(float(layer.weight))
     amounts = [plain(round(float(one), 4)) for one in (layer.memory, layer.activation)]
     times = [plain(float(layer.forward)), plain(float(layer.backward)), weight]
-    return [layer.name, str(layer.count), *times, *amounts, "; ".join(ways)]
+    return [layer.name, str(layer.count), *times, *amounts, "; ".join(modes)]
 
 
 def document(plan: PlanProblem, files: Sequence[Path]) -> dict[str, object]:
@@ -63,7 +65,7 @@ def _document(layer: LayerType) -> dict[str, object]:
         "activation": float(layer.activation),
         "freed_by_backward": float(layer.freed_by_backward),
         "recompute": [
-            {"name": way.name, "time": float(way.time), "keeps": float(way.keeps)} for way in layer.recompute
+            {"name": mode.name, "time": float(mode.time), "keeps": float(mode.keeps)} for mode in layer.recompute
         ],
         "with_previous": layer.with_previous,
         "frozen": layer.forward_only,

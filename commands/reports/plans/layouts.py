@@ -81,26 +81,26 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
     """Return the recommended layout with its step and memory, and the lower bound of all layouts' steps."""
     one, best = found.recommended, found.rows[0]
     assert one is not None and one.peak_memory is not None
-    held = Fraction(str(max(one.peak_memory)))
-    memory = _peak(one) if capacity is None else peak_of(held, capacity, 1)
-    said = f"recommended layout: {name_of(one)}: step {_ms(one.total)} ms, peak memory {memory} GiB"
+    peak = Fraction(str(max(one.peak_memory)))
+    memory = _peak(one) if capacity is None else peak_of(peak, capacity, 1)
+    sentence = f"recommended layout: {name_of(one)}: step {_ms(one.total)} ms, peak memory {memory} GiB"
     if one != best:
         more = one.total / best.total - 1
-        said += (
+        sentence += (
             f"; the shortest step has {name_of(best)}, {_ms(best.total)} ms ({percent(more)} less), which is less plain"
         )
     if found.step_lower_bound is None:
-        return f"{said}; nothing is proved of all layouts, since some were not looked at"
+        return f"{sentence}; nothing is proved of all layouts, since some were not looked at"
     proved = f"no layout{'' if target is None else f' that {target} runs'} has a "
     if best.total <= found.step_lower_bound:
-        return f"{said}; {proved}shorter step"
+        return f"{sentence}; {proved}shorter step"
     apart = percent(gap(Fraction(one.total), Fraction(found.step_lower_bound)))
-    return f"{said}; {proved}step below {_ms(found.step_lower_bound)} ms: a gap of {apart}"
+    return f"{sentence}; {proved}step below {_ms(found.step_lower_bound)} ms: a gap of {apart}"
 
 
 def notes(found: Layouts) -> list[str]:
     """Return lines on assumptions of the steps, the next best layouts, and the cost of each micro-batch size."""
-    said = [
+    lines = [
         "step: the pipeline from its first forward to its last backward, then what no pass hides of exchanging "
         "gradients and weights among the replicas, and the optimizer's step where it is known; not loading of data"
     ]
@@ -109,40 +109,40 @@ def notes(found: Layouts) -> list[str]:
     rates = ", ".join(
         f"{name} {value if isinstance(value, str) else plain(value)}" for name, value in one.assumed.items()
     )
-    said.append(f"assumed of {found.hardware}: {rates} (`new --from` says where each is from)")
+    lines.append(f"assumed of {found.hardware}: {rates} (`new --from` says where each is from)")
     error = one.expected_error
     if error is not None:
         measured = error.kind.partition(" ")[0] == family_of(found.hardware)
         few = "" if measured else f"; too few of {found.hardware} are known, and no other kind has a larger error"
-        said.append(
+        lines.append(
             f"expected error: {percent(error.mean)} of a step, the mean over {error.rows} published measurements of "
             f"{error.kind} (docs/results/accuracy.md){few}"
         )
-        said.append(
+        lines.append(
             f"expected error of the ratio of two layouts' steps: {percent(error.ratio)}, the mean over {error.pairs} "
             "pairs of measured layouts"
         )
     equal = [row for row in found.rows if row.equal]
     if len(equal) > 1:
         names = ", ".join(map(name_of, equal[:_NAMED])) + (", …" if equal[_NAMED:] else "")
-        said.append(f"equal within the error of a ratio: {len(equal)} layouts: {names}; measure two or three of them")
+        lines.append(f"equal within the error of a ratio: {len(equal)} layouts: {names}; measure two or three of them")
     further = next((row for row in found.rows if row.fits and not row.equal), None)
     if further is not None:
-        said.append(
+        lines.append(
             f"the first that is worse by more than that: {name_of(further)}, whose step takes "
             f"{percent(further.total / found.rows[0].total - 1)} longer than the shortest"
         )
     sizes = found.by_microbatch_size
     if len(sizes) > 1:
         each = ", ".join(f"{size}: {'best' if not more else f'+{percent(more)}'}" for size, more in sizes.items())
-        said.append(f"sequences of a micro-batch, each with its best layout: {each}")
+        lines.append(f"sequences of a micro-batch, each with its best layout: {each}")
     first = sum(row.fits and row.searched != EXACT for row in found.rows)
     if first:
-        said.append(
+        lines.append(
             f"{first} layouts marked {FIRST}: the best of the runtime's own orders on a few cuts; only others "
             "were searched for better plans"
         )
-    return said
+    return lines
 
 
 def lacking(race: LayoutRace, gpus: int) -> str:
@@ -154,19 +154,19 @@ def lacking(race: LayoutRace, gpus: int) -> str:
 
     least = min(race.rows, key=state)
     room = min(least.problem.cluster.capacity or (Fraction(),))
-    held = f"{peak_of(state(least), room, 1)} {least.problem.cluster.memory_unit}"
+    needed = f"{peak_of(state(least), room, 1)} {least.problem.cluster.memory_unit}"
     few = state(least) < room
     enough = f"at least {-(-gpus * state(least) // room)} GPUs, or larger ones" if room and not few else "larger GPUs"
     return (
         f"no layout {'found in the time limit ' if few else ''}fits the memory: parameters, gradients "
-        f"and optimizer state alone take {held} a device, spread as {least.key}; it takes "
+        f"and optimizer state alone take {needed} a device, spread as {least.key}; it takes "
         + (f"more or {enough}, or recomputes more in a longer search" if few else enough)
     )
 
 
 def without(found: Layouts) -> dict[str, list[str]]:
     """Return the layouts without a plan, by reason."""
-    said: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for row in found.rows:
         if row.fits or name_of(row) in found.refused:
             continue
@@ -174,10 +174,10 @@ def without(found: Layouts) -> dict[str, list[str]]:
         reason = known.get(
             row.reason, "cannot fit the memory" if "alone take" in row.reason else "are no better, by the bound"
         )
-        said.setdefault(reason, []).append(name_of(row))
+        by_reason.setdefault(reason, []).append(name_of(row))
     for layout, reason in found.refused.items():
-        said.setdefault(_NOT_TRIED if reason == NO_TIME else f"refused ({reason})", []).append(layout)
-    return said
+        by_reason.setdefault(_NOT_TRIED if reason == NO_TIME else f"refused ({reason})", []).append(layout)
+    return by_reason
 
 
 def csv_text(found: Layouts) -> str:

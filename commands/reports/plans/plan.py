@@ -15,10 +15,10 @@ from commands.reports.plans.plan_tables import (
     memory_columns,
     stage_cells,
     stage_columns,
-    time_said,
+    time_text,
     variant_rows,
 )
-from commands.shared.output import idle_said, percent
+from commands.shared.output import idle_sentence, percent
 from commands.shared.tables import table
 from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.layers.plan_problem import PlanProblem
@@ -43,8 +43,8 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
             print(sentence)
         return
     units = (("times", plan.problem.time_unit), ("memory", plan.problem.cluster.memory_unit))
-    said = ", ".join(f"{what} in {unit}" for what, unit in units if unit)
-    title = f"best plan: {best.choice}{_lengths(plan)}" + (f" ({said})" if said else "")
+    unit_list = ", ".join(f"{what} in {unit}" for what, unit in units if unit)
+    title = f"best plan: {best.choice}{_lengths(plan)}" + (f" ({unit_list})" if unit_list else "")
     table(title, stage_columns(plan), stage_cells(plan, best))
     if plan.problem.cluster.capacity is not None:
         title = f"memory at the peak ({plan.problem.cluster.memory_unit})"
@@ -77,18 +77,18 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     objective = plan.problem.objective.value
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
     scope += "" if plan.free is None else " that leaves as much memory free"
-    value, bound = time_said(plan, best.value), time_said(plan, plan.lower_bound)
+    value, bound = time_text(plan, best.value), time_text(plan, plan.lower_bound)
     if plan.status is Status.OPTIMAL:
-        said = f"optimal: {objective} {value}; no plan{scope} is better ({searched(plan.problem)})"
+        first = f"optimal: {objective} {value}; no plan{scope} is better ({searched(plan.problem)})"
     else:
-        said = f"best found: {objective} {value}; no plan{scope} is below {bound}: a gap of {percent(plan.gap)}"
-        said += f" ({searched(plan.problem)})"
+        first = f"best found: {objective} {value}; no plan{scope} is below {bound}: a gap of {percent(plan.gap)}"
+        first += f" ({searched(plan.problem)})"
     parts = time_parts(plan.problem, best)
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
-    idle = idle_said(best.timeline.problem, best.metrics)
+    idle = idle_sentence(best.timeline.problem, best.metrics)
     ideal = "ideal: all work spread evenly over the devices; imbalance: of the busiest device more than that"
-    found = [said, step_said(plan, best), f"{value} = {made_of} ({ideal}); {idle}"]
+    found = [first, step_sentence(plan, best), f"{value} = {made_of} ({ideal}); {idle}"]
     if plan.free is not None:
         found.append(plan.free.sentence(plan.problem))
     if plan.certificate:
@@ -99,12 +99,12 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     return found
 
 
-def step_said(plan: Plan, best: Candidate) -> str:
+def step_sentence(plan: Plan, best: Candidate) -> str:
     """Return a sentence on the time of a whole training step, and what it does not include."""
     time, objective = step_time(plan.problem, best), plan.problem.objective.value
     if time.total == time.pipeline:
         return f"{objective}: {what_is_in_it(plan.problem)}"
-    whole, more, last = (time_said(plan, round(each, 3)) for each in (time.total, time.reduction, time.optimizer))
+    whole, more, last = (time_text(plan, round(each, 3)) for each in (time.total, time.reduction, time.optimizer))
     stepped = "is in it" if plan.problem.model.parameters.step is not None else "comes on top"
     if time.optimizer:
         return f"a step takes {whole}: {more} of it to exchange gradients among replicas, {last} the optimizer's step"
@@ -122,5 +122,5 @@ def what_is_in_it(plan: PlanProblem) -> str:
     more += ["the optimizer's step"] if own.step is None else []
     if not more:
         return "to the end of the last step, exchange of gradients among replicas included"
-    comes = "come" if len(more) > 1 else "comes"
-    return f"the pipeline's{' and its collectives' if own.some else ''}; {' and '.join(more)} {comes} on top"
+    verb = "come" if len(more) > 1 else "comes"
+    return f"the pipeline's{' and its collectives' if own.some else ''}; {' and '.join(more)} {verb} on top"

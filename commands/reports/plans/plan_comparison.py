@@ -52,7 +52,7 @@ def show(found: PlanRows, free: str, path: str) -> None:
     title = f"{problem.name}: the best plan found with each schedule"
     bold = [0] if shown and shown[0].fits else []
     table(title, _columns(problem), [_cells(found, row) for row in shown], bold)
-    for line in bounds_said(shown):
+    for line in shared_bounds(shown):
         print(line)
     if shown:
         print(f"{problem.objective.value}: {what_is_in_it(problem)}")
@@ -65,13 +65,13 @@ def show(found: PlanRows, free: str, path: str) -> None:
     for row in rows:
         if row.best is None:
             unknown = row.plan is not None and row.plan.status is Status.UNKNOWN
-            said = ["no plan found in the time given"] if unknown else []
-            print(f"- {row.name}: {': '.join([*said, *([row.reason] if row.reason else [])])}")
+            reasons = ["no plan found in the time given"] if unknown else []
+            print(f"- {row.name}: {': '.join([*reasons, *([row.reason] if row.reason else [])])}")
     if shown and shown[0].fits:
         _next(found, path)
 
 
-def bounds_said(shown: list[ComparedSchedule]) -> list[str]:
+def shared_bounds(shown: list[ComparedSchedule]) -> list[str]:
     """Return sentences that explain bounds equal to another schedule's time.
 
     The plans of such a schedule were searched only until none of them could be better than that time.
@@ -109,12 +109,12 @@ def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -
         return "no plan found fits the memory"
     (name, value, order), published = timed[0], [one for one in timed if one[0] != free]
     called = f"{name} ({order})" if name == free else name
-    said = f"best found: {called}: {problem.objective.value} {plain(float(value))} {problem.time_unit}".rstrip()
+    sentence = f"best found: {called}: {problem.objective.value} {plain(float(value))} {problem.time_unit}".rstrip()
     if not published or published[0][0] == name:
-        return said
+        return sentence
     other, takes, _ = published[0]
     more = f"{percent(float(takes / value - 1))} more" if takes > value else "as much"
-    return f"{said}; the best published schedule that fits, {other}, takes {more}"
+    return f"{sentence}; the best published schedule that fits, {other}, takes {more}"
 
 
 def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:

@@ -51,7 +51,7 @@ def variant_rows(plan: Plan) -> list[list[str]]:
     return [
         [
             one.name,
-            *("" if number is None else time_said(plan, number) for number in (one.value, one.lower_bound)),
+            *("" if number is None else time_text(plan, number) for number in (one.value, one.lower_bound)),
             one.reason or ("optimal" if one.value == one.lower_bound else "feasible"),
         ]
         for one in plan.variants
@@ -77,8 +77,8 @@ def choice_rows(plan: Plan) -> list[list[str]]:
             [
                 str(one.choice),
                 "" if one.best is None else str(one.best.timeline.problem.placement.stages // one.choice.pieces),
-                "" if one.best is None else time_said(plan, one.best.value),
-                "" if one.lower_bound is None else time_said(plan, one.lower_bound),
+                "" if one.best is None else time_text(plan, one.best.value),
+                "" if one.lower_bound is None else time_text(plan, one.lower_bound),
                 gap,
                 dearer if one.best is not plan.best else "",
                 *_idle(one.best),
@@ -112,7 +112,7 @@ def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
     rows, more = [], _of_parameters(plan)
     for row in stage_rows(plan.problem, best):
         costs = row.costs
-        again = ", ".join(f"{number} {way}" for way, number in row.recomputed.items())
+        again = ", ".join(f"{number} {mode}" for mode, number in row.recomputed.items())
         backward = min(costs.fused, costs.backward + (costs.weight or 0))
         numbers = [costs.forward, backward, costs.memory, costs.activation, *(getattr(costs, key) for key in more)]
         rows.append([str(row.stage), str(row.device), row.layers, again, *(plain(round(float(x), 3)) for x in numbers)])
@@ -146,9 +146,9 @@ def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
         rows.append(
             [
                 one.text,
-                time_said(plan, value),
+                time_text(plan, value),
                 _share(value / plan.value - 1),
-                time_said(plan, one.lower_bound),
+                time_text(plan, one.lower_bound),
                 "optimal" if one.optimal else percent(float(1 - one.lower_bound / value)),
                 _brings(plan, one),
             ]
@@ -169,6 +169,6 @@ def _share(share: Fraction) -> str:
     return f"{100 * float(share):+.2f} %"
 
 
-def time_said(plan: Plan, value: object) -> str:
+def time_text(plan: Plan, value: object) -> str:
     """Return a time as text in the file's unit."""
     return f"{plain(float(value))} {plan.problem.time_unit}".rstrip()  # type: ignore[arg-type]

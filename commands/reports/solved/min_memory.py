@@ -60,5 +60,5 @@ def sentences(found: LeastMemory) -> list[str]:
     )
     if not found.lower_bound:  # less than nothing needs no proof
         return [first if found.proved else f"{first}; whether less is enough is open"]
-    rest = "less is not enough" if found.proved else f"less than {scale.text(found.lower_bound)} is not enough"
-    return [f"{first}; {rest}", f"why {rest}: {found.why}"]
+    claim = "less is not enough" if found.proved else f"less than {scale.text(found.lower_bound)} is not enough"
+    return [f"{first}; {claim}", f"why {claim}: {found.why}"]

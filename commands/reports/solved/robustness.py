@@ -61,12 +61,14 @@ def sentences(problem: Problem, found: Robustness, value: float | None) -> list[
     """Return a sentence that compares the mean with that of the best published schedule."""
     best, noise = found.best_published, found.noise
     samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
-    said = f"under {noise_text(noise)} noise ({samples}): mean {problem.objective} {mean_text(problem, found.mean)}"
+    sentence = f"under {noise_text(noise)} noise ({samples}): mean {problem.objective} {mean_text(problem, found.mean)}"
     if value:
-        said += f" ({100 * (found.mean / value - 1):+.2f} % from {with_unit(value, problem.time_unit)} without noise)"
+        sentence += (
+            f" ({100 * (found.mean / value - 1):+.2f} % from {with_unit(value, problem.time_unit)} without noise)"
+        )
     if best is None:
-        return [said]
-    return [f"{said}; the best published one, {best.name}: {mean_text(problem, best.mean)}"]
+        return [sentence]
+    return [f"{sentence}; the best published one, {best.name}: {mean_text(problem, best.mean)}"]
 
 
 def noise_text(noise: Noise) -> str:

@@ -45,10 +45,10 @@ def explained(solution: Solution, args: Namespace) -> Explanation:
 
 def lines(it: Explanation) -> list[str]:
     """Return the most useful change, the explanation, and the changes that were not tried."""
-    said = [*advice(it), *story(it.bottleneck)]
+    sentences = [*advice(it), *story(it.bottleneck)]
     if it.untried:
-        said.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")
-    return said
+        sentences.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")
+    return sentences
 
 
 def show(solution: Solution, it: Explanation) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from commands.reports import schedule_table
 from commands.reports.solved import min_memory, robustness, sensitivity
 from commands.reports.solved.recommendation import Recommendation
-from commands.shared.output import WHY_IDLE, complain, idle_lines, idle_said, memory_line, percent
+from commands.shared.output import WHY_IDLE, complain, idle_lines, idle_sentence, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.explanation import Explanation
@@ -44,7 +44,7 @@ def verdict(found: Found, metrics: Metrics) -> str:
     problem, objective = solution.problem, solution.problem.objective
     value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
     bound = time_text(problem, solution.lower_bound_ticks)
-    idle = idle_said(problem, metrics)
+    idle = idle_sentence(problem, metrics)
     if solution.status is Status.OPTIMAL:
         return f"optimal: {value}; no schedule is better; {idle}"
     if found.robust:
