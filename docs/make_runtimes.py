@@ -85,8 +85,8 @@ def _link(where: str) -> str:
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    first, *rest = (f"| {' | '.join(line)} |" for line in (head, *rows))
-    return "\n".join((first, "|" + "---|" * len(head), *rest))
+    first, *others = (f"| {' | '.join(line)} |" for line in (head, *rows))
+    return "\n".join((first, "|" + "---|" * len(head), *others))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from targets.schedules import runs
 def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
     """Return the runtimes with settings for the plan's partition that run its order, then those that only need the
     order."""
-    told = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
+    with_settings = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
     given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]
-    return told + [name for name in given if runs(candidate.timeline, name)]
+    return with_settings + [name for name in given if runs(candidate.timeline, name)]
 
 
 def _runs(form: PartitionFormat, problem: PlanProblem, candidate: Candidate) -> bool:

@@ -89,14 +89,16 @@ def planned(
     asked = own.plan if own is not None else search.given(_PARAMS.own_share, report) if given else None
     others = [form for form in forms if form.name != target]
     first, share = (0.0, _PARAMS.settings_share) if asked is None else (_PARAMS.own_share, _PARAMS.settings_share / 2)
-    told: dict[str, _Own | str] = search.refused(others)
-    others = [form for form in others if form.name not in told]  # the time is of those that run a plan
+    outcomes: dict[str, _Own | str] = search.refused(others)
+    others = [form for form in others if form.name not in outcomes]  # the time is of those that run a plan
     for number, form in enumerate(others, 1):
         try:
-            told[form.name] = search.restricted(form, first + share * number / len(others), _named(aside, form.name))
+            outcomes[form.name] = search.restricted(
+                form, first + share * number / len(others), _named(aside, form.name)
+            )
         except BadInput as error:
-            told[form.name] = error.mistakes[0].removeprefix("--for ")
-    known = [asked, *(one.plan for one in told.values() if isinstance(one, _Own))]
+            outcomes[form.name] = error.mistakes[0].removeprefix("--for ")
+    known = [asked, *(one.plan for one in outcomes.values() if isinstance(one, _Own))]
     starts = [one.best for one in known if one is not None and one.best is not None] + (
         [] if start is None else [start]
     )
@@ -104,11 +106,11 @@ def planned(
     free = search.all_plans(whole, best, report if asked is None else _named(aside, "all plans"))
     narrowed = None
     if own is not None:
-        told[own.form.name] = own
+        outcomes[own.form.name] = own
         narrowed = Narrowed(free, own.form.name, own.words, given)
     elif given:
         narrowed = Narrowed(free, partition=True)
-    settings = tuple(_settings(form, told[form.name], free) for form in forms)
+    settings = tuple(_settings(form, outcomes[form.name], free) for form in forms)
     return Planned(free if asked is None else asked, narrowed, settings)
 
 
@@ -177,15 +179,15 @@ def _settings(form: PartitionFormat, own: _Own | str, free: Plan) -> PlanSetting
 
 def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
     """Return sentences on the restriction of the plan, and its cost."""
-    said = []
+    sentences = []
     if narrowed.name is not None:
         words = f"only plans that {narrowed.name} can express and run: {'; '.join(narrowed.words)}"
-        said.append(words if narrowed.words else f"{narrowed.name} can express and run all plans of this file")
+        sentences.append(words if narrowed.words else f"{narrowed.name} can express and run all plans of this file")
     if narrowed.partition:
-        said.append("only plans with the partition given")
+        sentences.append("only plans with the partition given")
     free = narrowed.free
     if free.best is None or free.value is None:
-        return said
+        return sentences
     best, bound = (_time(found, value) for value in (free.value, free.lower_bound))
     text = f"of all plans: {best} ({free.best.choice}, {free.best.schedule}), none is below {bound}"
     if found.value is not None and free.value:
@@ -196,7 +198,7 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
         runs_all = runtimes_of(free.problem, free.best) if narrowed.name is not None and more > 0 else []
         others = ", ".join(name for name in runs_all if name != narrowed.name)
         text += f"; run by {others}" if others else ""
-    return [*said, text]
+    return [*sentences, text]
 
 
 def _time(found: Plan, value: Fraction) -> str:
