@@ -24,7 +24,7 @@ from benchmarks.growth import problem_of
 from benchmarks.reporting.page import exit_code, in_percent, show, table
 from benchmarks.reporting.record import Record, measured, settings_of
 from benchmarks.reporting.store import Store
-from benchmarks.reporting.suite import limits_of, parser_of, said, store_of
+from benchmarks.reporting.suite import gap_text, limits_of, parser_of, store_of
 from benchmarks.unequal import dynapipe
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.problem.problem import Problem
@@ -113,7 +113,7 @@ def _measure(
     for variant, engine in engines.items():
         name = _key(problem.name, variant)
         if store.measure(name, problem, limits, engine):
-            print(f"{name}: {said(store.records[name])}", file=sys.stderr, flush=True)
+            print(f"{name}: {gap_text(store.records[name])}", file=sys.stderr, flush=True)
 
 
 def left_out_on(part: Component, wholes: Mapping[str, Record]) -> list[str]:
@@ -131,7 +131,7 @@ def left_out_on(part: Component, wholes: Mapping[str, Record]) -> list[str]:
 def markdown(parts: Sequence[Component], records: Mapping[str, Mapping[str, Record]]) -> str:
     """The results of the whole engine, then the loss without each part, then the parts left out on none."""
     numbers = {name: str(number) for number, name in enumerate(records, 1)}
-    whole = [[numbers[name], name, said(found[WHOLE]), said(found[PLAIN])] for name, found in records.items()]
+    whole = [[numbers[name], name, gap_text(found[WHOLE]), gap_text(found[PLAIN])] for name, found in records.items()]
     lines, idle = [], []
     for part in parts:
         names = [name for name, found in records.items() if part.variant in found]
@@ -141,22 +141,24 @@ def markdown(parts: Sequence[Component], records: Mapping[str, Mapping[str, Reco
             lines.append([part.name, *map(", ".join, (on, *zip(*lost, strict=True)))])
         else:
             idle.append(part.name)
-    told = [
+    paragraphs = [
         table(("", "problem", WHOLE, PLAIN), whole),
         "Each part on the problems it was left out on. *Value above* and *bound below* are what is lost on each, "
         "against the value and the bound with it.",
         table(("part left out", "on", "value above, %", "bound below, %"), lines),
     ]
     if idle:
-        told.append(f"On none of these problems do these take a hundredth of the time or prove: {', '.join(idle)}.")
-    return "\n\n".join(told)
+        paragraphs.append(
+            f"On none of these problems do these take a hundredth of the time or prove: {', '.join(idle)}."
+        )
+    return "\n\n".join(paragraphs)
 
 
 def _lost(whole: Record, without: Record) -> tuple[str, str]:
     """The value's distance above that of the whole engine, and the bound's below it, in per cent."""
-    above = None if not whole.value or without.value is None else without.value / whole.value - 1
-    below = 1 - without.bound / whole.bound if whole.bound else None
-    return _signed(above), _signed(below)
+    value_loss = None if not whole.value or without.value is None else without.value / whole.value - 1
+    bound_loss = 1 - without.bound / whole.bound if whole.bound else None
+    return _signed(value_loss), _signed(bound_loss)
 
 
 def _signed(lost: float | None) -> str:

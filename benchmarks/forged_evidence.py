@@ -44,7 +44,7 @@ from solver.diagram.joint_weights import bounds_of_joint_weights
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
 from solver.tasks.as_stages import cut
-from tests.support.mode_problems import held_problem
+from tests.support.mode_problems import mode_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
 
@@ -60,8 +60,8 @@ _NOT_DRAWN = (
 KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)
 _ITERATIONS = "all kinds, of iterations"
 _TASKS = "all kinds, of tasks as stages"
-_HELD = "decision diagram, of how activations are held"
-ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS, _TASKS, _HELD)
+_MODES = "decision diagram, of how activations are held"
+ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS), _ITERATIONS, _TASKS, _MODES)
 
 
 @dataclass
@@ -90,7 +90,7 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
     while tally.mutations < count or not all(tally.false_refused[row] + tally.false_accepted[row] for row in ROWS):
         objective = random.choice(tuple(Objective))
         if random.random() < 0.3:
-            problem = random.choice((tiny_mirrored, held_problem, held_problem))(random)
+            problem = random.choice((tiny_mirrored, mode_problem, mode_problem))(random)
         elif objective is Objective.ITERATION:
             problem = random.choice((tiny_gathers, tiny_reductions))(random)
         else:
@@ -127,7 +127,7 @@ def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each:
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind
         row = _ITERATIONS if problem.network.has_collectives else row
         row = _TASKS if isinstance(genuine.evidence, TasksAsStages) else row
-        row = _HELD if problem.network.options else row
+        row = _MODES if problem.network.options else row
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:
             tally.unproved.append(f"{genuine} of {problem}")
         for _ in range(each):
@@ -166,11 +166,11 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from (one for one in found if one.kind in KINDS)
     yield from bounds_of_all_orders(problem, Event(), random.choice((1, 3, 64)))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
-    yield from bounds_of_devices(_raising(problem, near, random))
+    yield from bounds_of_devices(_threshold_search(problem, near, random))
     device = random.randrange(problem.devices)
-    yield from bounds_of_stages(_raising(problem, near, random), device)
-    yield from _guided(problem, near, random)
-    yield from bounds_by_device(_raising(problem, near, random))
+    yield from bounds_of_stages(_threshold_search(problem, near, random), device)
+    yield from _of_more_stages(problem, near, random)
+    yield from bounds_by_device(_threshold_search(problem, near, random))
 
 
 def _joint(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
@@ -182,20 +182,20 @@ def _joint(problem: Problem, best: Fraction, random: Random) -> Iterator[Certifi
         yield from map(own.claim, bounds_of_joint_weights(own.plain, stages, Event(), lambda: (near // 2, near)))
 
 
-def _raising(problem: Problem, near: int, random: Random) -> ThresholdSearch:
+def _threshold_search(problem: Problem, near: int, random: Random) -> ThresholdSearch:
     return ThresholdSearch(problem, Event(), lambda: (near // 2, near), random.choice((1, 3, 64)))
 
 
-def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
+def _of_more_stages(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
     """Certificates of any stages, with completion bounds of any of them: more than the bound itself tries."""
     chains = random.sample(problem.placement.chains, random.randint(1, len(problem.placement.chains)))
-    held = [stage for chain in problem.placement.chains if chain in chains for stage in chain]
-    chosen = {*random.sample(held, random.randint(1, len(held)))}
-    stages = tuple(stage for stage in held if stage in chosen)
+    walked = [stage for chain in problem.placement.chains if chain in chains for stage in chain]
+    chosen = {*random.sample(walked, random.randint(1, len(walked)))}
+    stages = tuple(stage for stage in walked if stage in chosen)
     where, span = problem.placement.stage_device, problem.objective is not Objective.MAKESPAN
     device = random.choice((None, where[random.choice(stages)])) if span else None
-    guide = tuple(s for s in stages if where[s] == device or random.random() < 0.5) or stages[:1]
-    evidence = Diagram(stages, random.choice((1, 3, 64)), near, guide, random.choice((None, 1, 4)), device)
+    smaller = tuple(s for s in stages if where[s] == device or random.random() < 0.5) or stages[:1]
+    evidence = Diagram(stages, random.choice((1, 3, 64)), near, smaller, random.choice((None, 1, 4)), device)
     try:
         yield Certificate(evidence.form, decision_diagram(problem, evidence), "", None, evidence)
     except (NotCoveredError, RefusedEvidenceError):

@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = [_planned(link, args.units) for link in links]
         both = [*combinations(range(len(links)), 2)]
         wrong = [pair for pair in both if _is_worse(found[pair[0]], found[pair[1]])]
-        said = "; ".join(f"{link.restriction} {_value(one)}" for link, one in zip(links, found, strict=True))
-        print(f"{'WORSE ' if wrong else ''}{number}: {said} ({process_time() - begin:.1f} s)", flush=True)
+        values = "; ".join(f"{link.restriction} {_value(one)}" for link, one in zip(links, found, strict=True))
+        print(f"{'WORSE ' if wrong else ''}{number}: {values} ({process_time() - begin:.1f} s)", flush=True)
         pairs, worse = pairs + len(both), worse + len(wrong)
     print(f"{args.files} files, {pairs} pairs, of which the freer ended worse: {worse}")
     return int(worse > 0)

@@ -24,8 +24,8 @@ def problem(room: int | None, ratio: float | None, recompute: bool) -> Problem:
         memory["offload"] = {"out": ratio * FORWARD, "in": ratio * FORWARD}
     if recompute:
         memory["recompute"] = [{"name": "full", "time": FORWARD, "keeps": 0}]
-    ways = ["offload"] * (ratio is not None) + ["recompute"] * recompute
-    name = f"memory {room}, {' and '.join(ways) or 'kept'}" + ("" if ratio is None else f", copy {ratio:g} forwards")
+    modes = ["offload"] * (ratio is not None) + ["recompute"] * recompute
+    name = f"memory {room}, {' and '.join(modes) or 'kept'}" + ("" if ratio is None else f", copy {ratio:g} forwards")
     times = {"forward": FORWARD, "backward": 10, "weight": 10, "transfer": 1}
     return problem_from({"name": name, "devices": 4, "microbatches": 8, "times": times, "memory": memory})
 
@@ -34,7 +34,11 @@ def cases(_: int) -> Iterator[Case]:
     """Without a limit, then each memory with each mode and length."""
     yield Case(problem(None, None, False), "no limit")
     for room in ROOMS:
-        for ratio, again in ((None, False), (None, True), *((ratio, way) for way in (False, True) for ratio in RATIOS)):
+        for ratio, again in (
+            (None, False),
+            (None, True),
+            *((ratio, recompute) for recompute in (False, True) for ratio in RATIOS),
+        ):
             yield Case(problem(room, ratio, again), f"memory {room}")
 
 

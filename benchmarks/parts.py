@@ -76,7 +76,7 @@ def _order(problem: Problem, name: str) -> str:
     text = f"{figures.makespan:g} ({name}"
     text += f", {gathers} gatherings" * bool(gathers)
     lacking = any(
-        room is not None and held > room for held, room in zip(figures.peak_quanta, problem.room, strict=True)
+        room is not None and peak > room for peak, room in zip(figures.peak_quanta, problem.room, strict=True)
     )
     text += f", {max(figures.peak_memory):g} {problem.memory_unit}" * lacking
     return text + ")"
@@ -93,10 +93,10 @@ def _with(document: Mapping[str, Any], keys: Mapping[str, object]) -> Mapping[st
     found: dict[str, Any] = deepcopy(dict(document))
     for path, value in keys.items():
         *sections, key = path.split(".")
-        held = found
+        mapping = found
         for section in sections:
-            held = held[section]
-        held[key] = value
+            mapping = mapping[section]
+        mapping[key] = value
     return found
 
 

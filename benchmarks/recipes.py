@@ -100,7 +100,8 @@ def alternatives(rows: Sequence[Row], configs: Path = CONFIGS) -> str:
         times = [a_sequence(one.row, one.row.seconds or 0) for one in (best, first, middle)]
         lines.append([
             best.row.model, f"{best.row.gpus} {family_of(best.row.gpu)}", str(best.row.sequence), str(len(ones)),
-            _said(best.row), _said(first.row), str(by_time.index(first) + 1), f"{100 * (times[1] / times[0] - 1):.1f}",
+            _layout_text(best.row), _layout_text(first.row), str(by_time.index(first) + 1),
+            f"{100 * (times[1] / times[0] - 1):.1f}",
             f"{100 * (times[2] / times[0] - 1):.1f}",
         ])  # fmt: skip
     head = (
@@ -110,7 +111,7 @@ def alternatives(rows: Sequence[Row], configs: Path = CONFIGS) -> str:
     return table(head, lines)
 
 
-def _said(row: Row) -> str:
+def _layout_text(row: Row) -> str:
     return f"{layout_of(row)}{'' if row.recompute == 'none' else f', {row.recompute} recomputed'}"
 
 
@@ -136,7 +137,7 @@ def _line(one: Recipe) -> list[str]:
     first = [
         row.model,
         size,
-        _said(row) + ("" if one.fits else " (does not fit)"),
+        _layout_text(row) + ("" if one.fits else " (does not fit)"),
         f"{row.seconds:.3g}",
         f"{one.seconds:.3g}",
     ]

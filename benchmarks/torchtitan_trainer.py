@@ -147,8 +147,8 @@ def _processes(python: str, folder: Path) -> None:
             ranks.append(subprocess.Popen(command, cwd=folder, env=own, stdout=log, stderr=subprocess.STDOUT))
     codes = [one.wait() for one in ranks]
     if any(codes):
-        said = "\n".join((folder / f"log.{rank}").read_text()[-2000:] for rank in range(RANKS) if codes[rank])
-        raise RuntimeError(f"{folder}: torchtitan ended with codes {codes}\n{said}")
+        logs = "\n".join((folder / f"log.{rank}").read_text()[-2000:] for rank in range(RANKS) if codes[rank])
+        raise RuntimeError(f"{folder}: torchtitan ended with codes {codes}\n{logs}")
 
 
 def _gathered(ranks: Sequence[Step]) -> Step:

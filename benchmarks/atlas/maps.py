@@ -66,12 +66,12 @@ def _panel(axes: Axes, rows: Sequence[Row]) -> None:
         corner = place[0] - 0.5, place[1] - 0.5
         axes.add_patch(Rectangle(corner, 1, 1, facecolor=colour, edgecolor="#ffffff", linewidth=1.5))
         axes.text(
-            *place, said(row), ha="center", va="center", fontsize=6.6, color=_ON_DARK if dark else _ON_LIGHT,
+            *place, cell_text(row), ha="center", va="center", fontsize=6.6, color=_ON_DARK if dark else _ON_LIGHT,
             linespacing=1.15,
         )  # fmt: skip
 
 
-def said(row: Row) -> str:
+def cell_text(row: Row) -> str:
     """The text of a point: schedule and excess, `≥` where the best order is not proved optimal."""
     if row.excess is None:
         return "none fits"

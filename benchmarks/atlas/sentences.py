@@ -26,8 +26,8 @@ def _proved(rows: Sequence[Row]) -> str:
     open_ones = [row for row in rows if not row.proved and row.value]
     widest = max((1 - Fraction(row.lower_bound, row.value or 1) for row in open_ones), default=None)
     gap = "" if widest is None else f"; where it is open the gap is at most {_percent(widest)}"
-    rest = f", {trusted} of them by an exhaustive search that the check does not repeat" if trusted else ""
-    return f"In {_of(len(proved), len(rows))} the optimum over the three placements is proved{rest}{gap}."
+    unchecked = f", {trusted} of them by an exhaustive search that the check does not repeat" if trusted else ""
+    return f"In {_of(len(proved), len(rows))} the optimum over the three placements is proved{unchecked}{gap}."
 
 
 def _published(rows: Sequence[Row]) -> str:

@@ -73,9 +73,9 @@ class Settling:
 
     def _next(self, cells: Mapping[str, Cell], searched: set[str]) -> str | None:
         """The placement with the least bound of those that may have a better schedule and were not searched."""
-        best, rest = self.best(cells), [name for name in cells if name not in searched]
-        bounds = {name: self.known[cells[name].key].lower_bound or Fraction(0) for name in rest}
-        able = [name for name in rest if best is None or bounds[name] < best]
+        best, remaining = self.best(cells), [name for name in cells if name not in searched]
+        bounds = {name: self.known[cells[name].key].lower_bound or Fraction(0) for name in remaining}
+        able = [name for name in remaining if best is None or bounds[name] < best]
         return min(able, key=bounds.__getitem__, default=None)
 
     def _solve(self, cell: Cell, best: Fraction | None) -> Fraction | None:

@@ -43,7 +43,7 @@ def survey(
                         work = effort.units if each == point else rows[each].units
                         rows[each] = Row(each, _placed(own, settling.known), work, seconds, made_by)
                 write_rows(path, rows.values())
-                say(said(rows[point], len(rows)))
+                say(row_text(rows[point], len(rows)))
     return rows
 
 
@@ -66,7 +66,7 @@ def _of(family: Family) -> list[Point]:
     return [Point(family, memory) for memory in MEMORIES]
 
 
-def said(row: Row, number: int) -> str:
+def row_text(row: Row, number: int) -> str:
     """A point in one line."""
     best = row.fitting[0] if row.fitting else None
     published = "no published schedule fits" if best is None else f"{best.schedule} on {best.placement} {best.value}"

@@ -34,8 +34,8 @@ def drawn_plan(random: Random) -> PlanProblem:
     ends = [_layer(random, name, scale, split) for name, scale in (("embedding", 0.3), ("head", 1.6))]
     layers = [ends[0], *([_layer(random, "dense", 0.6, split) | {"count": 2}] * (random.random() < 0.3)), moe, ends[1]]
     document: dict[str, Any] = {"microbatches": random.choice((devices, devices + 2)), "layers": layers}
-    held = sum(one.get("count", 1) * (one["memory"] + 1.2 * devices * one["activation"]) for one in layers) / devices
-    room = round(random.uniform(0.6, 1.3) * held + 3, 1)
+    needed = sum(one.get("count", 1) * (one["memory"] + 1.2 * devices * one["activation"]) for one in layers) / devices
+    room = round(random.uniform(0.6, 1.3) * needed + 3, 1)
     if devices > 2 and random.random() < 0.3:
         first, speed = random.randint(1, devices - 1), random.choice((0.5, 0.8))
         classes: list[dict[str, Any]] = [{"devices": first}, {"devices": devices - first, "speed": speed}]

@@ -97,9 +97,9 @@ def deepseek(name: str) -> Document:
     ratio, dense, head = Fraction(own.backward), Fraction(own.dense), Fraction(own.head)
 
     def layer(name: str, count: int, forward: Fraction, of: int, again: Fraction) -> Document:
-        way = {"name": "full", "time": again, "keeps": Fraction(own.kept[of], own.activation[of])}
-        held = {"memory": own.parameters[of], "activation": own.activation[of], "recompute": [way]}
-        return {"name": name, "count": count, "forward": forward, "backward": ratio * forward, **held}
+        mode = {"name": "full", "time": again, "keeps": Fraction(own.kept[of], own.activation[of])}
+        costs = {"memory": own.parameters[of], "activation": own.activation[of], "recompute": [mode]}
+        return {"name": name, "count": count, "forward": forward, "backward": ratio * forward, **costs}
 
     layers = [layer("dense", 3, dense, 1, dense), layer("moe", 59, Fraction(1), 0, Fraction(own.again))]
     layers.append({"name": "head", "forward": head, "backward": ratio * head, "with_previous": True})

@@ -32,10 +32,10 @@ class Figure:
         if one.bubble is not None:
             return f"bubble {one.bubble} ({one.by})"
         number = one.value if one.value is not None else float(self.low)
-        return f"{number:.10g} ({one.by}{_SAID.get(one.kind, '')})"
+        return f"{number:.10g} ({one.by}{_KINDS_IN_WORDS.get(one.kind, '')})"
 
 
-_SAID = {"formula": ", closed form", "bound": ", lower bound"} | {
+_KINDS_IN_WORDS = {"formula": ", closed form", "bound": ", lower bound"} | {
     kind: f", {kind}" for kind in ("simulated", "extrapolated", "measured")
 }
 
@@ -90,9 +90,9 @@ def _busiest(problem: Problem) -> Fraction:
     loads = (
         sum(
             (stages[s].forward + stages[s].backward + (stages[s].weight or 0)) * len(problem.microbatches_of[s])
-            for s in held
+            for s in stages_of_device
         )
-        for held in problem.placement.stages_of
+        for stages_of_device in problem.placement.stages_of
     )
     return max(loads) * problem.tick
 

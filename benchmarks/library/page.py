@@ -49,9 +49,9 @@ def summary(every: Sequence[Standing]) -> str:
     trusted = sum(one.bound is not None and one.bound.trusted for one in proved)
     leads = [one.ahead for one in every if one.ahead is not None]
     ours, theirs = sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads)
-    rest = f" ({trusted} of them by an exhaustive search that the check does not repeat)" if trusted else ""
+    unchecked = f" ({trusted} of them by an exhaustive search that the check does not repeat)" if trusted else ""
     return (
-        f"{counted(len(every), 'instance')}: {len(proved)} proved optimal{rest}, {len(every) - len(proved)} open. "
+        f"{counted(len(every), 'instance')}: {len(proved)} proved optimal{unchecked}, {len(every) - len(proved)} open. "
         f"Of {len(leads)} with a published schedule to compare, the best known one is better in {ours}, as good in "
         f"{len(leads) - ours - theirs}, worse in {theirs}."
     )
@@ -79,7 +79,7 @@ def _number(value: Fraction | None) -> str:
 def line(found: Standing) -> str:
     """One line for the terminal."""
     cells = dict(zip(HEAD, row(found), strict=True))
-    said = (
+    facts = (
         f"{cells['best known']}, bound {cells['bound']} ({cells['proved by']}), gap {cells['gap, %']}, {cells['ahead']}"
     )
-    return f"{found.instance.name}: {said}"
+    return f"{found.instance.name}: {facts}"

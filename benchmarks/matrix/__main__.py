@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not args.resume:
         for old in args.store.glob("*.jsonl"):
             old.unlink()
-    held = [Lines(path) for path in sorted(args.store.glob("*.jsonl"))]
-    known = set().union(*(lines.known() for lines in held))
+    stored = [Lines(path) for path in sorted(args.store.glob("*.jsonl"))]
+    known = set().union(*(lines.known() for lines in stored))
     todo = [one for one in works(args.pairs, args.triples, args.seed, args.thorough) if one[:3] not in known]
     run_all(todo, args.store, args.workers)
     every = [*{(one["kind"], tuple(one["names"]), one["seed"]): one

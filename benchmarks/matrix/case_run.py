@@ -57,7 +57,7 @@ def run_case(case: Case, thorough: bool) -> Outcome:
         found.faults += [f"refused in several lines: {line!r}" for line in error.mistakes if "\n" in line]
         return found
     except Exception as error:
-        found.faults.append(told("solve", error))
+        found.faults.append(as_fault("solve", error))
         found.document = text
         return found
     found.solved, found.proved = True, solution.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -77,7 +77,7 @@ def run_case(case: Case, thorough: bool) -> Outcome:
         except BadInput as error:
             found.faults.append(f"refused: {error}")
         except Exception as error:
-            found.faults.append(told("claims", error))
+            found.faults.append(as_fault("claims", error))
     if found.faults:
         found.document = text
     return found
@@ -90,7 +90,7 @@ def _poorer(problem: Problem, solution: Solution, random: Random, thorough: bool
         yield from too_high(one, solution)
 
 
-def told(where: str, error: Exception) -> str:
+def as_fault(where: str, error: Exception) -> str:
     """An exception as a fault."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     return f"{where}: traceback: {type(error).__name__}: {error} ({Path(at.filename).name}:{at.lineno})"
@@ -132,10 +132,10 @@ def _against_orders(found: Outcome, problem: Problem, solution: Solution) -> Non
     if problem.objective is Objective.PERIOD or problem.overlaps:
         return
     modes = 2 ** (len(problem.stages) * problem.microbatches) if problem.splittable else 1
-    ways = 1
+    savings = 1
     for stage, own in enumerate(problem.stages):
-        ways *= (own.may_keep + bool(own.offload) + len(own.recompute)) ** len(problem.microbatches_of[stage])
-    if modes * ways > 64 or any(own.gather for own in problem.stages):
+        savings *= (own.may_keep + bool(own.offload) + len(own.recompute)) ** len(problem.microbatches_of[stage])
+    if modes * savings > 64 or any(own.gather for own in problem.stages):
         return
     try:
         best = task_brute_force.optimum(problem, problem.objective, _WAITS, _ORDERS)

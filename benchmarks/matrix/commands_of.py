@@ -46,10 +46,10 @@ def run(*words: str) -> Ran:
         where = traceback.extract_tb(error.__traceback__)[-1]
         found.append(f"traceback: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
         code = -1
-    said = out.getvalue() + err.getvalue()
-    if "Traceback" in said:
-        found.append(f"traceback printed: {said[-300:]}")
-    found += [f"defect: {line.strip()}" for line in said.splitlines() if DEFECT in line]
+    printed = out.getvalue() + err.getvalue()
+    if "Traceback" in printed:
+        found.append(f"traceback printed: {printed[-300:]}")
+    found += [f"defect: {line.strip()}" for line in printed.splitlines() if DEFECT in line]
     if code not in (*_CODES, -1):
         found.append(f"exit code {code}")
     if code == Exit.BAD_INPUT and not err.getvalue().strip():
@@ -59,10 +59,12 @@ def run(*words: str) -> Ran:
 
 def in_a_process(*words: str) -> Ran:
     """The same as a program of its own, as a user starts it."""
-    told = subprocess.run([sys.executable, "-m", "pipesched", *words], capture_output=True, text=True, check=False)
-    found = ["traceback printed"] if "Traceback" in told.stdout + told.stderr else []
-    found += [] if told.returncode in _CODES else [f"exit code {told.returncode}"]
-    return Ran(told.returncode, told.stdout, told.stderr, tuple(f"{words[0]} as a program: {one}" for one in found))
+    process = subprocess.run([sys.executable, "-m", "pipesched", *words], capture_output=True, text=True, check=False)
+    found = ["traceback printed"] if "Traceback" in process.stdout + process.stderr else []
+    found += [] if process.returncode in _CODES else [f"exit code {process.returncode}"]
+    return Ran(
+        process.returncode, process.stdout, process.stderr, tuple(f"{words[0]} as a program: {one}" for one in found)
+    )
 
 
 def of_problem(path: Path, schedule: Path, folder: Path, seconds: float = SECONDS) -> Iterator[Ran]:

@@ -39,11 +39,11 @@ def equal_documents(case: Case, problem: Problem, solution: Solution, random: Ra
     assert solution.value_ticks is not None
     value = solution.value_ticks * problem.tick
     try:
-        ways = [Variant("as it is written", read_yaml(problem_text(problem), "text")), *_ways(case)]
+        variants = [Variant("as it is written", read_yaml(problem_text(problem), "text")), *_variants(case)]
     except ValueError as why:
         yield f"wrong: a problem of a file cannot be written: {why}"
         return
-    for one in ways if thorough else [random.choice(ways)]:
+    for one in variants if thorough else [random.choice(variants)]:
         try:
             other = problem_from(one.document)
             found = solve(other, Limits(seconds=SECONDS, workers=1))
@@ -60,7 +60,7 @@ def equal_documents(case: Case, problem: Problem, solution: Solution, random: Ra
             yield f"wrong: {one.name}: takes {float(takes)}, where it should be {least}{float(expected)}"
 
 
-def _ways(case: Case) -> Iterator[Variant]:
+def _variants(case: Case) -> Iterator[Variant]:
     plain = case.plain
     yield Variant(
         "in other units",
@@ -90,8 +90,8 @@ def _spelled(plain: Document) -> Document:
 def _with_activations(plain: Document) -> Document:
     """Write out default amounts, so that all of them can be changed."""
     other = deepcopy(plain)
-    for held in (other, *(other.get("modules") or {}).values()):
-        held["memory"] = {"activation": 1} | (held.get("memory") or {})
+    for part in (other, *(other.get("modules") or {}).values()):
+        part["memory"] = {"activation": 1} | (part.get("memory") or {})
     return other
 
 
@@ -140,12 +140,12 @@ def _shorter(plain: Document) -> Document | None:
     if plain.get("objective") == "period":
         return None
     other = deepcopy(plain)
-    held: Callable[[Fraction], Fraction] = lambda x: x / 2  # noqa: E731
+    half: Callable[[Fraction], Fraction] = lambda x: x / 2  # noqa: E731
     if plain.get("tasks"):
         other["tasks"] = {"layers": plain["tasks"].get("layers", 1)} | {
-            key: with_numbers(own, held, lambda x: x, "") for key, own in plain["tasks"].items() if key != "layers"
+            key: with_numbers(own, half, lambda x: x, "") for key, own in plain["tasks"].items() if key != "layers"
         }
         return other
     for key in ("backward", "forward"):
-        other["times"][key] = with_numbers(plain["times"][key], held, lambda x: x, "time")
+        other["times"][key] = with_numbers(plain["times"][key], half, lambda x: x, "time")
     return other

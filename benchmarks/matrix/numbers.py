@@ -107,8 +107,13 @@ def spelled(document: Any, numbers: str, random: Random) -> tuple[Any, Any]:
         plain = with_numbers(document, lambda x: x / 3, lambda x: x / 7)
         return with_numbers(plain, _ratio, _ratio), plain
     if numbers == "units":
-        held = dict(document) | {"time_unit": "ms", "memory": dict(document.get("memory") or {}) | {"unit": "GiB"}}
-        return with_numbers(held, lambda x: f"{_decimal(x * 1000)} us", lambda x: f"{_decimal(x * 1024)} MiB"), document
+        with_units = dict(document) | {
+            "time_unit": "ms",
+            "memory": dict(document.get("memory") or {}) | {"unit": "GiB"},
+        }
+        return with_numbers(
+            with_units, lambda x: f"{_decimal(x * 1000)} us", lambda x: f"{_decimal(x * 1024)} MiB"
+        ), document
     if numbers == "17 digits":
         noise = 1 + 0.05 * random.gauss(0, 1)
 

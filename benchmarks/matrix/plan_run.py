@@ -13,7 +13,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.matrix.case_run import accepted, told
+from benchmarks.matrix.case_run import accepted, as_fault
 from benchmarks.matrix.commands_of import SECONDS, Ran, faults_of, of_schedule, run
 from benchmarks.matrix.draw import text_of
 from benchmarks.matrix.exact.model import TooLargeError, optimum
@@ -56,7 +56,7 @@ def run_plan(names: tuple[str, ...], seed: int, thorough: bool) -> Outcome:
         found.refused = error.mistakes
         return found
     except Exception as error:
-        found.faults.append(told("read", error))
+        found.faults.append(as_fault("read", error))
         found.document = text
         return found
     with TemporaryDirectory() as place:
@@ -80,9 +80,9 @@ def _commands(found: Outcome, plan: PlanProblem, path: Path, folder: Path, thoro
     if answer.code not in (Exit.DONE, Exit.NO, Exit.NOT_FOUND):
         found.refused = tuple(answer.err.strip().splitlines()[-1:])
         return
-    told_of = json.loads(answer.out, parse_float=Decimal)
-    found.solved, found.proved = True, told_of["status"] in ("optimal", "infeasible")
-    _against_exact(found, plan, told_of)
+    answered = json.loads(answer.out, parse_float=Decimal)
+    found.solved, found.proved = True, answered["status"] in ("optimal", "infeasible")
+    _against_exact(found, plan, answered)
     if (out / "plan.json").exists():
         yield accepted(run("check", str(out / "plan.json")))
         yield accepted(run("validate", str(out / "schedule.json")))

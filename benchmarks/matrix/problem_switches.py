@@ -173,8 +173,8 @@ def _both(draft: Draft) -> None:
 
 def _capacity(draft: Draft, least: int = 1) -> int:
     """Memory that may bind: of an activation or some for each stage of the device that has most."""
-    held = -(-draft.stages // draft.document["devices"])
-    return int(max(least, held) * draft.random.choice((1, 2, 2)) + draft.random.choice((0, 0, 1)))
+    most_stages = -(-draft.stages // draft.document["devices"])
+    return int(max(least, most_stages) * draft.random.choice((1, 2, 2)) + draft.random.choice((0, 0, 1)))
 
 
 def _memory(draft: Draft) -> None:
@@ -188,9 +188,9 @@ def _capacities(draft: Draft) -> None:
 def _static(draft: Draft) -> None:
     """A number, or one a device: room for it is added to the capacity."""
     memory, devices = draft.section("memory"), draft.document["devices"]
-    held = draft.random.choice((1, draft.times(0, 2, devices)))
-    memory["static"] = held
-    _more_room(draft, held if isinstance(held, list) else [held] * devices)
+    static = draft.random.choice((1, draft.times(0, 2, devices)))
+    memory["static"] = static
+    _more_room(draft, static if isinstance(static, list) else [static] * devices)
 
 
 def _static_of_stages(draft: Draft) -> None:
@@ -199,11 +199,11 @@ def _static_of_stages(draft: Draft) -> None:
     _more_room(draft, [sum(memory["static"])] * devices)
 
 
-def _more_room(draft: Draft, held: list[int]) -> None:
+def _more_room(draft: Draft, extra: list[int]) -> None:
     memory = draft.section("memory")
     own = memory["capacity"]
-    rooms = own if isinstance(own, list) else [own] * len(held)
-    memory["capacity"] = [room + more for room, more in zip(rooms, held, strict=True)]
+    rooms = own if isinstance(own, list) else [own] * len(extra)
+    memory["capacity"] = [room + more for room, more in zip(rooms, extra, strict=True)]
 
 
 def _activations(draft: Draft) -> None:
@@ -263,8 +263,8 @@ def _offload(draft: Draft) -> None:
 
 def _host(draft: Draft) -> None:
     random, devices = draft.random, draft.document["devices"]
-    ways: tuple[Any, ...] = (1, draft.times(0, 2, devices), {"capacity": random.randint(1, 2), "devices": [0, 1]})
-    draft.section("memory", "offload")["host_capacity"] = random.choice(ways)
+    forms: tuple[Any, ...] = (1, draft.times(0, 2, devices), {"capacity": random.randint(1, 2), "devices": [0, 1]})
+    draft.section("memory", "offload")["host_capacity"] = random.choice(forms)
 
 
 def _shared_copies(draft: Draft) -> None:
@@ -273,8 +273,8 @@ def _shared_copies(draft: Draft) -> None:
 
 
 def _recompute(draft: Draft) -> None:
-    ways = [{"name": "full", "time": draft.of_stages(1, 3)}, {"name": "attention", "time": 1, "keeps": HALF}]
-    draft.section("memory")["recompute"] = ways[: draft.random.choice((1, 2))]
+    modes = [{"name": "full", "time": draft.of_stages(1, 3)}, {"name": "attention", "time": 1, "keeps": HALF}]
+    draft.section("memory")["recompute"] = modes[: draft.random.choice((1, 2))]
 
 
 def _decide(draft: Draft) -> None:
@@ -438,13 +438,13 @@ def _labels(draft: Draft) -> None:
 
 def _zeros(draft: Draft) -> None:
     """Passes of no length here and there."""
-    held = draft.document.get("tasks") or draft.section("times")
+    times = draft.document.get("tasks") or draft.section("times")
     for key in ("forward", "backward", "weight"):
-        value = held.get(key)
+        value = times.get(key)
         if isinstance(value, list) and value and not isinstance(value[0], dict | list):
-            held[key] = [0 if draft.random.random() < HALF else one for one in value]
+            times[key] = [0 if draft.random.random() < HALF else one for one in value]
         elif isinstance(value, int) and draft.random.random() < HALF:
-            held[key] = 0
+            times[key] = 0
         elif isinstance(value, list) and isinstance(value[0], dict):
             draft.random.choice(value)["time"] = 0
 

@@ -18,10 +18,10 @@ class Draft:
 
     def section(self, *path: str) -> Document:
         """The mapping at a path, made if it is missing."""
-        held = self.document
+        mapping = self.document
         for key in path:
-            held = held.setdefault(key, {})
-        return held
+            mapping = mapping.setdefault(key, {})
+        return mapping
 
     def times(self, low: int, high: int, count: int) -> list[int]:
         """So many times."""

@@ -13,16 +13,16 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from solver.bounds.saving.certificates import certificates
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
-from tests.support.mode_problems import held_problem
+from tests.support.mode_problems import mode_problem
 from tests.support.piece_problems import features
 
 # Labels of a bound; and how far above and below what is known is asked for, in ticks.
 _WORK, _AROUND = 10**6, 4
 
 
-def held_activations(number: int) -> tuple[Sequence[str], Sequence[str]]:
+def modes_of_activations(number: int) -> tuple[Sequence[str], Sequence[str]]:
     """The problem's features, and its bounds; AssertionError where one is above the optimum or is refused."""
-    problem = held_problem(Random(number))
+    problem = mode_problem(Random(number))
     known = None if why_infeasible(problem) is not None else exact(problem)
     if known is None:
         return ("all",), ("nothing fits",)

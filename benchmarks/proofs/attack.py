@@ -57,7 +57,7 @@ def _pieces(make: Callable[[Random], Problem], number: int) -> tuple[Sequence[st
         return features(one), (TOO_MANY,)
 
 
-def _told_apart(compare: Compare, number: int) -> tuple[Sequence[str], Sequence[str]]:
+def _by_features(compare: Compare, number: int) -> tuple[Sequence[str], Sequence[str]]:
     """Of a kind that says itself what its problems have."""
     try:
         return compare(number)
@@ -68,7 +68,7 @@ def _told_apart(compare: Compare, number: int) -> tuple[Sequence[str], Sequence[
 
 def _alone(compare: Callable[[int], Sequence[str]], number: int) -> tuple[Sequence[str], Sequence[str]]:
     """Of a kind whose problems all count alike."""
-    return _told_apart(lambda drawn: ((ALL,), compare(drawn)), number)
+    return _by_features(lambda drawn: ((ALL,), compare(drawn)), number)
 
 
 KINDS: Mapping[str, Compare] = {
@@ -77,14 +77,14 @@ KINDS: Mapping[str, Compare] = {
     "modules": partial(_pieces, tiny_modules),
     "saving": partial(_pieces, tiny_saving_pieces),
     "collectives": partial(_pieces, tiny_collectives),
-    "memory": partial(_alone, memory_options.every_way),
+    "memory": partial(_alone, memory_options.all_claims),
     "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),
     "memory-bounds": partial(_alone, memory_options.strongest_bound),
-    "held-activations": partial(_told_apart, activation_modes.held_activations),
+    "held-activations": partial(_by_features, activation_modes.modes_of_activations),
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
     "plans": partial(_alone, plan_attack.compare),
-    "frozen-plans": partial(_told_apart, frozen_plans.compare),
+    "frozen-plans": partial(_by_features, frozen_plans.compare),
     "buckets": partial(_alone, arguments.buckets),
     "fractions": partial(_alone, arguments.fractions),
     "symmetry": partial(_alone, arguments.symmetries),

@@ -36,7 +36,7 @@ COMMAND = "python -m benchmarks.proofs.bound_attack"
 _RESULTS = Path(__file__).with_name("bound_attack.json")
 
 # Problems from one beginning to the next, at least as many as were drawn for it; how often one accepts a worse one.
-_WAY, _WORSE = 25, 0.04
+_SUCCESSION, _WORSE = 25, 0.04
 # Steps of the search for a better schedule, beyond which a problem has too many orders: more find little more.
 _STEPS = 3_000
 # Problems of a round, and its most seconds of processor time.
@@ -68,7 +68,7 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf, most_wro
             continue
         found.problems += 1
         found.attained += best.attained
-        if best.below:
+        if best.beaten:
             found.wrong.append((posed, claim, _least(posed, objective, claim)))
         if found.problems == count or len(found.wrong) >= most_wrong:
             break
@@ -93,7 +93,7 @@ def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Prob
     random, seen = Random(f"{branch.name} {seed}"), set[Problem]()
     problem, claim, drawn = None, None, 0
     while time.process_time() < end:
-        if problem is None or claim is None or random.random() < 1 / max(_WAY, drawn):
+        if problem is None or claim is None or random.random() < 1 / max(_SUCCESSION, drawn):
             drawn = 1 if claim else drawn + 1
             other = draw(random, branch.likely)
             claim = None

@@ -16,14 +16,14 @@ from pipesched.problem.stage_columns import stages_of
 _NUMBERS = ("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity")
 # Placements, and how many micro-batches can be tried in every order: with a split backward, and with full ones only.
 _LINE = (placement.linear(2), 4, 5)
-_BOTH_WAYS = (placement.bidirectional(2), 3, 4)
+_BIDIRECTIONAL = (placement.bidirectional(2), 3, 4)
 _SHAPES: tuple[tuple[Placement, int, int], ...] = (
     (placement.linear(1), 3, 4),
     (placement.linear(3), 3, 4),
     (placement.v_shape(1), 2, 2),
     (placement.v_shape(2), 2, 3),
     (placement.interleaved(2, 2), 2, 3),
-    _BOTH_WAYS,
+    _BIDIRECTIONAL,
     (placement.explicit(2, [0, 1, 1]), 2, 3),
     (placement.explicit(2, [0, 1, 0]), 2, 3),
     (placement.explicit(2, [1, 0]), 3, 4),
@@ -35,8 +35,8 @@ def draw(random: Random, likely: Likely) -> Problem:
     """A problem with these chances; times with zeros, memory from just enough to plenty."""
     where, most_split, most_whole = _LINE if random.random() < likely.linear else random.choice(_SHAPES)
     # Without a draw where there are to be none, so that problems of other branches stay as they are.
-    if likely.both_ways > 0 and random.random() < likely.both_ways:
-        where, most_split, most_whole = _BOTH_WAYS
+    if likely.bidirectional > 0 and random.random() < likely.bidirectional:
+        where, most_split, most_whole = _BIDIRECTIONAL
     stages, whole_only = where.stages, random.random() < likely.whole_only
     most = min(likely.most + whole_only, most_whole if whole_only else most_split)
     microbatches = random.randint(min(likely.fewest, most), most)
@@ -61,17 +61,17 @@ def draw(random: Random, likely: Likely) -> Problem:
     capacity = tuple(
         _capacity(random, likely, where, device, activation, microbatches) for device in range(where.devices)
     )
-    first, rest = (fused, None) if whole_only else (backward, weight)
-    held = stages_of(forward, first, rest, fused, transfer, overlapped, activation=activation, freed=freed)
+    first, second = (fused, None) if whole_only else (backward, weight)
+    stages_drawn = stages_of(forward, first, second, fused, transfer, overlapped, activation=activation, freed=freed)
     links = _links(random, likely, where.devices) if random.random() < 0.2 else ()
-    return Problem(where, microbatches, held, tuple(map(Pool, capacity)), objective, links=links)
+    return Problem(where, microbatches, stages_drawn, tuple(map(Pool, capacity)), objective, links=links)
 
 
 def _links(random: Random, likely: Likely, devices: int) -> tuple[tuple[int, ...], ...]:
     """Time of each link between two devices on top of a transfer; both directions are drawn by themselves."""
     long = likely.long_links / 2, likely.longest
-    ways = [[_ticks(random, *long) if a != b else 0 for b in range(devices)] for a in range(devices)]
-    return tuple(map(tuple, ways))
+    rows = [[_ticks(random, *long) if a != b else 0 for b in range(devices)] for a in range(devices)]
+    return tuple(map(tuple, rows))
 
 
 def _zero(random: Random, likely: Likely) -> bool:
@@ -152,6 +152,6 @@ def _near(random: Random, value: int, likely: Likely) -> int:
 
 def _roomy(problem: Problem) -> Problem:
     """The same with just enough memory where there is less."""
-    where, held = problem.placement, problem.network.held_in_flight
-    needed = [_needed(where, device, held) for device in range(problem.devices)]
+    where, in_flight = problem.placement, problem.network.held_in_flight
+    needed = [_needed(where, device, in_flight) for device in range(problem.devices)]
     return problem.with_room([None if c is None else max(c, n) for c, n in zip(problem.room, needed, strict=True)])

@@ -42,7 +42,7 @@ class Likely:
     `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
     `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
     devices on a line, and `longest` the most ticks of a long time. `zeros` is the probability that any time is nothing,
-    whatever else it would be, and that memory is just enough; `both_ways` that of two chains in opposite directions.
+    whatever else it would be, and that memory is just enough; `bidirectional` that of chains in opposite directions.
     """
 
     long_links: float = 0.3
@@ -58,7 +58,7 @@ class Likely:
     linear: float = 0.2
     longest: int = 120
     zeros: float = 0
-    both_ways: float = 0
+    bidirectional: float = 0
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class Branch:
         return Objective.SPAN if self.kind.startswith("period: ") else None
 
     def _says(self, text: str, problem: Problem, device: int | None) -> bool:
-        said = self.sentence in text and not any(other in text for other in self.not_sentences)
-        return said and (device is None or self.where(problem, device))
+        stated = self.sentence in text and not any(other in text for other in self.not_sentences)
+        return stated and (device is None or self.where(problem, device))
 
 
 FACTORS = tuple(map(Fraction, ("0.5", "1", "1.5", "2", "3")))

@@ -11,8 +11,8 @@ from benchmarks.proofs.branch_conditions import ROW_OF_SOME, several_stages
 from benchmarks.proofs.further_bounds import (
     Further,
     all_orders,
-    diagrams_below,
     diagrams_by_device,
+    diagrams_by_threshold,
     diagrams_of_more_stages,
     diagrams_of_stages,
     without_blocks,
@@ -65,11 +65,11 @@ _WITH_BLOCKS: Cases = {
     "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
     "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
 }
-_BELOW_WITH_BLOCKS = (
+_THRESHOLDS_WITH_BLOCKS = (
     *("room after B", "one stage a device", "span", "makespan"),
     *("split backwards", "one backward", "shorter than a pass", "many zeros"),
 )
-_BELOW = (
+_THRESHOLDS = (
     *("room after W", "room after B", "one backward", "short full backward"),
     *("V", "interleaved", "span", "makespan", "many zeros"),
 )
@@ -116,7 +116,7 @@ def _of(cases: Cases, names: Iterable[str]) -> Cases:
 
 
 _BLOCKS: dict[str, Any] = {"blocks": 1, "whole_only": 0.3}
-_SOME, _BELOW_A_VALUE = "decision diagram of some devices", "decision diagram below a value"
+_SOME, _BY_THRESHOLD = "decision diagram of some devices", "decision diagram below a value"
 _OF_SOME_STAGES, _OF_MORE_STAGES = "decision diagram of some stages", "decision diagram guided by fewer stages"
 _BY_DEVICE, _ALL_CHAINS = "decision diagram guided by each device", "decision diagram of all chains"
 _BLOCKS_TOO = "decision diagram with blocks"
@@ -125,14 +125,14 @@ _BLOCK_CASES = _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS)
 DIAGRAM_BRANCHES: tuple[Branch, ...] = (
     *_branches(_SOME, all_orders(64), _STEPS, whole_only=0.3),
     Branch(f"{_SOME}, merged", _SOME, likely=ROW_OF_SOME, further=all_orders(1, 2)),
-    *_branches(_BELOW_A_VALUE, diagrams_below, _of(_STEPS, _BELOW), whole_only=0.3),
-    *_branches(_BELOW_A_VALUE, diagrams_below, _of(_WITH_BLOCKS, _BELOW_WITH_BLOCKS), "blocks, ", **_BLOCKS),
+    *_branches(_BY_THRESHOLD, diagrams_by_threshold, _of(_STEPS, _THRESHOLDS), whole_only=0.3),
+    *_branches(_BY_THRESHOLD, diagrams_by_threshold, _of(_WITH_BLOCKS, _THRESHOLDS_WITH_BLOCKS), "blocks, ", **_BLOCKS),
     *_branches(_OF_SOME_STAGES, diagrams_of_stages, _STEPS, whole_only=0.3),
     *_branches(_OF_SOME_STAGES, diagrams_of_stages, _BLOCK_CASES, "blocks, ", **_BLOCKS),
     *_branches(_OF_MORE_STAGES, without_blocks(diagrams_of_more_stages), _STEPS, whole_only=0.3),
     *_branches(_OF_MORE_STAGES, diagrams_of_more_stages, _BLOCK_CASES, "blocks, ", **_BLOCKS),
     *_branches(_BY_DEVICE, without_blocks(diagrams_by_device), _STEPS, whole_only=0.3),
     *_branches(_BY_DEVICE, diagrams_by_device, _BLOCK_CASES, "blocks, ", **_BLOCKS),
-    *_branches(_ALL_CHAINS, diagrams_by_device, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
+    *_branches(_ALL_CHAINS, diagrams_by_device, _several_chains(_CHAINS), whole_only=0.3, bidirectional=0.9),
     *_branches(_BLOCKS_TOO, all_orders(1, 64, blocks=True), _WITH_BLOCKS, **_BLOCKS),
 )

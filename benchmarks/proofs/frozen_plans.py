@@ -57,6 +57,6 @@ def compare(number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for choice in plan.choices:
         bound = bound_by_device(plan, choice, None, lambda: False) * plan.tick
         assert bound <= most, f"a bound by device of {bound} above a plan of {most}"
-    below = [choice for choice in plan.choices if none_below(plan, choice, most + plan.tick / 9)]
-    assert len(below) < len(plan.choices), f"the check takes a bound above {most}"
+    refuted = [choice for choice in plan.choices if none_below(plan, choice, most + plan.tick / 9)]
+    assert len(refuted) < len(plan.choices), f"the check takes a bound above {most}"
     return has, ("problems", *(["proved"] if found.status is Status.OPTIMAL else []))

@@ -30,7 +30,7 @@ def _proved_and_known(problem: Problem) -> tuple[int, int]:
     return ceil(proved), ceil(value_of(problem, best_times(problem, sequential(problem))))
 
 
-def _raising(problem: Problem, proved: float, known: float, width: int) -> ThresholdSearch:
+def _threshold_search(problem: Problem, proved: float, known: float, width: int) -> ThresholdSearch:
     return ThresholdSearch(problem, Event(), lambda: (proved, known), width)
 
 
@@ -49,7 +49,7 @@ def without_blocks(further: Further) -> Further:
     return lambda problem: () if problem.overlaps else further(problem)
 
 
-def diagrams_below(problem: Problem) -> Iterable[Certificate]:
+def diagrams_by_threshold(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels merged and with all distinct; from the best bound in words, or a little less, on.
 
     By small steps, and to the value of a schedule that is no good. Nothing below what was claimed before is looked for
@@ -58,7 +58,7 @@ def diagrams_below(problem: Problem) -> Iterable[Certificate]:
     proved, known = _proved_and_known(problem)
     claimed = proved - 1.0
     for width, most in product((1, 64), (known, proved + 16)):
-        for one in bounds_of_devices(_raising(problem, claimed, most, width)):
+        for one in bounds_of_devices(_threshold_search(problem, claimed, most, width)):
             claimed = max(claimed, float(one.value_ticks))
             yield one
 
@@ -70,12 +70,12 @@ def diagrams_of_stages(problem: Problem) -> Iterable[Certificate]:
 
 def diagrams_of_more_stages(problem: Problem) -> Iterable[Certificate]:
     """Guided by the stages of each device of a chain, and by its first and its middle stage alone."""
-    guides = list[tuple[int, ...]]()
+    smaller_diagrams = list[tuple[int, ...]]()
     for chain in walked_chains(problem):
         where = problem.placement.stage_device
         of_devices = [tuple(stage for stage in chain if where[stage] == one) for one in range(problem.devices)]
-        guides += dict.fromkeys((*filter(None, of_devices), chain[:1], chain[len(chain) // 2 :][:1]))
-    return _of_each(problem, bounds_of_more_stages, guides)
+        smaller_diagrams += dict.fromkeys((*filter(None, of_devices), chain[:1], chain[len(chain) // 2 :][:1]))
+    return _of_each(problem, bounds_of_more_stages, smaller_diagrams)
 
 
 def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Certificate]:
@@ -85,7 +85,7 @@ def _of_each(problem: Problem, bounds: Bounds, of: Iterable[Any]) -> Iterable[Ce
     for each in of:
         since = claimed
         for width, most in ((1, known), (64, known), (64, proved + 16)):
-            for one in bounds(_raising(problem, since, most, width), each):
+            for one in bounds(_threshold_search(problem, since, most, width), each):
                 since = float(one.value_ticks)
                 claimed = max(claimed, since - 1)
                 yield one
@@ -98,6 +98,6 @@ def diagrams_by_device(problem: Problem) -> Iterable[Certificate]:
     """
     proved, known = _proved_and_known(problem)
     for most, width in product((known, proved + 16), (1, 64)):
-        for one in bounds_by_device(_raising(problem, proved - 1.0, most, width)):
+        for one in bounds_by_device(_threshold_search(problem, proved - 1.0, most, width)):
             proved = max(proved, int(one.value_ticks))
             yield one

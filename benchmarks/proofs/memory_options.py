@@ -104,7 +104,7 @@ def exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
     return value_of(problem, timeline), model.bound(solver.best_objective_bound)
 
 
-def every_way(number: int) -> Outcome:
+def all_claims(number: int) -> Outcome:
     """Of a tiny problem, all claims against brute force."""
     return brute_force(tiny_memory(Random(number)))
 

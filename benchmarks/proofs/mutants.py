@@ -74,8 +74,8 @@ def that_import(file: str, tests: Iterable[Path]) -> list[str]:
     """The tests that import a file by its full name."""
     module = file.removesuffix(".py").replace("/", ".")
     package, _, name = module.rpartition(".")
-    told = rf"^from {module} import|^import {module}$|^from {package} import .*\b{name}\b"
-    return sorted(str(path) for path in tests if re.search(told, path.read_text(encoding="utf-8"), re.MULTILINE))
+    pattern = rf"^from {module} import|^import {module}$|^from {package} import .*\b{name}\b"
+    return sorted(str(path) for path in tests if re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def _at(revision: str, file: str) -> str:

@@ -128,5 +128,5 @@ def compare(number: int) -> tuple[str, ...]:
     except TooManyOrdersError:
         return ("too many orders",)
     assert not outcome.wrong, outcome.wrong
-    told = {"proved": outcome.proved, "bound over all partitions attained": outcome.tight}
-    return "problems", *(name for name, seen in told.items() if seen)
+    outcomes = {"proved": outcome.proved, "bound over all partitions attained": outcome.tight}
+    return "problems", *(name for name, seen in outcomes.items() if seen)

@@ -37,7 +37,7 @@ def any_kind(random: Random) -> Problem:
     return replace(tiny_problem(random, _SHAPES), objective=Objective.SPAN)
 
 
-def two_ways(random: Random) -> Problem:
+def opposite_directions(random: Random) -> Problem:
     """A micro-batch in each direction over two devices: here fractions are most frequent."""
     backward, weight = random.randint(1, 5), [random.randint(0, 5) for _ in range(4)]
     times: dict[str, object] = {"forward": random.randint(1, 5), "backward": backward, "weight": weight}
@@ -58,7 +58,7 @@ def no_length(random: Random) -> Problem:
     return fewer if one.splittable else fewer.with_stages(backward=[stage.fused for stage in fewer.stages])
 
 
-_SORTS = any_kind, two_ways, no_length
+_SORTS = any_kind, opposite_directions, no_length
 
 
 def compare(number: int) -> tuple[str, ...]:
@@ -74,5 +74,5 @@ def compare(number: int) -> tuple[str, ...]:
     optimal = solution.status is Status.OPTIMAL
     assert validate(solution.timeline) == []
     assert bound <= least <= value and (value == least or not optimal), (bound, least, value)
-    told = {"least span a fraction": least.denominator > 1, "proved optimal": optimal, "value lost": value > least}
-    return "problems", *(name for name, seen in told.items() if seen)
+    outcomes = {"least span a fraction": least.denominator > 1, "proved optimal": optimal, "value lost": value > least}
+    return "problems", *(name for name, seen in outcomes.items() if seen)

@@ -28,8 +28,8 @@ def put(page: Path, command: str, table: str) -> None:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{page}: cannot be read: {error.strerror}") from None
-    before, marker, rest = text.partition(begin(command) + "\n")
-    _, end, after = rest.partition(END)
+    before, marker, remainder = text.partition(begin(command) + "\n")
+    _, end, after = remainder.partition(END)
     if not marker or not end:
         raise BadInput(f"{page}: found no place for the table; it needs the line {begin(command)} and later {END}")
     write_whole(page, f"{before}{marker}{table.strip()}\n{end}{after}")
@@ -54,8 +54,8 @@ def exit_code(job: Callable[[], int]) -> int:
 def table(head: tuple[str, ...], lines: list[list[str]]) -> str:
     """A markdown table without the columns in which all cells are empty."""
     shown = [n for n, _ in enumerate(head) if not lines or any(line[n] for line in lines)]
-    first, *rest = ("| " + " | ".join(cells[n] for n in shown) + " |" for cells in (head, *lines))
-    return "\n".join((first, "|" + "---|" * len(shown), *rest))
+    first, *others = ("| " + " | ".join(cells[n] for n in shown) + " |" for cells in (head, *lines))
+    return "\n".join((first, "|" + "---|" * len(shown), *others))
 
 
 def machine(seed: int, workers: int, *others: str) -> str:

@@ -102,7 +102,7 @@ def measured(problem: Problem, limits: Limits, engine: Engine = ENGINE) -> Recor
     try:
         return record(problem.name, solve(problem, limits, engine=engine), limits)
     except (PipeschedError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
-        said = f"{type(error).__name__}: {error}"
-        print(f"{problem.name}: {said}", file=sys.stderr)
+        text = f"{type(error).__name__}: {error}"
+        print(f"{problem.name}: {text}", file=sys.stderr)
         seconds = perf_counter() - started
-        return Record(problem.name, settings_of(limits), "failed", problem.time_unit, seconds, error=said)
+        return Record(problem.name, settings_of(limits), "failed", problem.time_unit, seconds, error=text)

@@ -72,7 +72,7 @@ class Suite:
         for number, case in enumerate(chosen, 1):
             name = case.problem.name
             if store.measure(name, case.problem, self._limits(case, args), resume=args.resume):
-                print(f"{number}/{len(chosen)} {name}: {said(store.records[name])}", file=sys.stderr, flush=True)
+                print(f"{number}/{len(chosen)} {name}: {gap_text(store.records[name])}", file=sys.stderr, flush=True)
         shown = [
             (case, found)
             for case in every
@@ -89,9 +89,9 @@ class Suite:
 
     def text(self, measured: Sequence[tuple[Case, Record]]) -> str:
         """A line for each problem, sums by kind, and what all come to."""
-        told = [(case, one) for case, one in measured if self.every or case.known or one.seconds_to(self.gap) is None]
+        listed = [(case, one) for case, one in measured if self.every or case.known or one.seconds_to(self.gap) is None]
         alike = len({case.problem.objective for case, _ in measured}) == 1
-        parts = [table(HEAD, [self._line(case, one, alike) for case, one in told])] if told else []
+        parts = [table(HEAD, [self._line(case, one, alike) for case, one in listed])] if listed else []
         kinds: dict[str, list[Record]] = {}
         for case, one in measured:
             kinds.setdefault(case.kind, []).append(one)
@@ -138,7 +138,7 @@ def _sums(found: Sequence[Record]) -> list[str]:
     return [str(len(found)), str(sum(gap == 0 for gap in gaps)), *of, f"{fmean(one.wall for one in found):.1f}"]
 
 
-def said(one: Record) -> str:
+def gap_text(one: Record) -> str:
     """The gap left, or how soon it was closed."""
     if one.error or one.gap is None:
         return one.error or "no schedule"

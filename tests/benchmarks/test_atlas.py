@@ -11,7 +11,7 @@ import pytest
 from benchmarks.atlas import page, survey
 from benchmarks.atlas.__main__ import ROWS, main
 from benchmarks.atlas.grid import LENGTHS, MEMORIES, PLACEMENTS, RATIOS, TRANSFERS, Family, Point, families, points
-from benchmarks.atlas.maps import said
+from benchmarks.atlas.maps import cell_text
 from benchmarks.atlas.row import IMPROVED, Placed, Published, Row, read_rows, write_rows
 from benchmarks.atlas.sentences import sentences
 from benchmarks.atlas.settle import Effort
@@ -148,9 +148,9 @@ def test_a_row_takes_the_least_bound_and_the_best_value_of_all_placements() -> N
     assert (found.value, found.lower_bound, found.proved, found.trusted) == (90, 85, False, True)
     assert found.placements == ["v-shape"]
     assert [one.schedule for one in found.fitting] == ["gpipe", "zbv", "zb-h1"]
-    assert said(found) == "gpipe\n≥ +5.6 %"
-    assert said(row(100, 100, {"zb-h1": Published(100, 4, True)})) == "zb-h1\noptimal"
-    assert said(row(100, 100, {"zb-h1": Published(90, 9, False)})) == "none fits"
+    assert cell_text(found) == "gpipe\n≥ +5.6 %"
+    assert cell_text(row(100, 100, {"zb-h1": Published(100, 4, True)})) == "zb-h1\noptimal"
+    assert cell_text(row(100, 100, {"zb-h1": Published(90, 9, False)})) == "none fits"
     assert row(None, 95, {}).placements == []
 
 

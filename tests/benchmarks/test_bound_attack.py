@@ -74,7 +74,7 @@ def test_two_searches_over_all_orders_agree(seed: int, objective: Objective) -> 
     problem = tiny_problem(Random(seed))
     best = optimum(problem, objective)
     least = least_value(problem, objective, 1000)
-    assert compared(problem, objective, Fraction(1000)).below == (least is not None)
+    assert compared(problem, objective, Fraction(1000)).beaten == (least is not None)
     assert objective is Objective.MAKESPAN or least == least_span(problem)
     assert (best is None) == (least is None) == (why_infeasible(problem) is not None)
     if best is not None and least is not None:
@@ -93,19 +93,19 @@ def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
         with suppress(NotTiny):
             least = least_value(problem, problem.objective, above)
             compared_to += 1
-            assert compared(problem, problem.objective, Fraction(above)).below == (least is not None and least < above)
+            assert compared(problem, problem.objective, Fraction(above)).beaten == (least is not None and least < above)
             if least is not None:
                 assert compared(problem, problem.objective, least) == (False, True)
-                assert compared(problem, problem.objective, least + Fraction(1, 6)).below
+                assert compared(problem, problem.objective, least + Fraction(1, 6)).beaten
                 assert compared(problem, problem.objective, least - Fraction(1, 6)) == (False, False)
 
 
 def test_a_span_may_be_a_fraction_of_a_tick() -> None:
     memory = Memory((1,) * 4, (0,) * 4, (None, None))
     costs = Costs((4,) * 4, (1,) * 4, (4, 4, 3, 2), (5, 5, 4, 3), (1,) * 4)
-    both_ways = build(placement.bidirectional(2), 2, costs, memory, Objective.SPAN)
-    assert least_value(both_ways, Objective.SPAN, 100) == Fraction(35, 2)
-    assert least_value(both_ways, Objective.SPAN, 17) is None
+    opposite = build(placement.bidirectional(2), 2, costs, memory, Objective.SPAN)
+    assert least_value(opposite, Objective.SPAN, 100) == Fraction(35, 2)
+    assert least_value(opposite, Objective.SPAN, 17) is None
 
 
 def test_too_many_orders_are_not_tried() -> None:

@@ -42,13 +42,15 @@ def chromium() -> Iterator[Any]:
 
 def complaints_of(page: Any) -> list[str]:
     """Messages of a page's console, its uncaught errors and its requests to the network from now on: all unwanted."""
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
+    complaints: list[str] = []
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "request",
         lambda request: (
-            said.append(request.url) if "://" in request.url[:8] and not request.url.startswith("file:") else None
+            complaints.append(request.url) if "://" in request.url[:8] and not request.url.startswith("file:") else None
         ),
     )
-    return said
+    return complaints

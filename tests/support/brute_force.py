@@ -77,7 +77,7 @@ def _least(
 ) -> tuple[Value, tuple[tuple[Slot, ...], ...]] | None:
     """Best first: a value of some devices' orders is a bound of those that have them too."""
     best: Value | None = None
-    games = [Orders(problem, fused) for fused in _ways_to_fuse(problem)]
+    games = [Orders(problem, fused) for fused in _choices_of_fused(problem)]
     heap: list[tuple[Value, int, int, Orders, Chosen]] = []
     number = 0
 
@@ -118,7 +118,7 @@ def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective:
     return tight
 
 
-def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
+def _choices_of_fused(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     if not problem.splittable:
         return iter([frozenset(pairs)])
@@ -196,7 +196,7 @@ class Orders:
         capacity = self.problem.room[device]
         room = 10**9 if capacity is None else capacity
 
-        def extend(order: Order, done: int, held: int) -> Iterator[Order]:
+        def extend(order: Order, done: int, memory: int) -> Iterator[Order]:
             if done == every:
                 yield order
                 return
@@ -206,8 +206,8 @@ class Orders:
                 forwards, backs = ([n for n in ready if self.passes[n].kind is kind] for kind in (F, BW))
                 slots += product(forwards, backs)
             for slot in slots:
-                if held + sum(self._memory[n][0] for n in slot) <= room:
-                    then = held + sum(self._memory[n][1] for n in slot)
+                if memory + sum(self._memory[n][0] for n in slot) <= room:
+                    then = memory + sum(self._memory[n][1] for n in slot)
                     yield from extend((*order, slot), done | sum(1 << n for n in slot), then)
 
         return extend((), 0, 0)
@@ -318,9 +318,9 @@ def tiny_problem(random: Random, shapes: tuple[tuple[Placement, int, int], ...] 
     most = activation if random.random() < 0.5 else tuple(min(1, a) for a in activation)
     freed = tuple(random.choice((0, random.randint(-2, a), a)) for a in most)
     capacity: list[int | None] = []
-    for device, held in enumerate(where.stages_of):
+    for device, stages_of_device in enumerate(where.stages_of):
         needed = max(sum(activation[s] for s in c if where.stage_device[s] == device) for c in where.chains)
-        most_live = microbatches * sum(activation[s] for s in held)
+        most_live = microbatches * sum(activation[s] for s in stages_of_device)
         limit = random.randint(
             needed - (random.random() < 0.05), needed + max(0, most_live - needed) // random.randint(1, 3)
         )

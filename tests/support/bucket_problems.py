@@ -21,8 +21,8 @@ def bucket_problem(random: Random) -> Problem:
         "forward": [{"name": "f", "time": some(1)}],
         "backward": [{"name": f"x{n}", "time": some()} for n in range(parts)],
     }
-    behind = [n for n in range(parts) if random.random() < 0.8] or [parts - 1]
-    tasks["weight"] = [{"name": f"w{n}", "time": some(), "after": f"x{n}"} for n in behind]
+    with_weight = [n for n in range(parts) if random.random() < 0.8] or [parts - 1]
+    tasks["weight"] = [{"name": f"w{n}", "time": some(), "after": f"x{n}"} for n in with_weight]
     if random.random() < 0.3:
         random.shuffle(tasks["weight"])
     on = random.choice(({}, {"on": "dp"}))

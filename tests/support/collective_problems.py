@@ -42,10 +42,10 @@ def _modules(random: Random) -> Problem:
     one = with_parameters(random, tiny_modules(random, few=True))
     if random.random() < 0.5:
         return one
-    held = [random.randint(0, 2) for _ in one.stages]
+    amounts = [random.randint(0, 2) for _ in one.stages]
     most = [random.choice((1, 1, 2)) if len(one.stages) < 3 else 1 for _ in one.stages]
     stream = random.choice((COMPUTE, "dp"))
-    gather = [Gather(TaskSpec(stream, random.randint(0, 2)), own, n) for own, n in zip(held, most, strict=True)]
+    gather = [Gather(TaskSpec(stream, random.randint(0, 2)), own, n) for own, n in zip(amounts, most, strict=True)]
     some = [own if random.random() < 0.8 else None for own in gather]
     return one.with_stages(gather=some).with_room([room and room + random.randint(1, 4) for room in one.room])
 

@@ -17,7 +17,7 @@ LONGER = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 14, 11, 12, 10]
 BLOCKS, LONG = {"overlapped": 24}, {"overlapped": [20, 25, 26, 30, 23, 27]}
 UNEVEN_BLOCKS = UNEVEN | {"overlapped": [23, 24, 22, 31]}
 # Activations differ from stage to stage, and what each device always holds.
-HELD = {
+UNEVEN_MEMORY = {
     "memory": {
         "capacity": [7, 5],
         "static": [1.5, 0.5],
@@ -33,7 +33,9 @@ def v_shape(devices: int, microbatches: int, capacity: float, **keys: object) ->
     return problem(devices, microbatches, **{"placement": "v-shape", **given})
 
 
-def both_ways(devices: int, microbatches: int, capacity: float, objective: str = "makespan", **keys: object) -> Problem:
+def bidirectional(
+    devices: int, microbatches: int, capacity: float, objective: str = "makespan", **keys: object
+) -> Problem:
     given = {"times": EVEN | BLOCKS, "objective": objective, "placement": "bidirectional"}
     return v_shape(devices, microbatches, capacity, **given | keys)
 

@@ -103,12 +103,12 @@ def _problem(plan: Mapping[str, Any], stages: Sequence[Sequence[Document]], froz
         times["weight"], memory["freed_by_backward"] = summed("weight"), summed("freed")
     if "memory" in plan:
         # A list of as many values as there are devices would be theirs.
-        held = summed("memory")
-        where = [stage % plan["devices"] for stage in range(len(held))]
+        of_stages = summed("memory")
+        where = [stage % plan["devices"] for stage in range(len(of_stages))]
         if plan["placement"] == "wave":
-            where = [min(at, 2 * plan["devices"] - 1 - at) for at in range(len(held))]
+            where = [min(at, 2 * plan["devices"] - 1 - at) for at in range(len(of_stages))]
         memory["static"] = [
-            sum(each for each, at in zip(held, where, strict=True) if at == d) for d in range(plan["devices"])
+            sum(each for each, at in zip(of_stages, where, strict=True) if at == d) for d in range(plan["devices"])
         ]
         memory["capacity"] = plan["memory"]["capacity"]
     found = {key: plan[key] for key in ("devices", "microbatches", "placement", "chunks")}

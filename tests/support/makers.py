@@ -64,12 +64,12 @@ def visit(stage: int, microbatch: int, fused: bool) -> list[Pass]:
 
 def passes_of(one: Problem, is_fused: IsFused) -> list[list[Pass]]:
     """Every pass of a problem, device by device."""
-    held: list[list[Pass]] = [[] for _ in range(one.devices)]
+    passes: list[list[Pass]] = [[] for _ in range(one.devices)]
     for stage, device in enumerate(one.placement.stage_device):
         for j in range(one.microbatches):
             if stage in one.chain_of(j):
-                held[device] += visit(stage, j, is_fused(stage, j))
-    return held
+                passes[device] += visit(stage, j, is_fused(stage, j))
+    return passes
 
 
 def random_kinds(one: Problem, rng: Random) -> IsFused:
@@ -86,7 +86,7 @@ def random_order(one: Problem, rng: Random, pairs: float = 0.0, kinds: IsFused |
     """A random order that runs to its end; `pairs` is how often a forward and a backward after it share a slot."""
     is_fused = kinds or random_kinds(one, rng)
     needs = waits(one, is_fused)
-    todo = {p for held in passes_of(one, is_fused) for p in held}
+    todo = {p for row in passes_of(one, is_fused) for p in row}
     orders: list[list[Pass]] = [[] for _ in range(one.devices)]
     while todo:
         ready = sorted(p for p in todo if not any(before in todo for before, _ in needs[p]))

@@ -27,7 +27,7 @@ _SHAPES: tuple[tuple[Placement, int], ...] = (
 _STREAMS = (("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE), (COMPUTE, "copy"))
 
 
-def held_problem(rng: Random) -> Problem:
+def mode_problem(rng: Random) -> Problem:
     """Of one of five kinds."""
     return rng.choice((small_memory, tiny_memory, putting_off, copying_back, _tight))(rng)
 
@@ -93,7 +93,7 @@ def _tight(rng: Random) -> Problem:
         )
 
     stages = tuple(one() for _ in range(where.stages))
-    own = [[stages[s].activation for s in held] for held in where.stages_of]
-    pools = tuple(Pool(sum(held) + rng.choice((0, 0, 1, 2, max(held)))) for held in own)
+    activations = [[stages[s].activation for s in stages_of_device] for stages_of_device in where.stages_of]
+    pools = tuple(Pool(sum(amounts) + rng.choice((0, 0, 1, 2, max(amounts)))) for amounts in activations)
     objective = rng.choice((Objective.MAKESPAN, Objective.MAKESPAN, Objective.SPAN))
     return Problem(where, rng.randint(min(2, most), most), stages, pools, objective)

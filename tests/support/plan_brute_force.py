@@ -32,33 +32,35 @@ def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
         counts = tuple(b - a for a, b in zip((0, *cuts), (*cuts, layers), strict=True))
         if mistakes(plan.model, Partition(counts)) or (plan.counts is not None and counts != plan.counts):
             continue
-        held = Partition(counts).layers_of(plan.model)
-        for recompute in product(*(list(_ways(plan, Counter(layer.name for layer in own))) for own in held)):
+        layers_of_stages = Partition(counts).layers_of(plan.model)
+        for recompute in product(
+            *(list(_recomputations(plan, Counter(layer.name for layer in own))) for own in layers_of_stages)
+        ):
             found = Partition(counts, recompute if any(recompute) else ())
             if why_not_expressible(plan.model, found, plan.recompute_rule) is None:
                 yield found
 
 
-def _ways(plan: PlanProblem, held: Counter[str]) -> Iterator[tuple[Recomputed, ...]]:
-    kinds = [kind for kind in plan.model.kinds if kind.recompute and held[kind.name]]
+def _recomputations(plan: PlanProblem, layers_by_name: Counter[str]) -> Iterator[tuple[Recomputed, ...]]:
+    kinds = [kind for kind in plan.model.kinds if kind.recompute and layers_by_name[kind.name]]
     if plan.recompute is Decide.NEVER:
         kinds = []
     if plan.recompute is Decide.ALWAYS:
-        yield tuple(Recomputed(kind.name, kind.recompute[0].name, held[kind.name]) for kind in kinds)
+        yield tuple(Recomputed(kind.name, kind.recompute[0].name, layers_by_name[kind.name]) for kind in kinds)
         return
     options = [
         [
             numbers
-            for numbers in product(range(held[kind.name] + 1), repeat=len(kind.recompute))
-            if sum(numbers) <= held[kind.name]
+            for numbers in product(range(layers_by_name[kind.name] + 1), repeat=len(kind.recompute))
+            if sum(numbers) <= layers_by_name[kind.name]
         ]
         for kind in kinds
     ]
     for chosen in product(*options):
         yield tuple(
-            Recomputed(kind.name, way.name, number)
+            Recomputed(kind.name, mode.name, number)
             for kind, numbers in zip(kinds, chosen, strict=True)
-            for way, number in zip(kind.recompute, numbers, strict=True)
+            for mode, number in zip(kind.recompute, numbers, strict=True)
             if number
         )
 
@@ -151,8 +153,10 @@ def in_pieces(plan: PlanProblem, random: Random) -> PlanProblem:
     layers = tuple(
         replace(kinds[one.name], count=one.count, with_previous=one.with_previous) for one in plan.model.layers
     )
-    ways = random.choice((((1, Lengths.EQUAL), (2, Lengths.EQUAL)), ((2, Lengths.EQUAL_TIME),), ((2, Lengths.EQUAL),)))
-    choices = tuple(Choice(*choice[:2], *way) for choice in plan.choices for way in ways)
+    cuttings = random.choice(
+        (((1, Lengths.EQUAL), (2, Lengths.EQUAL)), ((2, Lengths.EQUAL_TIME),), ((2, Lengths.EQUAL),))
+    )
+    choices = tuple(Choice(*choice[:2], *cutting) for choice in plan.choices for cutting in cuttings)
     model, few = replace(plan.model, layers=layers), 1 if plan.model.splittable or choices[0].chunks > 1 else 2
     # Halves and quarters of whole numbers; equal times are rounded.
     tick, step = plan.tick / 8, plan.resolution / 4

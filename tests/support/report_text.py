@@ -13,24 +13,24 @@ _UNSEEN = {"script", "style", "title"}
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[str] = []
+        self.parts: list[str] = []
         self._unseen = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._unseen += tag in _UNSEEN
-        self.said += ["\n## "] if tag == "h2" else ["\n"] if tag in _LINES else []
+        self.parts += ["\n## "] if tag == "h2" else ["\n"] if tag in _LINES else []
 
     def handle_endtag(self, tag: str) -> None:
         self._unseen -= tag in _UNSEEN
-        self.said += ["\n"] if tag in _LINES else [" | "] if tag in _CELLS else []
+        self.parts += ["\n"] if tag in _LINES else [" | "] if tag in _CELLS else []
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:
-            self.said.append(data)
+            self.parts.append(data)
 
 
 def report_text(path: Path) -> str:
     """All that is written in the report, without what its scripts draw."""
     reader = _Reader()
     reader.feed(path.read_text(encoding="utf-8"))
-    return "\n".join(line.removesuffix(" | ") for line in "".join(reader.said).splitlines() if line.strip())
+    return "\n".join(line.removesuffix(" | ") for line in "".join(reader.parts).splitlines() if line.strip())

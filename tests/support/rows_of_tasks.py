@@ -56,10 +56,10 @@ def tiny_mirrored(random: Random) -> Problem:
         tasks[BW, stage] = tuple(_in_one_go(backward, weight)) if splits else backward
     zeros = (0,) * stages
     activation = tuple(random.randint(1, 3) for _ in zeros)
-    freed = tuple(random.choice((0, random.randint(-2, held), held)) for held in activation)
+    freed = tuple(random.choice((0, random.randint(-2, amount), amount)) for amount in activation)
     capacity = tuple(
-        None if random.random() < 0.3 else sum(activation[s] for s in held) + random.randint(0, 3)
-        for held in where.stages_of
+        None if random.random() < 0.3 else sum(activation[s] for s in stages_of_device) + random.randint(0, 3)
+        for stages_of_device in where.stages_of
     )
     transfer = tuple(random.choice((0, random.randint(0, 3))) for _ in zeros)
     costs = Costs(zeros, zeros, zeros if splits else None, zeros, transfer)
@@ -115,9 +115,9 @@ def proved_of(plain: Problem) -> list[Certificate]:
 
 def carried(one: Problem, rows: tuple[Row, ...]) -> list[Certificate]:
     """The bounds proved for the problem of the rows, as certificates of the problem itself."""
-    held = TasksAsStages(rows, "", Refutation(None))
+    as_tasks = TasksAsStages(rows, "", Refutation(None))
     return [
-        replace(found, kind="tasks as stages", evidence=replace(held, kind=found.kind, evidence=found.evidence))
-        for found in proved_of(as_plain(one, held))
+        replace(found, kind="tasks as stages", evidence=replace(as_tasks, kind=found.kind, evidence=found.evidence))
+        for found in proved_of(as_plain(one, as_tasks))
         if found.evidence is not None
     ]

@@ -142,11 +142,11 @@ def doctored() -> Iterator[Job]:
     yield from_rows(plain, _last_stage_out_of_order(), "last stage out of order", comms=False)
     assert plain.rows is not None
     yield replace(plain, name="W removed", rows=plain.rows.replace(",0W1", ""))
-    both_ways = problem(2, 4, placement="bidirectional")
-    right = random_order(both_ways, Random(8))
+    bidirectional = problem(2, 4, placement="bidirectional")
+    right = random_order(bidirectional, Random(8))
     assert any(p.kind is W for p in right.passes())
-    yield job(both_ways, right, "right both ways")
-    without = job(both_ways, right, "W removed both ways")
+    yield job(bidirectional, right, "right both ways")
+    without = job(bidirectional, right, "W removed both ways")
     victim = next(p for p in right.passes() if p.kind is W)
     yield replace(without, program=_without(without.program, str(victim)))
     mixed = TIMELINES["mixed"]

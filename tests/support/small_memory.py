@@ -23,8 +23,8 @@ def small_memory(rng: Random) -> Problem:
     longest = rng.choice((4, 12))
     stages = tuple(_stage(rng, (out, back), splits, longest) for _ in range(where.stages))
     pools = []
-    for held in where.stages_of:
-        own = sum(stages[s].activation for s in held)
+    for stages_of_device in where.stages_of:
+        own = sum(stages[s].activation for s in stages_of_device)
         pools.append(Pool(own + rng.choice((0, 0, 0, 1, own))))
     shared = tuple(SharedStream(name, (0, 1)) for name in dict.fromkeys((out, back)) if name != COMPUTE)
     objective = rng.choice((Objective.MAKESPAN, Objective.MAKESPAN, Objective.SPAN))
@@ -47,8 +47,8 @@ def _stage(rng: Random, streams: tuple[str, str], splits: bool, longest: int) ->
     fused = rng.randint(0, backward + weight + 1) if splits else backward
     amount = rng.choice((activation, activation, rng.randint(0, activation)))
     offload = Offload(some(), some(), *streams, amount) if rng.random() < 0.75 else None
-    ways: tuple[Recomputation, ...] = (Recomputation("full", some(), rng.choice((0, 0, rng.randint(0, activation)))),)
-    ways = ways if rng.random() < 0.5 or offload is None else ()
+    modes: tuple[Recomputation, ...] = (Recomputation("full", some(), rng.choice((0, 0, rng.randint(0, activation)))),)
+    modes = modes if rng.random() < 0.5 or offload is None else ()
     return Stage(
         forward,
         backward,
@@ -58,6 +58,6 @@ def _stage(rng: Random, streams: tuple[str, str], splits: bool, longest: int) ->
         activation=activation,
         freed=freed,
         offload=offload,
-        recompute=ways,
+        recompute=modes,
         may_keep=rng.random() < 0.75,
     )

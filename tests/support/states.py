@@ -102,12 +102,12 @@ def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
     recomputed."""
     one = replace(tiny_memory(random), objective=Objective.MAKESPAN)
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
-    ways, orders = random.choice(list(savings(one, pairs))), _Orders(0)
+    saving, orders = random.choice(list(savings(one, pairs))), _Orders(0)
     fused = frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)
-    orders.play(Game(one, fused, ways))
+    orders.play(Game(one, fused, saving))
     ran, now = _run_for_a_while(orders, random)
     begun = {task.of[1:] for task in ran if task.of.kind is F}
-    recomputed = {pair: way for pair, way in ways.items() if way in RECOMPUTATIONS and pair in begun}
+    recomputed = {pair: mode for pair, mode in saving.items() if mode in RECOMPUTATIONS and pair in begun}
     return one, State(now + random.randint(0, 2), ran, recomputed)
 
 
@@ -130,15 +130,15 @@ def _as_often(one: Problem, state: State) -> Iterator[dict[int, int]]:
             yield counts
 
 
-def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], way: PassKind | None) -> bool:
+def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], mode: PassKind | None) -> bool:
     """True if an activation may be saved in this mode, where these passes have begun."""
-    again = way if way in RECOMPUTATIONS else None
+    again = mode if mode in RECOMPUTATIONS else None
     if Pass(F, *pair) in begun and again != state.recomputed.get(pair):
         return False
-    if any(Pass(kind, *pair) in begun for kind in (OFFLOAD, RELOAD)) and way is not OFFLOAD:
+    if any(Pass(kind, *pair) in begun for kind in (OFFLOAD, RELOAD)) and mode is not OFFLOAD:
         return False
     if any(Pass(kind, *pair) in begun for kind in (B, BW)):
-        return way is None or Pass(RELOAD if way is OFFLOAD else way, *pair) in begun
+        return mode is None or Pass(RELOAD if mode is OFFLOAD else mode, *pair) in begun
     return True
 
 
@@ -150,17 +150,17 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
     """
     begun = {task.of for task in state.ran}
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
-    ways = [
+    may_fuse = [
         (True,) if Pass(BW, *pair) in begun or not one.splittable else
         (False,) if Pass(B, *pair) in begun else (True, False)
         for pair in pairs
     ]  # fmt: skip
     first = {device: state.opening(one, device) for device in range(one.devices)}
     found = _Orders(most, one, first if one.objective is Objective.SPAN else {})
-    for way, saving, gathers in product(product(*ways), list(savings(one, pairs)), list(_as_often(one, state))):
+    for fusing, saving, gathers in product(product(*may_fuse), list(savings(one, pairs)), list(_as_often(one, state))):
         if not all(_may_save(state, begun, pair, saving.get(pair)) for pair in pairs):
             continue
-        game = Game(one, frozenset(pair for pair, fused in zip(pairs, way, strict=True) if fused), saving, gathers)
+        game = Game(one, frozenset(pair for pair, fused in zip(pairs, fusing, strict=True) if fused), saving, gathers)
         found.play(game)
         found.try_all({task: end for task, (_, end) in state.ran.items()}, state.now)
     return found.best

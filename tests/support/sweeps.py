@@ -40,8 +40,8 @@ def outcome(value: float | None, bound: float | None = None, **more: Any) -> Out
     """The outcome of a cell of a sweep; with no bound given it is optimal."""
     if value is None:
         return Outcome(Status.INFEASIBLE, EFFORT, reason="memory: too little", **more)
-    exact, below = Fraction(str(value)), Fraction(str(value if bound is None else bound))
-    status = Status.OPTIMAL if exact == below else Status.FEASIBLE
+    exact, lower_bound = Fraction(str(value)), Fraction(str(value if bound is None else bound))
+    status = Status.OPTIMAL if exact == lower_bound else Status.FEASIBLE
     known = {
         "makespan": exact,
         "span": exact,
@@ -49,7 +49,7 @@ def outcome(value: float | None, bound: float | None = None, **more: Any) -> Out
         "bubble": {"makespan": 0.5, "span": 0.5},
         "peak_memory": (Fraction(2), Fraction(1)),
     }
-    return Outcome(status, EFFORT, exact, below, "load", "a device works so long", **(known | more))
+    return Outcome(status, EFFORT, exact, lower_bound, "load", "a device works so long", **(known | more))
 
 
 def published(name: str, value: float, memory: float, fits: bool = True) -> Published:

@@ -78,7 +78,7 @@ class _Holding(NamedTuple):
 MOST_WAITS, MOST_ORDERS = 6, 50_000
 
 # For a stage and micro-batch the way to hold less of its activation: O, or a recomputation.
-Ways = Mapping[tuple[int, int], PassKind]
+Modes = Mapping[tuple[int, int], PassKind]
 
 
 class Game:
@@ -91,7 +91,7 @@ class Game:
         self,
         problem: Problem,
         fused: frozenset[tuple[int, int]],
-        ways: Ways | None = None,
+        modes: Modes | None = None,
         gathers: Mapping[int, int] | None = None,
         blocks: Mapping[Pass, Pass] | None = None,
     ) -> None:
@@ -121,8 +121,8 @@ class Game:
             self._tie_chains(arc)
         if problem.walks.queues:
             self._in_line()
-        for (stage, j), way in (ways or {}).items():
-            self._save(stage, j, way)
+        for (stage, j), mode in (modes or {}).items():
+            self._save(stage, j, mode)
         for stage in range(problem.placement.stages):
             self._run_once(stage)
         # Of each stage that is gathered again: its releases but the last, and the gathering that follows each.
@@ -214,10 +214,10 @@ class Game:
             self.lags[begin, end] = 0
         for (_, end), (begin, _) in pairwise(pairs):
             self.lags[end, begin] = 0
-        for p, held in self.passes.items():
+        for p, compute in self.passes.items():
             if self.computes_with(p, stage):
-                self.lags |= dict.fromkeys(((pairs[0][0], task) for task in held.begins), 0)
-                self.lags |= dict.fromkeys(((task, pairs[-1][1]) for task in held.ends), 0)
+                self.lags |= dict.fromkeys(((pairs[0][0], task) for task in compute.begins), 0)
+                self.lags |= dict.fromkeys(((task, pairs[-1][1]) for task in compute.ends), 0)
         self.gaps[stage] = [(end, begin) for (_, end), (begin, _) in pairwise(pairs)]
 
     def _on(self, device: int, stream: str) -> Stream:
@@ -244,8 +244,8 @@ class Game:
         for stage, gaps in self.gaps.items():
             for end, begin in gaps:
                 order = orders[self.stream[end]]
-                behind = order[order.index(end) + 1 :]
-                found |= {(begin, task) for task in behind if self.computes_with(task.of, stage)}
+                later = order[order.index(end) + 1 :]
+                found |= {(begin, task) for task in later if self.computes_with(task.of, stage)}
         return frozenset(found)
 
     def _run_once(self, stage: int) -> None:
@@ -295,11 +295,11 @@ class Game:
             factor = scale[own.begins[0].of.microbatch]
             self.holdings[n] = own._replace(takes=int(own.takes * factor), gives=int(own.gives * factor))
 
-    def _save(self, stage: int, j: int, way: PassKind) -> None:
+    def _save(self, stage: int, j: int, mode: PassKind) -> None:
         """The copies or the recomputation of an activation, and what they change of its memory."""
         own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
         forward = self.passes[Pass(F, stage, j)]
-        if way is OFFLOAD:
+        if mode is OFFLOAD:
             copy = own.offload
             assert copy is not None
             out, load = Task(Pass(OFFLOAD, stage, j)), Task(Pass(RELOAD, stage, j))
@@ -313,8 +313,8 @@ class Game:
                     self.holdings.append(_Holding(f"host {n}", (out,), (out,), copy.amount, 0))
                     self.holdings.append(_Holding(f"host {n}", (load,), (load,), 0, copy.amount))
             return
-        _, ticks, keeps = own.recompute[RECOMPUTATIONS.index(way)]
-        again = Task(Pass(way, stage, j))
+        _, ticks, keeps = own.recompute[RECOMPUTATIONS.index(mode)]
+        again = Task(Pass(mode, stage, j))
         self.ticks[again], self.stream[again] = ticks, (device, own.stream)
         self.lags |= {(forward.ends[-1], again): 0, (again, self._entry(self._backward(stage, j))): 0}
         dropped = own.activation - keeps
@@ -404,22 +404,22 @@ class Game:
     def orders(self, most: int = MOST_ORDERS) -> Iterator[dict[Stream, tuple[Task, ...]]]:
         """Every order of every stream that what tasks wait for does not forbid."""
         known = paths(self.ticks, frozenset(self.lags))
-        held: dict[Stream, list[Task]] = {}
+        tasks_of_stream: dict[Stream, list[Task]] = {}
         for task, stream in self.stream.items():
-            held.setdefault(stream, []).append(task)
+            tasks_of_stream.setdefault(stream, []).append(task)
 
         def of(tasks: frozenset[Task]) -> Iterator[tuple[Task, ...]]:
             if not tasks:
                 yield ()
             for task in sorted(tasks):
                 if not any((other, task) in known for other in tasks):
-                    yield from ((task, *rest) for rest in of(tasks - {task}))
+                    yield from ((task, *others) for others in of(tasks - {task}))
 
-        ways = [list(islice(of(frozenset(tasks)), most + 1)) for tasks in held.values()]
-        if prod(map(len, ways)) > most:
+        orders_of_streams = [list(islice(of(frozenset(tasks)), most + 1)) for tasks in tasks_of_stream.values()]
+        if prod(map(len, orders_of_streams)) > most:
             raise TooManyOrdersError("too many orders to try")
-        for chosen in product(*ways):
-            yield dict(zip(held, chosen, strict=True))
+        for chosen in product(*orders_of_streams):
+            yield dict(zip(tasks_of_stream, chosen, strict=True))
 
     def _before(self, arcs: Arcs) -> dict[Task, list[tuple[Task, int]]] | None:
         """Each task's predecessors with lags, tasks in topological order; None where they wait in a cycle."""
@@ -458,11 +458,11 @@ class Game:
         for begin in devices:
             ends: dict[Task, int] = {}
             for task in before:
-                ways = [ends[one] + lag for one, lag in before[task] if one in ends]
+                paths_to_end = [ends[one] + lag for one, lag in before[task] if one in ends]
                 if begin in (self.stream[task][0], self.stream[self.meets.get(task, task)][0]):
-                    ways.append(0)
-                if ways:
-                    ends[task] = max(ways) + self.ticks[task]
+                    paths_to_end.append(0)
+                if paths_to_end:
+                    ends[task] = max(paths_to_end) + self.ticks[task]
             for task, end in ends.items():
                 key = begin, self.stream[task][0]
                 far[key] = max(far.get(key, -(10**9)), end)
@@ -570,8 +570,10 @@ def optimum(
     """
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
-    ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
-    for fused, saving, gathers in product(list(ways), list(savings(problem, pairs)), list(gather_counts(problem))):
+    fusings = (
+        chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
+    )
+    for fused, saving, gathers in product(list(fusings), list(savings(problem, pairs)), list(gather_counts(problem))):
         game = Game(problem, frozenset(fused), saving, gathers)
         events = game.waits()
         if len(events) > most_waits:
@@ -600,7 +602,7 @@ def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
             yield dict(zip(most, counts, strict=True))
 
 
-def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways]:
+def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Modes]:
     """All modes of all activations: kept, offloaded, or recomputed."""
     able = [
         [
@@ -611,17 +613,17 @@ def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways
         for own in (problem.stages[stage] for stage, _ in pairs)
     ]
     for chosen in product(*able):
-        yield {pair: way for pair, way in zip(pairs, chosen, strict=True) if way is not None}
+        yield {pair: mode for pair, mode in zip(pairs, chosen, strict=True) if mode is not None}
 
 
 def game_of(problem: Problem, schedule: Schedule) -> Game:
     """The choices of a schedule."""
     every = [*schedule.passes()]
-    ways = {p[1:]: p.kind for p in every if p.kind in (OFFLOAD, *RECOMPUTATIONS)}
+    modes = {p[1:]: p.kind for p in every if p.kind in (OFFLOAD, *RECOMPUTATIONS)}
     fused = frozenset((p.stage, p.microbatch) for p in every if p.kind is BW)
     pairs = [slot for order in schedule.orders for slot in order if len(slot) == 2 and slot[1].kind is BW]
     blocks = {one: other for one, other in pairs if problem.overlaps}
-    return Game(problem, fused, ways, Counter(p.stage for p in every if p.kind is UNSHARD), blocks)
+    return Game(problem, fused, modes, Counter(p.stage for p in every if p.kind is UNSHARD), blocks)
 
 
 def arcs_of(game: Game, schedule: Schedule) -> Arcs:
@@ -708,7 +710,7 @@ def with_lookups(rng: Random, problem: Problem) -> Problem:
         own = stage.tasks_of(F)
         free = rng.randint(1, len(own) - 1) if len(own) > 1 else 0
         tasks = tuple(task._replace(needs_input=part >= free) for part, task in enumerate(own))
-        stages.append(replace(stage, tasks=tuple((kind, tasks if kind is F else held) for kind, held in stage.tasks)))
+        stages.append(replace(stage, tasks=tuple((kind, tasks if kind is F else specs) for kind, specs in stage.tasks)))
     return replace(problem, stages=tuple(stages))
 
 
@@ -727,8 +729,8 @@ def tiny_tasks(rng: Random, shapes: Sequence[tuple[Placement, int, int]] = SHAPE
     activation = some(1, 3)
     freed = tuple(rng.choice((0, rng.randint(-2, a), a)) for a in activation)
     capacity: list[int | None] = []
-    for held in where.stages_of:
-        own = sum(activation[s] for s in held)
+    for stages_of_device in where.stages_of:
+        own = sum(activation[s] for s in stages_of_device)
         capacity.append(None if rng.random() < 0.25 else rng.randint(own, microbatches * own + 2))
     one = build(where, microbatches, costs, Memory(activation, freed, tuple(capacity)))
     streams = (COMPUTE, "ep", "copy")[: rng.randint(2, 3)]
@@ -798,7 +800,7 @@ def tiny_gathers(rng: Random) -> Problem:
     one = with_parameters(rng, build(where, microbatches, costs, Memory(activation, (0,) * where.stages, capacity)))
     most = rng.choice((1, 2, 3)) if where.stages == 1 else rng.choice((1, 2))
     stream = rng.choice((COMPUTE, "dp", "dp"))
-    gather = [Gather(TaskSpec(stream, rng.randint(0, 2)), held, most) for held in memory]
+    gather = [Gather(TaskSpec(stream, rng.randint(0, 2)), amount, most) for amount in memory]
     found = one.with_stages(gather=[None if one.parameters.holders and s else own for s, own in enumerate(gather)])
     window = rng.choice((None, None, 1, 2)) if where.devices < where.stages else None
     in_all = rng.choice((None, where.stages, where.stages + 1))

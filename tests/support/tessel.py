@@ -15,11 +15,11 @@ from pipesched.problem.network.task_network import MemoryChange
 
 
 class Step(NamedTuple):
-    """A block of a shape; `held` is what it takes (or gives back, negative) on each of its devices."""
+    """A block of a shape; `memory` is what it takes (or gives back, negative) on each of its devices."""
 
     devices: tuple[int, ...]
     ticks: int
-    held: int
+    memory: int
 
 
 def forward(device: int) -> Step:
@@ -32,9 +32,9 @@ def backward(device: int) -> Step:
     return Step((device,), 3, -1)
 
 
-def shared(devices: int, held: int = 0) -> Step:
+def shared(devices: int, memory: int = 0) -> Step:
     """A block that all devices run together."""
-    return Step(tuple(range(devices)), 1, held)
+    return Step(tuple(range(devices)), 1, memory)
 
 
 def _there_and_back(devices: Sequence[int]) -> list[Step]:
@@ -87,15 +87,15 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
     for sequence in SHAPES[name](devices):
         before: int | None = None
         for step in sequence:
-            joined = len(step.devices) > 1 and step.held != 0
-            if joined and step.held in meetings:
-                number = meetings[step.held]
+            joined = len(step.devices) > 1 and step.memory != 0
+            if joined and step.memory in meetings:
+                number = meetings[step.memory]
             else:
                 number = len(blocks)
-                change = MemoryChange(max(0, step.held), min(0, step.held))
+                change = MemoryChange(max(0, step.memory), min(0, step.memory))
                 blocks.append(Block(f"{name}{number}", step.ticks, dict.fromkeys(step.devices, change)))
                 if joined:
-                    meetings[step.held] = number
+                    meetings[step.memory] = number
             if before is not None:
                 waits.add(Precedence(before, number, 0))
             before = number
@@ -104,4 +104,4 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
 
 def load(graph: BlockGraph) -> Fraction:
     """The busiest device's work for each micro-batch: no period is shorter."""
-    return Fraction(max(sum(graph.blocks[b].ticks for b in held) for held in graph.on_device))
+    return Fraction(max(sum(graph.blocks[b].ticks for b in blocks) for blocks in graph.on_device))

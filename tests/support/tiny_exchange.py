@@ -81,7 +81,7 @@ def least_value(problem: Problem) -> int:
     Of the few that take too long the value of a schedule.
     """
     model, horizon = cp_model.CpModel(), _horizon(problem)
-    streams, held = dict[tuple[int, str], list[Any]](), dict[int, list[tuple[Any, int]]]()
+    streams, memory_of = dict[tuple[int, str], list[Any]](), dict[int, list[tuple[Any, int]]]()
     ends, starts = dict[int, list[Any]](), dict[int, list[Any]]()
     for chain in problem.placement.chains:
         for microbatch in problem.microbatches_of[chain[0]]:
@@ -112,10 +112,10 @@ def least_value(problem: Problem) -> int:
                 device, one = problem.placement.stage_device[stage], problem.stages[stage]
                 for until, amount in ((came[B, stage][-1], one.freed), (through, one.activation - one.freed)):
                     size = model.new_int_var(0, horizon, "")
-                    held.setdefault(device, []).append((model.new_interval_var(begun, size, until, ""), amount))
+                    memory_of.setdefault(device, []).append((model.new_interval_var(begun, size, until, ""), amount))
     for intervals in streams.values():
         model.add_no_overlap(intervals)
-    for device, intervals_of in held.items():
+    for device, intervals_of in memory_of.items():
         if (room := problem.room[device]) is not None:
             intervals, amounts = zip(*intervals_of, strict=True)
             model.add_cumulative(list(intervals), list(amounts), room)

@@ -33,9 +33,9 @@ def tiny_memory(rng: Random) -> Problem:
     splits = microbatches == 1 and rng.random() < 0.5
     stages = tuple(_stage(rng, (out, back), splits) for _ in range(where.stages))
     pools = []
-    for held in where.stages_of:
-        most = max(stages[s].activation for s in held)
-        whole = sum(stages[s].activation for s in held) * microbatches
+    for stages_of_device in where.stages_of:
+        most = max(stages[s].activation for s in stages_of_device)
+        whole = sum(stages[s].activation for s in stages_of_device) * microbatches
         pools.append(Pool(None if rng.random() < 0.15 else rng.randint(most, max(most, whole))))
     hosts, shared = list[HostPool](), tuple[SharedStream, ...]()
     if rng.random() < 0.4:
@@ -71,9 +71,11 @@ def _stage(rng: Random, streams: tuple[str, str], splits: bool) -> Stage:
     costs = (some(), backward, weight if splits else None, rng.randint(0, 2 * longest + 2) if splits else backward)
     kind = rng.random()
     offload = Offload(some(), some(), *streams, rng.randint(0, activation)) if kind < 0.65 else None
-    ways = tuple(Recomputation(f"way-{n}", some(), rng.randint(0, activation)) for n in range(rng.choice((0, 1, 1, 2))))
-    ways = ways if kind > 0.45 else ()
-    keep = rng.random() < 0.85 or not (offload or ways)
+    modes = tuple(
+        Recomputation(f"way-{n}", some(), rng.randint(0, activation)) for n in range(rng.choice((0, 1, 1, 2)))
+    )
+    modes = modes if kind > 0.45 else ()
+    keep = rng.random() < 0.85 or not (offload or modes)
     return Stage(
-        *costs, rng.randint(0, 2), activation=activation, freed=freed, offload=offload, recompute=ways, may_keep=keep
+        *costs, rng.randint(0, 2), activation=activation, freed=freed, offload=offload, recompute=modes, may_keep=keep
     )

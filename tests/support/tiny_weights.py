@@ -30,7 +30,9 @@ def tiny_weights(rng: Random) -> Problem:
 
     backward, weight, activation = some(1, 5), some(1, 6), some(1, 2)
     both = tuple(b + w for b, w in zip(backward, weight, strict=True))
-    capacity = tuple(max(activation[s] for s in held) + rng.randint(0, 1) for held in where.stages_of)
+    capacity = tuple(
+        max(activation[s] for s in stages_of_device) + rng.randint(0, 1) for stages_of_device in where.stages_of
+    )
     freed = tuple(rng.choice((0, rng.randint(0, a))) for a in activation)
     one = build(
         where,

@@ -102,14 +102,14 @@ def write_primus(timeline: Timeline, folder: Path, named: bool, steps: int = 2) 
     for device in range(devices):
         document = {}
         for step in range(1, steps + 1):
-            held: dict[str, Any] = {"total": 1.0, "memory": 12.5}
+            events: dict[str, Any] = {"total": 1.0, "memory": 12.5}
             for name, kinds in (("fwd", (F,)), ("bwd", (B, BW)), ("wgrad", (W,))):
                 own = [p for p in timeline.schedule.passes_on(device) if p.kind in kinds]
-                held[f"{name}_start"] = [float(timeline.start(p)) for p in own]
-                held[f"{name}_end"] = [float(timeline.end(p)) for p in own]
-                held[f"{name}_minibatch"] = [p.microbatch for p in own] if named else []
-                held[f"{name}_chunk"] = [p.stage // devices for p in own] if named else []
-            document[str(step)] = held
+                events[f"{name}_start"] = [float(timeline.start(p)) for p in own]
+                events[f"{name}_end"] = [float(timeline.end(p)) for p in own]
+                events[f"{name}_minibatch"] = [p.microbatch for p in own] if named else []
+                events[f"{name}_chunk"] = [p.stage // devices for p in own] if named else []
+            document[str(step)] = events
         paths.append(folder / f"pp_rank_{device}.json")
         paths[-1].write_text(json.dumps(document, indent=2))
     return paths

@@ -8,7 +8,7 @@ from typing import Any
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
 
-_WAYS = ("full", "selective", "communication")
+_MODES = ("full", "selective", "communication")
 
 
 def varied_plan(random: Random) -> PlanProblem:
@@ -61,8 +61,8 @@ def _layer(random: Random, name: str, split: bool) -> dict[str, Any]:
     layer["memory"], layer["activation"] = random.randint(0, 2), random.randint(0, 3)
     if split and layer["activation"] and random.random() < 0.3:
         layer["freed_by_backward"] = random.randint(0, layer["activation"])
-    names = [way for way in _WAYS if random.random() < (0.6, 0.35, 0.1)[_WAYS.index(way)]]
+    names = [mode for mode in _MODES if random.random() < (0.6, 0.35, 0.1)[_MODES.index(mode)]]
     if names and (name not in ("embedding", "head") or random.random() < 0.2):
-        ways = [{"name": way, "time": random.randint(0, 3), "keeps": random.choice((0, 0.5, 0.25))} for way in names]
-        layer["recompute"] = ways
+        modes = [{"name": mode, "time": random.randint(0, 3), "keeps": random.choice((0, 0.5, 0.25))} for mode in names]
+        layer["recompute"] = modes
     return layer

@@ -8,7 +8,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.relaxations import PASS_MEMORY, SAVED_ACTIVATIONS
 
 
-def _beside_all(problem: Problem) -> Problem:
+def _less_all_workspace(problem: Problem) -> Problem:
     found = PASS_MEMORY.relax(problem)
     if found is problem:
         return found
@@ -17,6 +17,6 @@ def _beside_all(problem: Problem) -> Problem:
 
 
 # Room less all workspace of a device, not the least of passes that take activations.
-ROOM_BESIDE_ALL_WORKSPACE = replace(PASS_MEMORY, relax=_beside_all)
+ROOM_LESS_ALL_WORKSPACE = replace(PASS_MEMORY, relax=_less_all_workspace)
 # Activations that may be copied or recomputed, kept whole.
 ACTIVATIONS_KEPT_WHOLE = replace(SAVED_ACTIVATIONS, relax=Problem.keeping_activations)

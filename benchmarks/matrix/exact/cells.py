@@ -53,7 +53,7 @@ class Cell:
     lent: Fraction = Fraction(0)
     collected: Fraction = Fraction(0)  # what its backward gives back of what pieces lent
     copies: Copies | None = None
-    ways: list[Recomputation] = field(default_factory=list)
+    recomputations: list[Recomputation] = field(default_factory=list)
     may_keep: bool = True
     frozen: bool = False
     # Of F, B and W: held while the pass runs, and kept until the end.

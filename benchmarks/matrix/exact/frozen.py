@@ -22,7 +22,9 @@ def freeze(cell: Cell) -> None:
     cell.weight = None if cell.weight is None else [spec._replace(time=0 * spec.time) for spec in cell.weight]
     cell.fused = [spec._replace(time=0 * spec.time) for spec in cell.fused]
     cell.activation = cell.freed = 0 * cell.activation
-    cell.workspace, cell.until_end = ((held[0], 0 * held[1], 0 * held[2]) for held in (cell.workspace, cell.until_end))
+    cell.workspace, cell.until_end = (
+        (amounts[0], 0 * amounts[1], 0 * amounts[2]) for amounts in (cell.workspace, cell.until_end)
+    )
 
 
 def untrained(own: Once) -> Once:

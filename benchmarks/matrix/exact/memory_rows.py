@@ -33,17 +33,17 @@ def _add_room(tasks: Tasks, takes: Sequence[Change], gives: Sequence[Change], ro
         # Where passes have no length the order at one instant is open, but there is one.
         cp.add_bool_or(before[a, b], before[b, a])
     for b, one in enumerate(takes):
-        held: list[Any] = [int(one.amount * step)]
+        terms: list[Any] = [int(one.amount * step)]
         for a, other in enumerate(takes):
             if a != b:
                 counted = cp.new_bool_var("")
                 cp.add_bool_or(~before[a, b], ~other.runs, counted)
-                held.append(int(other.amount * step) * counted)
+                terms.append(int(other.amount * step) * counted)
         for given in gives:
             if given.of == one.of and given.rank >= one.rank:
                 continue  # later in one life
             back = cp.new_bool_var("")
             cp.add_implication(back, given.runs)
             cp.add(given.at <= one.at).only_enforce_if(back)
-            held.append(-int(given.amount * step) * back)
-        cp.add(sum(held) <= floor(room * step)).only_enforce_if(one.runs)
+            terms.append(-int(given.amount * step) * back)
+        cp.add(sum(terms) <= floor(room * step)).only_enforce_if(one.runs)

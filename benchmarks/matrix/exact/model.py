@@ -62,7 +62,7 @@ def _times(shape: Shape) -> list[Fraction]:
     """Durations of tasks."""
     specs = [s for c in shape.cells for own in (c.forward, c.backward, c.weight or (), c.fused) for s in own]
     specs += [s for one in shape.once for s in (one.step, one.gather) if s is not None]
-    times = [spec.time for spec in specs] + [w.time for c in shape.cells for w in c.ways]
+    times = [spec.time for spec in specs] + [w.time for c in shape.cells for w in c.recomputations]
     times += [one.reduce.time / one.buckets for one in shape.once if one.reduce is not None]
     times += [time for c in shape.cells if c.copies for time in c.copies[:2]]
     return times + [c.overlapped for c in shape.cells if c.overlapped is not None]
@@ -238,14 +238,14 @@ def _save(tasks: Tasks, cell: Cell, here: dict[str, Pass]) -> None:
             if cell.device in host.devices:
                 tasks.take(f"host {n}", Change(out.start, cell.copies.amount, moved, cell, 1))
                 tasks.give(f"host {n}", Change(load.end, cell.copies.amount, moved, cell, 3))
-    for n, way in enumerate(cell.ways):
+    for n, mode in enumerate(cell.recomputations):
         again = cp.new_bool_var("")
         chosen.append(again)
-        task = tasks.task(cell.device, tasks.shape.first_stream, way.time, again)
+        task = tasks.task(cell.device, tasks.shape.first_stream, mode.time, again)
         cp.add(forward.end <= task.start).only_enforce_if(again)
         cp.add(task.end <= back.needs).only_enforce_if(again)
         here[f"R{n}"] = Pass([task.start], task.start, [task.end], again)
-        dropped = cell.activation - way.keeps
+        dropped = cell.activation - mode.keeps
         tasks.give(memory, Change(forward.end, dropped, again, cell, 1))
         tasks.take(memory, Change(task.start, dropped, again, cell, 3))
     (cp.add_at_most_one if cell.may_keep else cp.add_exactly_one)(chosen)

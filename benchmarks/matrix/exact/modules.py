@@ -38,9 +38,9 @@ def add_modules(  # noqa: PLR0912 - one rule a key
         else:
             in_line |= len(copies) > 1
             _feed(document, keys, shape, trunk, cells)
-        for device, held in enumerate(_static(keys, copies, shape.devices)):
+        for device, amount in enumerate(_static(keys, copies, shape.devices)):
             room = shape.rooms[device]
-            shape.rooms[device] = None if room is None else room - held
+            shape.rooms[device] = None if room is None else room - amount
         if keys.get("parameters"):
             for c, copy in enumerate(copies):
                 for s, device in enumerate(copy):
@@ -65,11 +65,11 @@ def _copies(keys: Mapping[str, Any], devices: int) -> list[list[int]]:
 
 
 def _static(keys: Mapping[str, Any], copies: Sequence[Sequence[int]], devices: int) -> list[Fraction]:
-    held = [_ZERO] * devices
+    amounts = [_ZERO] * devices
     for copy in copies:
         for s, device in enumerate(copy):
-            held[device] += of_stage((keys.get("memory") or {}).get("static", 0), s)
-    return held
+            amounts[device] += of_stage((keys.get("memory") or {}).get("static", 0), s)
+    return amounts
 
 
 def _cell(name: str, keys: Mapping[str, Any], shape: Shape, device: int, place: tuple[int, int], n: int) -> Cell:

@@ -147,12 +147,12 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         out, back = ((number(own, key) or _ZERO) * longer for key in ("out", "in"))
         found.copies = Copies(out, back, part)
     if words["recompute"] != "never" and words["offload"] != "always":
-        found.ways = [
+        found.recomputations = [
             Recomputation(
-                of_stage(way["time"], s) * longer,
-                of_stage(way.get("keeps", 0), s) * scale,
+                of_stage(mode["time"], s) * longer,
+                of_stage(mode.get("keeps", 0), s) * scale,
             )
-            for way in memory["recompute"]
+            for mode in memory["recompute"]
         ]
     found.may_keep = "always" not in words.values()
     return found
@@ -167,8 +167,8 @@ def _gather_first(document: Document, cell: Cell, s: int, slow: Fraction) -> Non
     first = Spec(own.get("on", "dp"), of_stage(own.get("time", 0), of) * slow, None, False)
     cell.forward = [first, *cell.forward]
     forward, backward, weight = cell.workspace
-    held = of_stage(own.get("memory", 0), of)
-    cell.workspace = forward + held, backward if cell.frozen else backward + held, weight
+    parameters = of_stage(own.get("memory", 0), of)
+    cell.workspace = forward + parameters, backward if cell.frozen else backward + parameters, weight
     if cell.frozen:
         return
     cell.backward, cell.fused = [first, *cell.backward], [first, *cell.fused]
@@ -240,15 +240,15 @@ def _passes(document: Document, s: int, number: Any) -> tuple[list[Spec], list[S
     if tasks.get("weight") is None:
         return forward, backward, None, backward
     names = [task["name"] for task in tasks["backward"]]
-    weight, fused, rest = [], [], []
+    weight, fused, last = [], [], []
     for turn in range(count):
         pairs = list(zip(specs("weight"), (task.get("after") for task in tasks["weight"]), strict=True))
         for spec, name in pairs:
             weight.append(spec._replace(after=None if name is None else turn * width + names.index(name)))
         for n, one in enumerate(own):
             fused += [one, *(spec for spec, name in pairs if name == names[n])]
-        rest += [spec for spec, name in pairs if name is None]
-    return forward, backward, weight, fused + rest
+        last += [spec for spec, name in pairs if name is None]
+    return forward, backward, weight, fused + last
 
 
 def _walked(document: Document, walk: Sequence[Step], line: Sequence[Cell], scale: Fraction) -> Iterator[Tie]:
@@ -297,10 +297,10 @@ def _memory(
     if memory.get("capacity") is not None:
         for device, own in enumerate(workers):
             by_stage = isinstance(static, list) and len(static) != document["devices"]
-            held = of_device(static, own)
+            fixed = of_device(static, own)
             if by_stage:
-                held = sum((Fraction(static[s]) for s, d in enumerate(where) if d == own), _ZERO)
-            rooms[device] = of_device(memory["capacity"], own) - held
+                fixed = sum((Fraction(static[s]) for s, d in enumerate(where) if d == own), _ZERO)
+            rooms[device] = of_device(memory["capacity"], own) - fixed
     offload = memory.get("offload")
     if offload is None:
         return rooms, [], ("d2h", "h2d"), {}

@@ -25,7 +25,7 @@ def choose(  # noqa: PLR0912
     passes: Numbers,
     needs: Numbers,
     start: Numbers,
-    held: Numbers,
+    memory: Numbers,
     ran: int,
     room: Numbers,
     choices: Numbers,
@@ -45,7 +45,7 @@ def choose(  # noqa: PLR0912
             if f and b and w:
                 continue
             open_ = True
-            if not f and not needs[3 * k] & ~ran and held[d] + passes[ACTIVATION, k] <= room[d]:
+            if not f and not needs[3 * k] & ~ran and memory[d] + passes[ACTIVATION, k] <= room[d]:
                 found[count] = 100 * k + 99
                 count += 1
                 for mate in range(pairs if passes[BLOCK, k] >= 0 else 0):
@@ -55,7 +55,7 @@ def choose(  # noqa: PLR0912
                         found[count] = 100 * k + mate
                         count += 1
             if not b and not needs[3 * k + 1] & ~ran:
-                if passes[WEIGHT, k] >= 0 and held[d] + max(0, -passes[FREED, k]) <= room[d]:
+                if passes[WEIGHT, k] >= 0 and memory[d] + max(0, -passes[FREED, k]) <= room[d]:
                     found[count] = 10000 + 100 * k + 99
                     count += 1
                 if passes[FUSED, k] >= 0:

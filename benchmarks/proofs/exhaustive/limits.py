@@ -19,12 +19,25 @@ NEVER = -(2**50)
 
 
 # Rows of numbers on passes, a column for each pair of a stage and a micro-batch; -1 for what there is not. `BEFORE` and
-# `AFTER` are the pairs of the stages before and after on the chain; `WAY` is the lag from the forward before, `BACK`
-# that from the backward after; `FIRST` is the pair whose forward comes first since both are alike or stay in order,
-# `FIRST_BACK` that whose backward does.
-(DEVICE, FORWARD, BACKWARD, WEIGHT, FUSED, BLOCK, ACTIVATION, FREED, BEFORE, AFTER, WAY, BACK, FIRST, FIRST_BACK) = (
-    range(14)
-)
+# `AFTER` are the pairs of the stages before and after on the chain; `FORWARD_LAG` is the lag from the forward
+# before, `BACKWARD_LAG` that from the backward after; `FIRST` is the pair whose forward is first since both are alike
+# or stay in order, `FIRST_BACK` that whose backward is.
+(
+    DEVICE,
+    FORWARD,
+    BACKWARD,
+    WEIGHT,
+    FUSED,
+    BLOCK,
+    ACTIVATION,
+    FREED,
+    BEFORE,
+    AFTER,
+    FORWARD_LAG,
+    BACKWARD_LAG,
+    FIRST,
+    FIRST_BACK,
+) = range(14)
 
 
 @njit(cache=True)
@@ -70,14 +83,14 @@ def tails_of(passes: Numbers, least: Numbers, devices: int, span: bool) -> Numbe
                     tails[3 * k + 1, e] = passes[WEIGHT, k]
             to = passes[BEFORE, k]
             if to >= 0 and tails[3 * to + 1, e] >= 0:
-                further = passes[BACK, to] + least[3 * to + 1] + tails[3 * to + 1, e]
+                further = passes[BACKWARD_LAG, to] + least[3 * to + 1] + tails[3 * to + 1, e]
                 tails[3 * k + 1, e] = max(tails[3 * k + 1, e], further)
         for k in range(pairs - 1, -1, -1):
             if tails[3 * k + 1, e] >= 0:
                 tails[3 * k, e] = max(tails[3 * k, e], least[3 * k + 1] + tails[3 * k + 1, e])
             to = passes[AFTER, k]
             if to >= 0 and tails[3 * to, e] >= 0:
-                tails[3 * k, e] = max(tails[3 * k, e], passes[WAY, to] + least[3 * to] + tails[3 * to, e])
+                tails[3 * k, e] = max(tails[3 * k, e], passes[FORWARD_LAG, to] + least[3 * to] + tails[3 * to, e])
     return tails
 
 
@@ -112,7 +125,7 @@ def settle(  # noqa: PLR0912
                     if start[p] + (ticks[p] + tails[p, 0]) * TICK > until and (p % 3 < 2 or split >> p // 3 & 1):
                         return False
         for d in range(devices):
-            begin, ways = 2**60, np.full(tails.shape[1], 2**60)
+            begin, tails_left = 2**60, np.full(tails.shape[1], 2**60)
             for k in range(passes.shape[1]):
                 if passes[DEVICE, k] != d:
                     continue
@@ -123,14 +136,14 @@ def settle(  # noqa: PLR0912
                     begin = min(begin, start[p])
                     # After a backward that may be split its weight pass may be the last.
                     end = p + 1 if role == 1 and passes[WEIGHT, k] >= 0 else p
-                    for e in range(len(ways)):
-                        ways[e] = min(ways[e], tails[end, e])
+                    for e in range(len(tails_left)):
+                        tails_left[e] = min(tails_left[e], tails[end, e])
             if begin == 2**60:
                 continue
-            for e in range(len(ways)):
-                if ways[e] < 0:
+            for e in range(len(tails_left)):
+                if tails_left[e] < 0:
                     continue
-                end_ = begin + (left[d] + ways[e]) * TICK
+                end_ = begin + (left[d] + tails_left[e]) * TICK
                 if span and end_ - until > start[n + e]:
                     start[n + e] = end_ - until
                     changed = True
@@ -163,12 +176,12 @@ def raised(  # noqa: PLR0912
             begin = max(start[p], start[n + device])
             if role == 0 and passes[BEFORE, k] >= 0:
                 q = 3 * passes[BEFORE, k]
-                begin = max(begin, start[q] + (ticks[q] + passes[WAY, k]) * TICK + 1)
+                begin = max(begin, start[q] + (ticks[q] + passes[FORWARD_LAG, k]) * TICK + 1)
             if role > 0:
                 begin = max(begin, start[p - 1] + ticks[p - 1] * TICK + 1)
             if role == 1 and passes[AFTER, k] >= 0:
                 q = 3 * passes[AFTER, k] + 1
-                begin = max(begin, start[q] + (ticks[q] + passes[BACK, k]) * TICK + 1)
+                begin = max(begin, start[q] + (ticks[q] + passes[BACKWARD_LAG, k]) * TICK + 1)
             if ran >> p & 1:
                 q = previous[p]
                 if same[p] >= 0:

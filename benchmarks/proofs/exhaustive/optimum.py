@@ -32,7 +32,7 @@ class NotTiny(Exception):
 class Answer(NamedTuple):
     """Two answers: a schedule is below the value; one has just this value (not asked where one is below)."""
 
-    below: bool
+    beaten: bool
     attained: bool
 
 
@@ -48,9 +48,9 @@ def least_value(problem: Problem, objective: Objective, at_most: int) -> Fractio
 
 def compared(problem: Problem, objective: Objective, value: Fraction, most_steps: int = _MOST_STEPS) -> Answer:
     """The optimum as compared with a value in ticks; many times as fast where these are near each other."""
-    limit, below = floor(value * PARTS), ceil(value * PARTS) - 1
-    found = _least(problem, objective, limit, below, most_steps)
-    return Answer(below=found is not None and found <= below, attained=found is not None and found > below)
+    limit, less = floor(value * PARTS), ceil(value * PARTS) - 1
+    found = _least(problem, objective, limit, less, most_steps)
+    return Answer(beaten=found is not None and found <= less, attained=found is not None and found > less)
 
 
 def _least(problem: Problem, objective: Objective, limit: int, enough: int, most_steps: int) -> int | None:

@@ -44,7 +44,7 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, 
     needs, tails = needs_of(passes), tails_of(passes, least, devices, span)
     every = (1 << 3 * pairs) - 1
     of = _depths(passes, least, work, devices)
-    start, ticks, last, left, held, done, split = of
+    start, ticks, last, left, memory, done, split = of
     # What may be next on a device: so many choices of each depth, and how many of them were tried.
     choices = np.zeros((len(done), 4 * pairs + pairs * pairs), np.int64)
     count, at = np.zeros(len(done), np.int64), np.zeros(len(done), np.int64)
@@ -53,7 +53,7 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, 
     order = done[0], split[0], previous, same
     if not settle(passes, (start[0], ticks[0], last[0], left[0]), order, tails, span, now):
         return -1
-    count[0] = choose(passes, needs, start[0], held[0], done[0], room, choices[0])
+    count[0] = choose(passes, needs, start[0], memory[0], done[0], room, choices[0])
     while depth >= 0:
         if at[depth] == count[depth]:
             depth -= 1
@@ -75,7 +75,7 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, 
                 break
             now = found - 1
             continue
-        count[child] = choose(passes, needs, start[child], held[child], done[child], room, choices[child])
+        count[child] = choose(passes, needs, start[child], memory[child], done[child], room, choices[child])
         at[child] = 0
         depth = child
     return found
@@ -109,12 +109,12 @@ def _depths(passes: Numbers, least: Numbers, work: Numbers, devices: int) -> _De
     start = np.zeros((deep, 3 * pairs + devices), np.int64)
     ticks = np.zeros((deep, 3 * pairs), np.int64)
     last = np.full((deep, devices), -1)
-    left, held = np.zeros((deep, devices), np.int64), np.zeros((deep, devices), np.int64)
+    left, memory = np.zeros((deep, devices), np.int64), np.zeros((deep, devices), np.int64)
     done, split = np.zeros(deep, np.int64), np.zeros(deep, np.int64)
     ticks[0] = least
     for k in range(pairs):
         left[0, passes[DEVICE, k]] += least[3 * k] + work[k]
-    return start, ticks, last, left, held, done, split
+    return start, ticks, last, left, memory, done, split
 
 
 @njit(cache=True)
@@ -125,9 +125,9 @@ def _put_next(
 
     `previous` is the pass before each pass in order on its device, `same` the other one of its block; -1 for none.
     """
-    start, ticks, last, left, held, done, split = of
+    start, ticks, last, left, memory, done, split = of
     child = depth + 1
-    for whole in (start, ticks, last, left, held):
+    for whole in (start, ticks, last, left, memory):
         whole[child] = whole[depth]
     split[child] = split[depth]
     role, k, mate = choice // 10000, choice // 100 % 100, choice % 100
@@ -135,19 +135,19 @@ def _put_next(
     node = 3 * k + (_B if role == _BW else role)
     done[child] = done[depth] | 1 << node
     if role == _F:
-        held[child, device] += passes[ACTIVATION, k]
+        memory[child, device] += passes[ACTIVATION, k]
         left[child, device] -= ticks[depth, node]
         ticks[child, node] = passes[FORWARD, k]
     elif role == _B:
-        held[child, device] -= passes[FREED, k]
+        memory[child, device] -= passes[FREED, k]
         left[child, device] += passes[WEIGHT, k] - work[k]
         ticks[child, node] = passes[BACKWARD, k]
         split[child] |= 1 << k
     elif role == _W:
-        held[child, device] += passes[FREED, k] - passes[ACTIVATION, k]
+        memory[child, device] += passes[FREED, k] - passes[ACTIVATION, k]
         left[child, device] -= passes[WEIGHT, k]
     else:
-        held[child, device] -= passes[ACTIVATION, k]
+        memory[child, device] -= passes[ACTIVATION, k]
         left[child, device] -= work[k]
         ticks[child, node] = passes[FUSED, k]
         done[child] |= 1 << 3 * k + _W
@@ -155,7 +155,7 @@ def _put_next(
     last[child, device] = node
     if role == _F and mate < 99:
         other = 3 * mate + _B
-        held[child, device] -= passes[ACTIVATION, mate]
+        memory[child, device] -= passes[ACTIVATION, mate]
         left[child, device] -= work[mate]
         ticks[child, node] = ticks[child, other] = passes[BLOCK, k]
         done[child] |= 3 << other

@@ -24,7 +24,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Stage
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from tests.support.diagrams import both_ways, v_shape
+from tests.support.diagrams import bidirectional, v_shape
 from tests.support.small_memory import small_memory
 from tests.support.task_brute_force import TooManyOrdersError, optimum
 from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
@@ -213,7 +213,7 @@ def test_what_counts_is_what_the_objective_says() -> None:
 def test_what_the_check_has_not_heard_of_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     one = two_stages(SHORT, 4)
     lent = replace(one, stages=(replace(SHORT, lent=1), one.stages[1]))
-    for other in (lent, both_ways(2, 2, 2)):
+    for other in (lent, bidirectional(2, 2, 2)):
         with pytest.raises(NotCoveredError):
             held_activations(other, ways(*other.placement.chains[0]))
     monkeypatch.setattr(ByState, "most", 3)
@@ -228,4 +228,4 @@ def test_a_certificate_is_verified_and_no_tick_more() -> None:
     assert check_bound(one, replace(genuine, value_ticks=13)).verdict is Verdict.REFUSED
     assert check_bound(one, replace(genuine, evidence=ways(0, below=11))).verdict is Verdict.REFUSED
     assert check_bound(one, replace(genuine, kind="load")).verdict is Verdict.REFUSED
-    assert check_bound(both_ways(2, 2, 2), replace(genuine, evidence=ways(0))).verdict is Verdict.NOT_VERIFIED
+    assert check_bound(bidirectional(2, 2, 2), replace(genuine, evidence=ways(0))).verdict is Verdict.NOT_VERIFIED

@@ -23,15 +23,15 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import UnknownForm
 from pipesched.results.evidence_document import evidence_document, evidence_from
-from tests.support.diagrams import UNEVEN, both_ways, of_tasks, v_shape
+from tests.support.diagrams import UNEVEN, bidirectional, of_tasks, v_shape
 
 LIKELY = {
-    "any": Likely(both_ways=0.3),
+    "any": Likely(bidirectional=0.3),
     "a line": Likely(linear=0.9, most=4, tight=0.8),
-    "blocks": Likely(blocks=1.0, both_ways=0.3),
-    "both ways": Likely(both_ways=1.0, blocks=0.5, tight=0.9),
-    "zeros": Likely(zeros=0.3, both_ways=0.4, blocks=0.4),
-    "little memory": Likely(tight=1.0, unlimited=0, both_ways=0.5),
+    "blocks": Likely(blocks=1.0, bidirectional=0.3),
+    "both ways": Likely(bidirectional=1.0, blocks=0.5, tight=0.9),
+    "zeros": Likely(zeros=0.3, bidirectional=0.4, blocks=0.4),
+    "little memory": Likely(tight=1.0, unlimited=0, bidirectional=0.5),
 }
 
 
@@ -122,7 +122,7 @@ def test_rounds_that_repeat_are_skipped_to_the_same_value() -> None:
 
 @pytest.mark.parametrize(("rows", "most"), [(None, 83), (1, 81), (64, 84)])
 def test_more_rows_of_a_device_prove_more_where_labels_are_merged(rows: int | None, most: int) -> None:
-    problem = with_least_memory(both_ways(2, 6, 2, "span"))
+    problem = with_least_memory(bidirectional(2, 6, 2, "span"))
     stages = tuple(stage for chain in problem.placement.chains for stage in chain)
     merged = Diagram(stages, 1, device=0)
     assert decision_diagram(problem, merged) == 79
@@ -163,7 +163,7 @@ def test_evidence_of_no_diagram_is_refused(diagram: Diagram) -> None:
 def test_what_counts_is_what_the_objective_says() -> None:
     genuine = Certificate("decision diagram", 1, "", 0, Diagram((0, 1, 2, 3), 8))
     of_device = replace(genuine, evidence=Diagram((0, 1, 2, 3), 8, device=1))
-    makespan, span = both_ways(2, 4, 2), both_ways(2, 4, 2, "span")
+    makespan, span = bidirectional(2, 4, 2), bidirectional(2, 4, 2, "span")
     stages = tuple(stage for chain in span.placement.chains for stage in chain)
     genuine = replace(genuine, evidence=Diagram(stages, 8))
     of_device = replace(genuine, evidence=Diagram(stages, 8, device=1))

@@ -23,7 +23,7 @@ from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from tests.support.diagrams import both_ways
+from tests.support.diagrams import bidirectional
 
 _LAYERS, _PLACES = 7, 4
 # By how many layers and places a jump leads on.
@@ -163,7 +163,7 @@ def _all_stages(problem: Problem) -> tuple[int, ...]:
     return tuple(stage for chain in problem.placement.chains for stage in chain)
 
 
-TIGHT = with_least_memory(both_ways(2, 6, 2, "span"))
+TIGHT = with_least_memory(bidirectional(2, 6, 2, "span"))
 STAGES = _all_stages(TIGHT)
 BROKEN: dict[str, tuple[object, str, object, Diagram]] = {
     "dominance": (replay, "told_apart", _one_by_sum, Diagram(STAGES, device=0)),

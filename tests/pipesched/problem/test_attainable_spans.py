@@ -15,7 +15,7 @@ from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from tests.support.makers import problem
-from tests.support.mode_problems import held_problem
+from tests.support.mode_problems import mode_problem
 from tests.support.module_problems import tiny_modules
 from tests.support.open_ends import open_ends
 from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
@@ -35,7 +35,7 @@ def lookups(random: Random) -> Problem:
 
 
 _MAKERS: tuple[Callable[[Random], Problem], ...] = (
-    tiny_pieces, tiny_saving_pieces, tiny_modules, held_problem, tiny_memory, tiny_unequal_memory, tiny_tasks,
+    tiny_pieces, tiny_saving_pieces, tiny_modules, mode_problem, tiny_memory, tiny_unequal_memory, tiny_tasks,
     tiny_reductions, tiny_gathers, lookups,
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ from solver.tasks.as_stages import cut
 from tests.support.relaxed_cases import Drawn, drawn, least, of_features, raised
 from tests.support.rows_of_tasks import tiny_mirrored
 from tests.support.task_brute_force import tiny_gathers
-from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, ROOM_BESIDE_ALL_WORKSPACE
+from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, ROOM_LESS_ALL_WORKSPACE
 
 # Pairs of optima that are compared of each relaxation.
 ENOUGH = 12
@@ -154,7 +154,7 @@ def of_gathers() -> Iterator[Drawn]:
         replace(UNEQUAL_MICROBATCHES, relax=_twice_as_long),
         _more(LOOKUPS, lambda problem: sum(s.tasks_of(F)[0].ticks for s in problem.stages if s.entry(F))),
         replace(ARCS_BETWEEN_CHAINS, relax=_never_given_back),
-        ROOM_BESIDE_ALL_WORKSPACE,
+        ROOM_LESS_ALL_WORKSPACE,
         ACTIVATIONS_KEPT_WHOLE,
     ],
     ids=lambda wrong: wrong.name,

@@ -56,13 +56,13 @@ from tests.support.diagrams import (
     BLOCKS,
     EVEN,
     FREED,
-    HELD,
     LONG,
     LONGER,
     UNEVEN,
     UNEVEN_BLOCKS,
+    UNEVEN_MEMORY,
     WHOLE,
-    both_ways,
+    bidirectional,
     of_tasks,
     v_shape,
 )
@@ -127,9 +127,9 @@ def best(name: str, one: Problem) -> Fraction:
         ("below a value", makespan(2, 6, 3, times=WHOLE_BLOCK), 460),
         ("below a value", v_shape(3, 6, 2, times=BLOCK, **LINE), 250),
         ("below a value", makespan(3, 6, 2, times=WHOLE_BLOCK, **LINE), 300),
-        ("by device", both_ways(2, 8, 2), 222),
-        ("by device", both_ways(2, 4, 1, **SPLIT), 170),
-        ("by device", both_ways(2, 4, 1, "span", **SPLIT), 160),
+        ("by device", bidirectional(2, 8, 2), 222),
+        ("by device", bidirectional(2, 4, 1, **SPLIT), 170),
+        ("by device", bidirectional(2, 4, 1, "span", **SPLIT), 160),
     ],
 )
 def test_the_optimum_of_small_problems_that_no_argument_in_words_proves(name: str, one: Problem, optimum: int) -> None:
@@ -137,7 +137,7 @@ def test_the_optimum_of_small_problems_that_no_argument_in_words_proves(name: st
     assert best(name, one) == optimum > one.in_units(Fraction(in_words(one)))
 
 
-@pytest.mark.parametrize("one", [v_shape(2, 8, 3), v_shape(2, 6, 3, times=BLOCK), both_ways(2, 8, 2)])
+@pytest.mark.parametrize("one", [v_shape(2, 8, 3), v_shape(2, 6, 3, times=BLOCK), bidirectional(2, 8, 2)])
 def test_a_solve_proves_with_it_what_no_argument_in_words_does(one: Problem) -> None:
     found = solve(one, counted(2.0))
     assert found.lower_bound_ticks == found.value_ticks
@@ -153,13 +153,13 @@ def _first_and_best(found: list[Certificate]) -> list[Certificate]:
 def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) -> None:
     """Nor anything with a value to stay below that is less: orders that end there or later are not followed."""
     of_one_chain = [
-        *(v_shape(2, 5, 0, times=UNEVEN, **memory) for memory in (FREED, HELD)),
+        *(v_shape(2, 5, 0, times=UNEVEN, **memory) for memory in (FREED, UNEVEN_MEMORY)),
         v_shape(2, 4, 0, times=UNEVEN_BLOCKS, **FREED),
         v_shape(4, 4, 2, placement="bidirectional"),
     ]
     longer = {key: ticks[:3] for key, ticks in UNEVEN_BLOCKS.items() if isinstance(ticks, list)}
-    of_two = [both_ways(2, 6, 2), both_ways(2, 4, 1, **SPLIT), both_ways(3, 4, 2, times=longer)]
-    of_two += [both_ways(2, 4, 2, times=WHOLE_BLOCK), both_ways(2, 4, 2, memory=FREED["memory"])]
+    of_two = [bidirectional(2, 6, 2), bidirectional(2, 4, 1, **SPLIT), bidirectional(3, 4, 2, times=longer)]
+    of_two += [bidirectional(2, 4, 2, times=WHOLE_BLOCK), bidirectional(2, 4, 2, memory=FREED["memory"])]
     more = {
         "all orders": [replace(of_one_chain[0], microbatches=120)],
         "below a value": [replace(MERGING, microbatches=4)],
@@ -205,10 +205,10 @@ def test_the_check_does_not_begin_what_takes_too_long_or_has_tasks() -> None:
         assert verdict(one, Certificate(KIND, 1, "", 0, evidence)) is Verdict.NOT_VERIFIED
     few = Certificate(KIND, 1, "", 0, Diagram((0, 1, 2, 3), 8))
     of_two = Certificate(KIND, 1, "", 0, Diagram((0, 3), 8, 500, (0, 3)))
-    for one, claim in ((v_shape(2, 4, 4, times=BLOCK), few), (both_ways(2, 4, 2), of_two)):
+    for one, claim in ((v_shape(2, 4, 4, times=BLOCK), few), (bidirectional(2, 4, 2), of_two)):
         assert verdict(one, claim) is Verdict.VERIFIED
         assert verdict(of_tasks(one), claim) is Verdict.NOT_VERIFIED
-    assert verdict(both_ways(2, 4, 2, "period"), of_two) is Verdict.NOT_VERIFIED
+    assert verdict(bidirectional(2, 4, 2, "period"), of_two) is Verdict.NOT_VERIFIED
 
 
 def test_evidence_with_an_option_of_another_version_is_not_verified() -> None:
@@ -268,7 +268,7 @@ def end(one: Problem, kept: ModelledSteps, value: int, width: int = 64, guide: M
 @pytest.mark.parametrize(
     "one",
     [
-        v_shape(2, 7, 0, times=UNEVEN, **HELD),
+        v_shape(2, 7, 0, times=UNEVEN, **UNEVEN_MEMORY),
         makespan(2, 6, 3, times=WHOLE),
         makespan(2, 7, 4, times=UNEVEN),
         makespan(2, 5, 4, times=UNEVEN_BLOCKS),
@@ -422,7 +422,7 @@ def test_devices_that_have_too_many_states_wait_their_turn() -> None:
 
 
 def test_orders_of_all_chains_below_a_value() -> None:
-    one = both_ways(2, 8, 2)
+    one = bidirectional(2, 8, 2)
     steps = on_all(one, 0)
     low, high = (end(one, steps, value, 512) for value in (50, 10_000))
     assert low.ticks == 50 and high.ticks is not None and high.ticks > 50
@@ -434,7 +434,7 @@ def test_orders_of_all_chains_below_a_value() -> None:
 
 @pytest.mark.parametrize("objective", ["makespan", "span"])
 def test_ways_on_of_each_device_prove_no_less_than_one_row_and_no_more_than_all_orders(objective: str) -> None:
-    one = both_ways(3, 6, 2, objective)
+    one = bidirectional(3, 6, 2, objective)
     steps, alone = (
         on_all(one, 0, 1, 2),
         [on_all(one, device) for device in ((0, 1, 2) if objective == "makespan" else (0,))],

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.proofs.exhaustive.optimum import compared
-from benchmarks.proofs.further_bounds import all_orders, diagrams_below
+from benchmarks.proofs.further_bounds import all_orders, diagrams_by_threshold
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -44,7 +44,7 @@ UNFAIR: dict[str, tuple[int, int, dict[str, object], dict[str, object], dict[str
 
 
 def claims(one: Problem) -> Iterable[Certificate]:
-    yield from diagrams_below(one)
+    yield from diagrams_by_threshold(one)
     yield from all_orders(1, 64, blocks=True)(one) if one.overlaps else all_orders(64)(one)
 
 
@@ -59,6 +59,6 @@ def test_no_more_is_claimed_or_proved_than_the_optimum(sentence: str, objective:
         assert verdict(one, genuine) is Verdict.VERIFIED
     strongest = max(found, key=lambda claim: claim.value_ticks)
     best = compared(one, objective, strongest.value_ticks, 100_000)
-    assert not best.below
+    assert not best.beaten
     if best.attained:
         assert verdict(one, replace(strongest, value_ticks=strongest.value_ticks + 1)) is Verdict.REFUSED
