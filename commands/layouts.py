@@ -131,24 +131,24 @@ class _Seen:
 
 def _written(answer: LayoutAnswer, moments: list[PlanProgress], args: Namespace, folder: Path | None) -> list[Path]:
     """Print the plan of the recommended layout and write its files; returns their paths."""
-    own, row = answer.plan, answer.layouts.recommended
-    assert own is not None and row is not None
-    found, narrowed = own.found, own.narrowed
+    chosen, row = answer.plan, answer.layouts.recommended
+    assert chosen is not None and row is not None
+    found, narrowed = chosen.found, chosen.narrowed
     if not args.json:
         print(f"plan of {table.name_of(row)}:")
         more = [] if narrowed is None else narrowed_sentences(found, narrowed)
         assert found.best is not None
         for sentence in (*sentences(found, found.best, "" if narrowed is None else narrowed.scope), *more):
             print(sentence)
-        show_settings(own.settings, args.target)
+        show_settings(chosen.settings, args.target)
     if folder is None:
         return []
     assert found.best is not None
-    page = partial(layouts_report, answer, settings_texts(own.settings, args.target), moments, args, _FILE)
+    page = partial(layouts_report, answer, settings_texts(chosen.settings, args.target), moments, args, _FILE)
     with timed_files(args, found.best.timeline, found.interrupted) as timed:
         timed.must(lambda: [write_whole(folder / _TABLE, table.csv_text(answer.layouts))])
         timed.must(lambda: [write_whole(folder / _FILE, answer.text)])
-        write_plan(timed, found, own.settings, folder, page)
+        write_plan(timed, found, chosen.settings, folder, page)
     with not_interrupted():
         record_output(folder, "layouts", timed.paths)
     return timed.paths

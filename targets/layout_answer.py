@@ -66,20 +66,22 @@ def answered(
     if found.recommended is None:
         return LayoutAnswer(found, race)
     planning()
-    one = raced_row(race, found.recommended)
-    spread, forms = race.spread[one.key], [] if target is None else [PARTITION_FORMATS[target]]
-    own = planned(spread.problem, spread.problem, target, forms, time.part(1, 1), report, report, stop, one.start)
-    ample = why_no_plan_is_limited(own.found.problem)
+    raced = raced_row(race, found.recommended)
+    spread, forms = race.spread[raced.key], [] if target is None else [PARTITION_FORMATS[target]]
+    best_plan = planned(
+        spread.problem, spread.problem, target, forms, time.part(1, 1), report, report, stop, raced.start
+    )
+    ample = why_no_plan_is_limited(best_plan.found.problem)
     if ample is not None:
-        own = replace(own, found=replace(own.found, notes=(*own.found.notes, ample)))
-    one.take(own.found)
+        best_plan = replace(best_plan, found=replace(best_plan.found, notes=(*best_plan.found.notes, ample)))
+    raced.take(best_plan.found)
     rows = rows_of(race, wanted, gpus, error)
     chosen = next(row for row in rows.rows if row.sizes == found.recommended.sizes)
-    capacity = one.problem.cluster.capacity
+    capacity = raced.problem.cluster.capacity
     return LayoutAnswer(
         replace(rows, recommended=chosen),
         race,
         plan_text(config, spread.wanted, source),
-        own,
+        best_plan,
         None if capacity is None else min(capacity),
     )

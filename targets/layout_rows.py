@@ -76,40 +76,41 @@ def raced_row(race: LayoutRace, row: LayoutRow) -> Raced[Layout]:
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 
-def _row(one: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> LayoutRow:
+def _row(raced: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> LayoutRow:
     found = LayoutRow(
-        **one.key._asdict(), microbatches=one.problem.microbatches, lower_bound=float(one.bound),
-        step_lower_bound=float(one.least),
-        reason=one.dropped or (NO_FIRST_PLAN if one.step is None else ""), assumed=race.spread[one.key].assumed,
+        **raced.key._asdict(), microbatches=raced.problem.microbatches, lower_bound=float(raced.bound),
+        step_lower_bound=float(raced.least),
+        reason=raced.dropped or (NO_FIRST_PLAN if raced.step is None else ""), assumed=race.spread[raced.key].assumed,
         expected_error=error,
     )  # fmt: skip
-    if one.step is None:
+    if raced.step is None:
         return found
-    training = one.problem.step
+    training = raced.problem.step
     assert training is not None
-    seconds, passes = float(one.step.total) / 1000, one.problem.microbatches * training.parallel.data
+    seconds, passes = float(raced.step.total) / 1000, raced.problem.microbatches * training.parallel.data
     peak = gpus * wanted.device.tflops * 1e12
     return replace(
-        found, step=one.step.document(), fits=True, pipeline_time=float(one.step.pipeline),
-        gap=gap(one.step.pipeline, one.bound), tokens_per_second=training.tokens(one.problem.microbatches) / seconds,
-        mfu=float(training.operations) * passes / (seconds * peak), **_plan(one),
+        found, step=raced.step.document(), fits=True, pipeline_time=float(raced.step.pipeline),
+        gap=gap(raced.step.pipeline, raced.bound),
+        tokens_per_second=training.tokens(raced.problem.microbatches) / seconds,
+        mfu=float(training.operations) * passes / (seconds * peak), **_plan(raced),
     )  # fmt: skip
 
 
-def _plan(one: Raced[Layout]) -> Mapping[str, Any]:
+def _plan(raced: Raced[Layout]) -> Mapping[str, Any]:
     """Return the figures of the plan that was searched for, or of the first one made."""
-    best = None if one.plan is None else one.plan.best
+    best = None if raced.plan is None else raced.plan.best
     if best is not None:
         metrics = measure(best.timeline)
-        own = _choices(best.choice, best.partition, best.schedule)
-        return own | {
-            "searched": EXACT, "reason": "", "idle": metrics.idle(one.problem.objective),
+        choices = _choices(best.choice, best.partition, best.schedule)
+        return choices | {
+            "searched": EXACT, "reason": "", "idle": metrics.idle(raced.problem.objective),
             "peak_memory": tuple(metrics.peak_memory),
         }  # fmt: skip
-    first = one.first
+    first = raced.first
     assert first is not None
-    own = _choices(first.choice, first.partition, first.schedule)
-    return own | {"searched": FIRST, "idle": first.idle, "peak_memory": first.peak_memory}
+    choices = _choices(first.choice, first.partition, first.schedule)
+    return choices | {"searched": FIRST, "idle": first.idle, "peak_memory": first.peak_memory}
 
 
 def _choices(choice: Choice, partition: Partition, schedule: str) -> dict[str, Any]:

@@ -139,12 +139,12 @@ def first_plans(
         if best is not None and (stop.is_set() or time.spent(_PARAMS.first_share)):
             refused[layout] = NO_TIME
             continue
-        own = replace(
+        asked = replace(
             wanted, devices=layout.pipeline, microbatches=total // layout.data, sizes=layout.sizes,
             microbatch_size=layout.microbatch_size,
         )  # fmt: skip
         try:
-            document = plan_document(config, own)
+            document = plan_document(config, asked)
             whole = plan_problem_from(document, source)
             form = None if target is None else PARTITION_FORMATS[target]
             problem = whole if form is None else restricted(whole, form.name, form.limits)[0]
@@ -152,7 +152,7 @@ def first_plans(
             refused[layout] = error.mistakes[0]
             continue
         assert whole.step is not None
-        spread[layout] = Spread(own, whole, whole.step.assumed)
+        spread[layout] = Spread(asked, whole, whole.step.assumed)
         row = entered(layout, problem)
         rows.append(row)
         row.first = None if row.dropped else first_plan(problem)

@@ -57,7 +57,7 @@ def layouts(
         PARTITION_FORMATS[runtime]
     read = config if isinstance(config, ModelConfig) else read_config(str(config))
     name, device = find_device(hardware)
-    own = (microbatch_size,) if isinstance(microbatch_size, int) else microbatch_size
+    asked = (microbatch_size,) if isinstance(microbatch_size, int) else microbatch_size
     default = MICROBATCH_SIZES if batch is not None else (read.said.get("microbatch_size", 1),)
     rated = with_rates(device, {**(rates or {}), **({} if node is None else {"node": node})})
     wanted = Wanted(1, 1, name, rated.device, sequence, training=training or {}, rates=rated.of_plans)
@@ -67,6 +67,6 @@ def layouts(
         """Ignore progress, which a search in code does not print."""
 
     return answered(
-        read, wanted, gpus, Batch(microbatches, batch, tuple(own or default)), given, read.name, runtime, limits, seen,
-        lambda _: None, stop or Event(), lambda: None,
+        read, wanted, gpus, Batch(microbatches, batch, tuple(asked or default)), given, read.name, runtime, limits,
+        seen, lambda _: None, stop or Event(), lambda: None,
     ).layouts  # fmt: skip

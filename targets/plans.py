@@ -85,8 +85,10 @@ def planned(
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
-    own = None if target is None else search.restricted(PARTITION_FORMATS[target], _PARAMS.own_share, report, start)
-    asked = own.plan if own is not None else search.given(_PARAMS.own_share, report) if given else None
+    for_target = (
+        None if target is None else search.restricted(PARTITION_FORMATS[target], _PARAMS.own_share, report, start)
+    )
+    asked = for_target.plan if for_target is not None else search.given(_PARAMS.own_share, report) if given else None
     others = [form for form in forms if form.name != target]
     first, share = (0.0, _PARAMS.settings_share) if asked is None else (_PARAMS.own_share, _PARAMS.settings_share / 2)
     outcomes: dict[str, _Own | str] = search.refused(others)
@@ -105,9 +107,9 @@ def planned(
     best = min(starts, key=lambda one: one.value, default=None)
     free = search.all_plans(whole, best, report if asked is None else _named(aside, "all plans"))
     narrowed = None
-    if own is not None:
-        outcomes[own.form.name] = own
-        narrowed = Narrowed(free, own.form.name, own.words, given)
+    if for_target is not None:
+        outcomes[for_target.form.name] = for_target
+        narrowed = Narrowed(free, for_target.form.name, for_target.words, given)
     elif given:
         narrowed = Narrowed(free, partition=True)
     settings = tuple(_settings(form, outcomes[form.name], free) for form in forms)

@@ -39,16 +39,20 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
 
     `solution` is that of the restricted problem, `whole` the problem before the restriction.
     """
-    one, problem = RESTRICTIONS[target], solution.problem
+    restriction, problem = RESTRICTIONS[target], solution.problem
     if solution.timeline is None:
         return solution
-    found = [timeline for timeline in _known(solution, one) if not validate(timeline) and _takes(one, timeline)]
+    found = [
+        timeline
+        for timeline in _known(solution, restriction)
+        if not validate(timeline) and _takes(restriction, timeline)
+    ]
     best = min(found, key=lambda timeline: measure(timeline).value_ticks(problem.objective), default=None)
     if best is None:
         raise BadInput(f"--for {target}: none of the schedules found can be expressed; allowed: a longer --time-limit")
     metrics = measure(best)
     value = metrics.value_ticks(problem.objective)
-    notes = [_note(target, one.words(whole))]
+    notes = [_note(target, restriction.words(whole))]
     if solution.value_ticks is not None and value > solution.value_ticks:
         notes.append(f"the best schedule found cannot be expressed by {target}; this is the best known that can")
     status = Status.OPTIMAL if value == solution.lower_bound_ticks else Status.FEASIBLE

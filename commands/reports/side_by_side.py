@@ -34,14 +34,14 @@ def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
     Schedules that fit no problem are last.
     """
     columns, found = [Column("schedule")], []
-    for one in solutions:
-        problem = one.problem
+    for solution in solutions:
+        problem = solution.problem
         unit = f"\n({problem.time_unit})" if problem.time_unit else ""
         columns += [
             Column(f"{problem.name}\n{problem.objective.value}{unit}", True),
             Column(f"{problem.name}\ngap to bound", True, 1),
         ]
-        found.append({c.name: c for c in _candidates(one, wanted) if c.metrics is not None})
+        found.append({c.name: c for c in _candidates(solution, wanted) if c.metrics is not None})
     fitting = {name for by_name in found for name, one in by_name.items() if one.fits}
     names = sorted(
         {name for by_name in found for name in by_name} - {OURS}, key=lambda name: (name not in fitting, name)
@@ -56,10 +56,11 @@ def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
     ]
     bold = [number for number, name in enumerate(names) if name == OURS]
     table("side by side; – where a schedule does not apply", columns, rows, bold)
-    for one in solutions:
-        print(f"{one.problem.name}: none is below {time_text(one.problem, one.lower_bound_ticks)}")
-        if one.reason:
-            print(f"{one.problem.name}: infeasible: {one.reason}")
+    for solution in solutions:
+        problem = solution.problem
+        print(f"{problem.name}: none is below {time_text(problem, solution.lower_bound_ticks)}")
+        if solution.reason:
+            print(f"{problem.name}: infeasible: {solution.reason}")
 
 
 def _candidates(solution: Solution, wanted: Sequence[str]) -> list[Candidate]:

@@ -166,22 +166,22 @@ def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
     rows = [list(computes_of(timeline, device)) for device in range(problem.devices)]
     computes = [compute for row in rows for compute in row]
     events: list[_Event] = [*computes, *transfers_of(timeline)]
-    at = {p: number for number, compute in enumerate(asking(computes, SHORT)) for p in compute.passes}
+    number_of = {p: number for number, compute in enumerate(asking(computes, SHORT)) for p in compute.passes}
     waits: list[list[int]] = [[] for _ in events]
     before: dict[int, int] = {
-        at[one.passes[0]]: at[other.passes[0]] for row in asking(rows) for other, one in pairwise(row)
+        number_of[one.passes[0]]: number_of[other.passes[0]] for row in asking(rows) for other, one in pairwise(row)
     }
     for number, earlier in asking(before.items(), SHORT):
         waits[number].append(earlier)
     for number, compute in asking(enumerate(computes), SHORT):
         for p in compute.passes:
-            needs = (before for before, _ in problem.network.predecessors(p, at))
-            waits[number] += [at[q] for q in needs if problem.device(q) == problem.device(p)]
+            needs = (before for before, _ in problem.network.predecessors(p, number_of))
+            waits[number] += [number_of[q] for q in needs if problem.device(q) == problem.device(p)]
     for number, event in asking(enumerate(events), SHORT):
         if isinstance(event, Transfer):
-            user = at[event.consumer]
+            user = number_of[event.consumer]
             waits[user].append(number)
-            waits[number].append(at[event.producer])
+            waits[number].append(number_of[event.producer])
             if receives is Receives.LATE and user in before:
                 waits[number].append(before[user])
     when = timeline.end if receives is Receives.EARLY else timeline.start

@@ -81,16 +81,16 @@ def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | Ta
 def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTransfer]) -> list[list[int]]:
     """Return the predecessors of tasks, then of transfers, by number: the previous task of the stream and all
     dependences."""
-    at = {task: number for number, task in enumerate(tasks)}
+    number_of = {task: number for number, task in enumerate(tasks)}
     waits: list[list[int]] = [[] for _ in (*tasks, *transfers)]
-    far = {(one.producer, one.consumer): len(tasks) + number for number, one in enumerate(transfers)}
+    far = {(transfer.producer, transfer.consumer): len(tasks) + number for number, transfer in enumerate(transfers)}
     for steps in streams.values():
         for place, step in enumerate(steps):
-            mine = waits[at[step.task]]
-            mine += [at[steps[place - 1].task]] if place else []
-            mine += [far.get((before, step.task), at[before]) for before in step.waits]
-    for number, one in enumerate(transfers):
-        waits[len(tasks) + number].append(at[one.producer])
+            mine = waits[number_of[step.task]]
+            mine += [number_of[steps[place - 1].task]] if place else []
+            mine += [far.get((before, step.task), number_of[before]) for before in step.waits]
+    for number, transfer in enumerate(transfers):
+        waits[len(tasks) + number].append(number_of[transfer.producer])
     return waits
 
 

@@ -22,16 +22,16 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     device."""
     one_chain(name, model)
     devices = model.devices
-    each, remainder = divmod(len(model.stages), devices)
-    if remainder or model.placement.stage_device != interleaved(devices, each).stage_device:
+    per_device, remainder = divmod(len(model.stages), devices)
+    if remainder or model.placement.stage_device != interleaved(devices, per_device).stage_device:
         where = ", ".join(map(str, model.placement.stage_device))
         raise BadInput(
             f"{name}: not supported: stages on devices {where}; it puts stage s on device s mod {devices}"
             f" (placement linear or interleaved)"
         )
-    if chunks is not None and each > chunks:
-        raise BadInput(f"{name}: not supported: {each} stages a device; it has {chunks} a device")
-    return each
+    if chunks is not None and per_device > chunks:
+        raise BadInput(f"{name}: not supported: {per_device} stages a device; it has {chunks} a device")
+    return per_device
 
 
 def as_many_as_devices(name: str, model: StagedModel) -> None:

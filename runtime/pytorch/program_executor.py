@@ -164,9 +164,9 @@ class ProgramExecutor:
 
 def _prepare(stage: PipelineStage, problem: Problem, number: int) -> None:
     """Prepare a stage as PyTorch's schedules do before its first step, for the chain that the stage is on."""
-    where = problem.placement
-    chain = where.chains[where.chain_index[number]]
-    stage.stage_index_to_group_rank = {at: where.stage_device[s] for at, s in enumerate(chain)}
+    placement = problem.placement
+    chain = placement.chains[placement.chain_index[number]]
+    stage.stage_index_to_group_rank = {at: placement.stage_device[s] for at, s in enumerate(chain)}
     stage.has_backward = True
     stage.chunks = problem.microbatches
     stage._inference_mode = InferenceMode.STATIC

@@ -48,27 +48,27 @@ def build(job: Job) -> PipelineModel:
     return load_model(job.model.name, job.depth, **options)
 
 
-def hold(job: Job, rank: int, on: torch.device) -> RankStages:
-    """Return the stages of device `rank` of the placement, on the torch device `on`; to be called by every process."""
-    where = job.problem.placement
+def hold(job: Job, rank: int, device: torch.device) -> RankStages:
+    """Return the stages of device `rank` of the placement, on a torch device; to be called by every process."""
+    placement = job.problem.placement
     model = build(job)
-    position = {number: at for chain in where.chains for at, number in enumerate(chain)}
+    position = {number: at for chain in placement.chains for at, number in enumerate(chain)}
     modules: dict[int, nn.Module] = {}
-    for number in where.stages_of[rank]:
+    for number in placement.stages_of[rank]:
         module = model.stage(position[number])
         replica_here = any(module is other for other in modules.values())
-        modules[number] = (copy.deepcopy(module) if replica_here else module).to(on)
+        modules[number] = (copy.deepcopy(module) if replica_here else module).to(device)
     model.stages = ()  # those of the other processes are given up
     twins = {number: twin(module) for number, module in modules.items()}
-    draws = Draws(job.seed, on)
-    takes, gives = _boundaries(job, model, twins, draws, rank, on)
+    draws = Draws(job.seed, device)
+    takes, gives = _boundaries(job, model, twins, draws, rank, device)
     stages: dict[int, PipelineStage] = {}
     for number, module in modules.items():
         store = _store(job, module)
         if isinstance(module, SleepingStage):
             module.seconds = sleeping_seconds(job.problem, number, job.seconds_per_tick)
         stages[number] = PipelineStage(
-            FlatStage(module, takes[number].spec), position[number], job.depth, on,
+            FlatStage(module, takes[number].spec), position[number], job.depth, device,
             input_args=takes[number].like, output_args=gives[number].like, dw_builder=store,
         )  # fmt: skip
     return RankStages(model, modules, twins, stages, takes, gives, draws)
@@ -84,7 +84,7 @@ def _store(job: Job, module: nn.Module) -> WeightStore | None:
 
 
 def _boundaries(
-    job: Job, model: PipelineModel, twins: Mapping[int, nn.Module], draws: Draws, rank: int, on: torch.device
+    job: Job, model: PipelineModel, twins: Mapping[int, nn.Module], draws: Draws, rank: int, device: torch.device
 ) -> tuple[dict[int, Boundary], dict[int, Boundary]]:
     """Return the input and output of each stage here, which fix the messages' shapes before the first step.
 
@@ -101,8 +101,8 @@ def _boundaries(
         return result
 
     for chain in job.problem.placement.chains:
-        walk = ChainWalk(job.problem.placement, chain, rank, on)
-        walk.forward(to_device(model.inputs(0), on) if walk.first_is_here else None, run)
+        walk = ChainWalk(job.problem.placement, chain, rank, device)
+        walk.forward(to_device(model.inputs(0), device) if walk.first_is_here else None, run)
     return takes, gives
 
 

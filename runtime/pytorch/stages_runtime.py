@@ -81,9 +81,9 @@ class StagesRuntime:
 
     def _prepared(self, sample: Any) -> StageExecutor:
         """Send one micro-batch through each chain without gradients, to learn the inputs and outputs of stages."""
-        wired, where = WiredStages(), self._problem.placement
-        position = {stage: at for chain in where.chains for at, stage in enumerate(chain)}
-        on = next((p.device for module in self._modules.values() for p in module.parameters()), torch.device("cpu"))
+        wired, placement = WiredStages(), self._problem.placement
+        position = {stage: at for chain in placement.chains for at, stage in enumerate(chain)}
+        device = next((p.device for module in self._modules.values() for p in module.parameters()), torch.device("cpu"))
 
         def run(number: int, value: object) -> object:
             wired.takes[number] = boundary_of(value, f"what stage {number} is given")
@@ -91,13 +91,13 @@ class StagesRuntime:
             wired.gives[number] = boundary_of(result, f"what stage {number} returns")
             return result
 
-        for chain in where.chains:
-            walk = ChainWalk(where, chain, self._rank, on)
+        for chain in placement.chains:
+            walk = ChainWalk(placement, chain, self._rank, device)
             walk.forward(sample if walk.first_is_here else None, run)
         for number, module in self._modules.items():
             takes, gives = wired.takes[number], wired.gives[number]
             wired.stages[number] = PipelineStage(
-                FlatStage(module, takes.spec), position[number], len(where.chains[0]), on,
+                FlatStage(module, takes.spec), position[number], len(placement.chains[0]), device,
                 input_args=takes.like, output_args=gives.like,
             )  # fmt: skip
         return self._make(wired, self._loss_of(wired))

@@ -53,13 +53,14 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
     devices = hints.devices or ranks
     if ranks % devices:
         raise BadInput(f"found {ranks} ranks; allowed: a multiple of the {devices} devices of --devices")
-    each = ranks // devices
+    per_device = ranks // devices
     times = {
         (kind, device): Samples(
             tuple(
                 median(step) / hints.microbatches
                 for step in zip(
-                    *(found[timer, rank] for rank in range(device * each, (device + 1) * each)), strict=False
+                    *(found[timer, rank] for rank in range(device * per_device, (device + 1) * per_device)),
+                    strict=False,
                 )
             )
         )
@@ -68,7 +69,7 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
     }
     notes = [
         "a log has totals of a step: one stage a device, passes alike, no transfers and no memory",
-        f"ranks {each * (devices - 1)} to {ranks - 1} are taken to be the last device" if each > 1 else "",
+        f"ranks {per_device * (devices - 1)} to {ranks - 1} are taken to be the last device" if per_device > 1 else "",
     ]
     return PipelineTrace(
         "megatron-timers", tuple(range(devices)), hints.microbatches, times, notes=tuple(filter(None, notes))

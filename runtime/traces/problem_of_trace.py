@@ -50,17 +50,17 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
         share = median(known[B, s] / max(known[B, s] + known[W, s], 1e-12) for s in split if s or len(split) == 1)
     times: dict[PassKind, list[float]] = {kind: [] for kind in _KEYS}
     for stage in stages:
-        own = {kind: known[kind, stage] for kind in _KEYS if (kind, stage) in known}
-        if BW not in own and not (B in own and W in own):
+        seconds_of = {kind: known[kind, stage] for kind in _KEYS if (kind, stage) in known}
+        if BW not in seconds_of and not (B in seconds_of and W in seconds_of):
             raise BadInput(f"found no whole backward of stage {stage}; allowed: B and W, or BW")
-        full = own.get(BW, own.get(B, 0.0) + own.get(W, 0.0))
+        full = seconds_of.get(BW, seconds_of.get(B, 0.0) + seconds_of.get(W, 0.0))
         if split and stage not in split:
             assumptions.append(
                 f"stage {stage} split no backward: B is taken as {100 * share:.0f} % of it, as on other stages"
             )
-        times[F].append(own[F])
-        times[B].append(own.get(B, share * full) if split else full)
-        times[W].append(own.get(W, (1 - share) * full))
+        times[F].append(seconds_of[F])
+        times[B].append(seconds_of.get(B, share * full) if split else full)
+        times[W].append(seconds_of.get(W, (1 - share) * full))
         times[BW].append(full)
     if not split:
         del times[W], times[BW]
@@ -122,8 +122,10 @@ def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> I
 
 def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
     """Yield the lines of a problem with one device and two micro-batches: while one communicates the other computes."""
-    of: Mapping[PassKind, list[Block]] = {kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)}
-    if not of[F] or not of[B]:
+    blocks_of: Mapping[PassKind, list[Block]] = {
+        kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)
+    }
+    if not blocks_of[F] or not blocks_of[B]:
         raise BadInput(
             "found no blocks of both forward and backward; allowed: NAME(F) and NAME(B), with NAME(W) or not"
         )
@@ -134,11 +136,11 @@ def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
     yield "time_unit: ms"
     yield f"streams: [{', '.join(streams)}]"
     yield "tasks:"
-    names = {block.name for block in of[B]}
+    names = {block.name for block in blocks_of[B]}
     for kind in (F, B, W):
-        if of[kind]:
+        if blocks_of[kind]:
             yield f"  {_KEYS[kind]}:"
-        for block in of[kind]:
+        for block in blocks_of[kind]:
             where = "" if block.stream == "compute" else f", on: {block.stream}"
             base, _, layer = block.name.rpartition("-")
             backward = f"{base.removesuffix('-w')}-{layer}"

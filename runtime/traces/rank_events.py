@@ -59,22 +59,22 @@ class RankEvents:
         its first operation, since waiting for a message is none. A pass that did nothing takes no time, at its end:
         torch's input backward of stage 0 waits for a gradient, and leaves the work to its W.
         """
-        launched = [one.launched for one in self.kernels]
-        begun = [one.start for one in self.operations]
+        launched = [span.launched for span in self.kernels]
+        begun = [span.start for span in self.operations]
         times = [time for time, _ in self.memory]
         found = []
-        for one in self.annotations:
-            match = _PASS.fullmatch(one.name)
+        for span in self.annotations:
+            match = _PASS.fullmatch(span.name)
             if match is None:
                 continue
-            own = self.kernels[bisect_left(launched, one.start) : bisect_right(launched, one.end)]
-            start, end = one.start, one.end
+            kernels = self.kernels[bisect_left(launched, span.start) : bisect_right(launched, span.end)]
+            start, end = span.start, span.end
             if self.kernels:
-                start, end = (min(k.start for k in own), max(k.end for k in own)) if own else (start, start)
+                start, end = (min(k.start for k in kernels), max(k.end for k in kernels)) if kernels else (start, start)
             elif self.operations:
-                first = bisect_left(begun, one.start)
-                start = begun[first] if first < len(begun) and begun[first] <= one.end else end
-            taken = self.memory[bisect_left(times, one.start) : bisect_right(times, one.end)]
+                first = bisect_left(begun, span.start)
+                start = begun[first] if first < len(begun) and begun[first] <= span.end else end
+            taken = self.memory[bisect_left(times, span.start) : bisect_right(times, span.end)]
             p = Pass(_KINDS[match[2]], int(match[1]), int(match[3]))
             found.append(RanPass(p, start, end, sum(size for _, size in taken) if self.memory else None))
         return found

@@ -48,22 +48,22 @@ def _say(one: CellCheck) -> None:
     print(f"{_place(one.cell)}: {_verdict(one)}")
 
 
-def _verdict(one: CellCheck) -> str:
-    if one.skipped:
-        return f"nothing to check, {one.skipped}"
-    if one.wrong:
-        return "; ".join(one.wrong)
-    known, verdict = one.cell.outcome, one.verdict
+def _verdict(check: CellCheck) -> str:
+    if check.skipped:
+        return f"nothing to check, {check.skipped}"
+    if check.wrong:
+        return "; ".join(check.wrong)
+    known, verdict = check.cell.outcome, check.verdict
     valid = "" if known is None or known.value is None else f"{plain(float(known.value))}, valid; "
     if verdict is None:
         return f"{valid}no lower bound is stated"
-    if len(one.findings) == 1:
-        return f"{valid}{verdict}: {one.findings[0].text}"
-    counts = Counter(finding.verdict for finding in one.findings)
+    if len(check.findings) == 1:
+        return f"{valid}{verdict}: {check.findings[0].text}"
+    counts = Counter(finding.verdict for finding in check.findings)
     by_verdict = ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
-    text = f"{valid}{verdict}: {counted(len(one.findings), 'placement')}, {by_verdict}"
+    text = f"{valid}{verdict}: {counted(len(check.findings), 'placement')}, {by_verdict}"
     if verdict in (Verdict.NOT_VERIFIED, Verdict.REFUSED):
-        text += f" ({next(finding.text for finding in one.findings if finding.verdict is verdict)})"
+        text += f" ({next(finding.text for finding in check.findings if finding.verdict is verdict)})"
     return text
 
 
@@ -91,17 +91,17 @@ def _counts(checks: list[CellCheck]) -> dict[str, int]:
     return found | {each.value: sum(one.verdict is each for one in checks) for each in Verdict}
 
 
-def _document(one: CellCheck) -> dict[str, Any]:
-    known = one.cell.outcome
+def _document(check: CellCheck) -> dict[str, Any]:
+    known = check.cell.outcome
     return {
-        "sweep": one.cell.sweep,
-        "cell": one.cell.number,
-        "at": dict(one.cell.at),
-        "skipped": one.skipped or None,
-        "valid": None if known is None or known.value is None else not one.wrong,
-        "wrong": one.wrong,
+        "sweep": check.cell.sweep,
+        "cell": check.cell.number,
+        "at": dict(check.cell.at),
+        "skipped": check.skipped or None,
+        "valid": None if known is None or known.value is None else not check.wrong,
+        "wrong": check.wrong,
         "lower_bound": None if known is None or known.lower_bound is None else float(known.lower_bound),
-        "bound": None if one.verdict is None else one.verdict.value,
-        "findings": [{"bound": each.verdict.value, "text": each.text} for each in one.findings],
-        "optimal": one.optimal,
+        "bound": None if check.verdict is None else check.verdict.value,
+        "findings": [{"bound": each.verdict.value, "text": each.text} for each in check.findings],
+        "optimal": check.optimal,
     }

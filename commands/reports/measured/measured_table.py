@@ -114,7 +114,7 @@ def draw(found: Sequence[Explained], best: Solution | None, sentences: Sequence[
     return write_whole(path, late_starts_report(times.schedule, times, why, order, best, sentences))
 
 
-def _show_devices(one: Comparison) -> None:
+def _show_devices(comparison: Comparison) -> None:
     columns = [
         Column("device", True),
         Column("work\npredicted", True),
@@ -133,9 +133,9 @@ def _show_devices(one: Comparison) -> None:
             *map(_ms, (device.predicted_end, device.replayed_end, device.measured_end)),
             _difference(device.measured_end, device.replayed_end),
         ]
-        for number, device in enumerate(one.devices)
+        for number, device in enumerate(comparison.devices)
     ]
-    table(f"{one.schedule}, device by device (ms)", columns, rows)
+    table(f"{comparison.schedule}, device by device (ms)", columns, rows)
 
 
 def _ms(seconds: float) -> str:

@@ -79,13 +79,13 @@ def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
 
 def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> str:
     """Return the recommended layout with its step and memory, and the lower bound of all layouts' steps."""
-    one, best = found.recommended, found.rows[0]
-    assert one is not None and one.peak_memory is not None
-    peak = Fraction(str(max(one.peak_memory)))
-    memory = _peak(one) if capacity is None else peak_of(peak, capacity, 1)
-    sentence = f"recommended layout: {name_of(one)}: step {_ms(one.total)} ms, peak memory {memory} GiB"
-    if one != best:
-        more = one.total / best.total - 1
+    recommended, best = found.recommended, found.rows[0]
+    assert recommended is not None and recommended.peak_memory is not None
+    peak = Fraction(str(max(recommended.peak_memory)))
+    memory = _peak(recommended) if capacity is None else peak_of(peak, capacity, 1)
+    sentence = f"recommended layout: {name_of(recommended)}: step {_ms(recommended.total)} ms, peak memory {memory} GiB"
+    if recommended != best:
+        more = recommended.total / best.total - 1
         sentence += (
             f"; the shortest step has {name_of(best)}, {_ms(best.total)} ms ({percent(more)} less), which is less plain"
         )
@@ -94,7 +94,7 @@ def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> st
     proved = f"no layout{'' if target is None else f' that {target} runs'} has a "
     if best.total <= found.step_lower_bound:
         return f"{sentence}; {proved}shorter step"
-    apart = percent(gap(Fraction(one.total), Fraction(found.step_lower_bound)))
+    apart = percent(gap(Fraction(recommended.total), Fraction(found.step_lower_bound)))
     return f"{sentence}; {proved}step below {_ms(found.step_lower_bound)} ms: a gap of {apart}"
 
 
@@ -104,13 +104,13 @@ def notes(found: Layouts) -> list[str]:
         "step: the pipeline from its first forward to its last backward, then what no pass hides of exchanging "
         "gradients and weights among the replicas, and the optimizer's step where it is known; not loading of data"
     ]
-    one = found.recommended
-    assert one is not None
+    recommended = found.recommended
+    assert recommended is not None
     rates = ", ".join(
-        f"{name} {value if isinstance(value, str) else plain(value)}" for name, value in one.assumed.items()
+        f"{name} {value if isinstance(value, str) else plain(value)}" for name, value in recommended.assumed.items()
     )
     lines.append(f"assumed of {found.hardware}: {rates} (`new --from` says where each is from)")
-    error = one.expected_error
+    error = recommended.expected_error
     if error is not None:
         measured = error.kind.partition(" ")[0] == family_of(found.hardware)
         few = "" if measured else f"; too few of {found.hardware} are known, and no other kind has a larger error"

@@ -61,29 +61,31 @@ def variant_rows(plan: Plan) -> list[list[str]]:
 def choice_rows(plan: Plan) -> list[list[str]]:
     """Return a table row for each placement, the best first."""
 
-    def key(one: ChoiceResult) -> tuple[bool, float, float]:
-        value = None if one.best is None else float(one.best.value)
-        return value is None, value or 0.0, float(one.lower_bound or 0)
+    def key(result: ChoiceResult) -> tuple[bool, float, float]:
+        value = None if result.best is None else float(result.best.value)
+        return value is None, value or 0.0, float(result.lower_bound or 0)
 
     rows = []
-    for one in sorted(plan.choices, key=key):
+    for result in sorted(plan.choices, key=key):
         gap = dearer = ""
-        if one.best is not None and one.lower_bound is not None:
-            gap = percent(float(1 - one.lower_bound / one.best.value) if one.best.value else 0.0)
+        if result.best is not None and result.lower_bound is not None:
+            gap = percent(float(1 - result.lower_bound / result.best.value) if result.best.value else 0.0)
             dearer = (
-                "" if plan.value is None or not plan.value else f"+{percent(float(one.best.value / plan.value - 1))}"
+                "" if plan.value is None or not plan.value else f"+{percent(float(result.best.value / plan.value - 1))}"
             )
         rows.append(
             [
-                str(one.choice),
-                "" if one.best is None else str(one.best.timeline.problem.placement.stages // one.choice.pieces),
-                "" if one.best is None else time_text(plan, one.best.value),
-                "" if one.lower_bound is None else time_text(plan, one.lower_bound),
+                str(result.choice),
+                ""
+                if result.best is None
+                else str(result.best.timeline.problem.placement.stages // result.choice.pieces),
+                "" if result.best is None else time_text(plan, result.best.value),
+                "" if result.lower_bound is None else time_text(plan, result.lower_bound),
                 gap,
-                dearer if one.best is not plan.best else "",
-                *_idle(one.best),
-                "" if one.best is None else one.best.schedule,
-                one.reason or one.status.value,
+                dearer if result.best is not plan.best else "",
+                *_idle(result.best),
+                "" if result.best is None else result.best.schedule,
+                result.reason or result.status.value,
             ]
         )
     return rows
@@ -138,19 +140,19 @@ def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
     """Return a table row for each change: the best plan found with it, the difference, and what is proved of the
     change."""
     rows = []
-    for one in changes:
-        value = one.plan.value
+    for change in changes:
+        value = change.plan.value
         if value is None or not plan.value or not value:
-            rows.append([one.text, "no plan found", "", "", "", ""])
+            rows.append([change.text, "no plan found", "", "", "", ""])
             continue
         rows.append(
             [
-                one.text,
+                change.text,
                 time_text(plan, value),
                 _share(value / plan.value - 1),
-                time_text(plan, one.lower_bound),
-                "optimal" if one.optimal else percent(float(1 - one.lower_bound / value)),
-                _brings(plan, one),
+                time_text(plan, change.lower_bound),
+                "optimal" if change.optimal else percent(float(1 - change.lower_bound / value)),
+                _brings(plan, change),
             ]
         )
     return rows

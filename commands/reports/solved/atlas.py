@@ -169,20 +169,20 @@ def _alike(numbers: Iterable[int]) -> bool:
     return all(abs(number - mean) <= _NEAR.stage * mean for number in numbers)
 
 
-def _distance(own: _Measures, cell: Cell) -> float | None:
+def _distance(measures: _Measures, cell: Cell) -> float | None:
     """Return the sum of differences, each relative to the largest allowed; None where one of them is larger."""
     backward, weight = _RATIOS[cell.times]
-    if (own.weight is None) != (weight is None) or (own.memory is not None and own.memory <= 0):
+    if (measures.weight is None) != (weight is None) or (measures.memory is not None and measures.memory <= 0):
         return None
     # More memory than the most of the atlas is as good as that.
     most = max(one.memory for one in cells())
-    memory = most if own.memory is None else min(own.memory, most)
+    memory = most if measures.memory is None else min(measures.memory, most)
     parts = [
-        abs(log2(own.devices / cell.devices)) / _NEAR.octaves,
-        abs(log2(own.length / cell.length)) / _NEAR.octaves,
+        abs(log2(measures.devices / cell.devices)) / _NEAR.octaves,
+        abs(log2(measures.length / cell.length)) / _NEAR.octaves,
         abs(log2(memory / cell.memory)) / _NEAR.octaves,
-        abs(own.backward - backward) / _NEAR.time,
-        abs((own.weight or 0) - (weight or 0)) / _NEAR.time,
-        abs(own.transfer - cell.transfer) / _NEAR.transfer,
+        abs(measures.backward - backward) / _NEAR.time,
+        abs((measures.weight or 0) - (weight or 0)) / _NEAR.time,
+        abs(measures.transfer - cell.transfer) / _NEAR.transfer,
     ]
     return sum(parts) if max(parts) <= 1 else None
