@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.matrix.exact.model import TooLargeError, optimum
 from benchmarks.matrix.plan_run import in_fractions
-from pipesched.checking.partitions.by_device import none_below
+from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.results.solution import Status
 from solver.limits import Limits
@@ -57,6 +57,6 @@ def compare(number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for choice in plan.choices:
         bound = bound_by_device(plan, choice, None, lambda: False) * plan.tick
         assert bound <= most, f"a bound by device of {bound} above a plan of {most}"
-    refuted = [choice for choice in plan.choices if none_below(plan, choice, most + plan.tick / 9)]
+    refuted = [choice for choice in plan.choices if no_better_plan(plan, choice, most + plan.tick / 9)]
     assert len(refuted) < len(plan.choices), f"the check takes a bound above {most}"
     return has, ("problems", *(["proved"] if found.status is Status.OPTIMAL else []))

@@ -17,7 +17,7 @@ from threading import Event
 from typing import NamedTuple
 
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
-from pipesched.checking.partitions.by_device import none_below
+from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.plan import Plan
@@ -67,7 +67,7 @@ def attack(problem: PlanProblem) -> Outcome:
         return Outcome(False, f"a plan of {found.value}, optimum {best}: {notes}")
     if bound is None or bound * problem.tick > best:
         return Outcome(False, f"a bound of {bound} ticks above the optimum {best}")
-    verified = all(none_below(problem, choice, best + problem.tick / 9) for choice in problem.choices)
+    verified = all(no_better_plan(problem, choice, best + problem.tick / 9) for choice in problem.choices)
     if verified or found.lower_bound > best:
         return Outcome(False, f"a bound of {found.lower_bound}, or one that is verified, above the optimum {best}")
     return Outcome(bound * problem.tick == best, "", found.status is Status.OPTIMAL)

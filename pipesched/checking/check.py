@@ -13,7 +13,7 @@ from pipesched.checking.devices.device_arguments import in_flight_limit, load, r
 from pipesched.checking.devices.head_and_tail import head_and_tail
 from pipesched.checking.devices.unpaired import unpaired_passes
 from pipesched.checking.devices.warm_up import integral_warm_up
-from pipesched.checking.diagram.activation_modes import held_activations
+from pipesched.checking.diagram.activation_modes import activation_mode_diagram
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.memory.memory_and_copies import memory_and_copies
@@ -141,7 +141,7 @@ def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...
     if isinstance(evidence, StreamWeights) and not of_period:
         return stream_weights(problem, evidence)
     if isinstance(evidence, Diagram) and evidence.ways and kind == "decision diagram" and not of_period:
-        return held_activations(problem, evidence)
+        return activation_mode_diagram(problem, evidence)
     if isinstance(evidence, Diagram) and evidence.joint and kind == "decision diagram" and not of_period:
         require_covered(problem, frozenset())
         return decision_diagram(problem, evidence, stage_of)

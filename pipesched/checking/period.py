@@ -92,12 +92,12 @@ def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
         raise RefusedEvidenceError("no multiplier above 0")
     blocks = [one * evidence.tick / problem.tick for one in evidence.blocks]
     walked = [s for s in range(len(unit.stages)) if unit.microbatches_of[s]]
-    held = _held(unit, evidence.memory)
+    shares = _memory_shares(unit, evidence.memory)
     total = -sum((blocks[s] for s in walked), Fraction(0))
     for s in walked:
         stage, load = unit.stages[s], evidence.loads[unit.placement.stage_device[s]]
-        total += load * stage.forward + held.waiting[s] * stage.forward + held.transfers[s]
-        total += min(_cost(unit, mode, load, held, blocks) for mode in _modes(unit, s))
+        total += load * stage.forward + shares.waiting[s] * stage.forward + shares.transfers[s]
+        total += min(_cost(unit, mode, load, shares, blocks) for mode in _modes(unit, s))
     return total / share / unit.microbatches
 
 
@@ -113,7 +113,7 @@ class _MemoryShares(NamedTuple):
     transfers: list[Fraction]
 
 
-def _held(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
+def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
     count = len(unit.stages)
     waiting, transfers, own = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
     for chain in unit.placement.chains:
@@ -151,18 +151,18 @@ def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
             yield _Mode(s, False, mate, block)
 
 
-def _cost(unit: Problem, mode: _Mode, load: Fraction, held: _MemoryShares, blocks: list[Fraction]) -> Fraction:
+def _cost(unit: Problem, mode: _Mode, load: Fraction, shares: _MemoryShares, blocks: list[Fraction]) -> Fraction:
     """Return the cost of a mode: of the load, and of memory in use while it runs, for all stages that wait for its
     gradient."""
     stage = unit.stages[mode.stage]
-    cost = (load + held.waiting[mode.stage]) * mode.gradient
+    cost = (load + shares.waiting[mode.stage]) * mode.gradient
     if mode.forward is not None:
         alone = unit.stages[mode.forward].forward
-        cost += blocks[mode.forward] - load * alone + held.waiting[mode.forward] * (mode.gradient - alone)
+        cost += blocks[mode.forward] - load * alone + shares.waiting[mode.forward] * (mode.gradient - alone)
     if mode.split:
         assert stage.weight is not None
-        rest = max(0, -stage.freed) * stage.backward + (stage.activation - stage.freed) * stage.weight
-        cost += load * stage.weight + held.own[mode.stage] * rest
+        memory_time = max(0, -stage.freed) * stage.backward + (stage.activation - stage.freed) * stage.weight
+        cost += load * stage.weight + shares.own[mode.stage] * memory_time
     return cost
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
 from pipesched.checking.memory.more_memory import with_more_memory
-from pipesched.checking.partitions.by_device import none_below
+from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.even import even_counts
@@ -33,12 +33,12 @@ _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REF
 
 
 class Stated(NamedTuple):
-    """The stated result of one placement of a plan problem, or of one of its variants; `said` is None if it is
+    """The stated result of one placement of a plan problem, or of one of its variants; `result` is None if it is
     missing."""
 
     plan: PlanProblem
     choice: Choice
-    said: ChoiceResult | None
+    result: ChoiceResult | None
     variant: str = ""
 
 
@@ -82,19 +82,19 @@ def weakest(findings: Iterable[Finding]) -> Verdict:
     return max((one.verdict for one in findings), key=_WEAKEST.index, default=Verdict.VERIFIED)
 
 
-def _choice(bound: Fraction, plan: PlanProblem, choice: Choice, said: ChoiceResult | None, variant: str) -> Finding:
+def _choice(bound: Fraction, plan: PlanProblem, choice: Choice, result: ChoiceResult | None, variant: str) -> Finding:
     where = f"{variant}: {choice}" if variant else f"{choice}"
     stated = f"{where}: no plan is below {plain(float(bound))} {plan.time_unit}".rstrip()
-    if said is None:
+    if result is None:
         return Finding(Verdict.REFUSED, f"{where}: allowed by the plan file, and nothing is said of it")
-    if said.lower_bound is not None and said.lower_bound < bound:
-        own = plain(float(said.lower_bound))
+    if result.lower_bound is not None and result.lower_bound < bound:
+        own = plain(float(result.lower_bound))
         return Finding(Verdict.REFUSED, f"{stated}, and what is said of this placement is {own}")
-    return _by_evidence(plan, bound, said, stated)
+    return _by_evidence(plan, bound, result, stated)
 
 
-def _by_evidence(plan: PlanProblem, bound: Fraction, said: ChoiceResult, stated: str) -> Finding:
-    evidence, choice = said.evidence, said.choice
+def _by_evidence(plan: PlanProblem, bound: Fraction, result: ChoiceResult, stated: str) -> Finding:
+    evidence, choice = result.evidence, result.choice
     if isinstance(evidence, TooManyStages):
         return _none(plan, choice)
     if evidence is None or isinstance(evidence, UnknownForm):
@@ -113,7 +113,7 @@ def _over_partitions(
     search."""
     if isinstance(evidence, AllOrders) and not plan.schedules:
         return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
-    if none_below(plan, choice, bound):
+    if no_better_plan(plan, choice, bound):
         return Finding(Verdict.VERIFIED, f"{stated} (all partitions, looked at again device by device)")
     if isinstance(evidence, AllOrders):
         return _orders(plan, evidence, stated)

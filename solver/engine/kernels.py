@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from pipesched.checking.diagram.chain_steps import expand as expand_diagram
 from pipesched.checking.diagram.completion import rows_before
-from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.labels import prune_and_merge
 from pipesched.compiled import cache_folder, fingerprint
 from pipesched.problem.problem import Problem
 from solver.beam.children import expand
@@ -119,13 +119,13 @@ def compiling() -> str:
     return "; ".join(_under_way())
 
 
-_DIAGRAMS = (expand_kept, reduced, keys_after, completion_rows_before, expand_diagram, told_apart, rows_before)
+_DIAGRAMS = (expand_kept, reduced, keys_after, completion_rows_before, expand_diagram, prune_and_merge, rows_before)
 LIST_KERNELS = Kernels("lists", compiled_run)
 KERNELS = Kernels("search", anneal, settle)
 MODE_KERNELS = Kernels("modes", anneal_with_modes, settle)
 DIAGRAM_KERNELS = Kernels("diagrams", *_DIAGRAMS)
 LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that do not fit into 32 bits, too
-LABEL_KERNELS = Kernels("labels", told_apart)  # of the check of activation modes, all else of which is interpreted
+LABEL_KERNELS = Kernels("labels", prune_and_merge)  # of the check of activation modes, all else of which is interpreted
 ORDER_KERNELS = Kernels(*("orders", keys_after, completion_rows_before, longer, best_of, advance_whole, settle_step))
 BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, completion_rows_before)
 TABU_KERNELS = Kernels("tabu", tabu_search)

@@ -165,7 +165,7 @@ def _again(answer: PlanAnswer, findings: list[Finding], args: Namespace, stop: E
 
 
 def _one_again(row: Stated, bound: Fraction, finding: Finding, args: Namespace, stop: Event) -> Finding:
-    evidence = None if row.said is None else row.said.evidence
+    evidence = None if row.result is None else row.result.evidence
     if finding.verdict not in (Verdict.TRUSTED, Verdict.NOT_VERIFIED) or evidence is None:
         return finding
     same = recheck_search(row.plan, row.choice, bound, evidence, limits_of(args), stop)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
-from pipesched.checking.devices.head_and_tail import way_back
+from pipesched.checking.devices.head_and_tail import return_path
 from pipesched.checking.devices.least_times import least_backward
 from pipesched.checking.devices.one_device import Item, OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
@@ -76,7 +76,8 @@ class _Other:
         of_late = max(late * one.gradient, one.returned - one.begins - one.forward)
         of_all = early * times[stages[0]].gradient + late * sum(times[s].gradient for s in stages[1:])
         return max(
-            of_late + way_back(self.here, stages[-1], self.gate), of_all + way_back(self.here, stages[0], self.gate)
+            of_late + return_path(self.here, stages[-1], self.gate),
+            of_all + return_path(self.here, stages[0], self.gate),
         )
 
     def _running(self, early: int, late: int) -> int:

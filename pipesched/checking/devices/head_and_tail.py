@@ -18,7 +18,7 @@ def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
     here = OneDevice(problem, evidence.device)
     gates = {chain[0]: gate for chain, gate in zip(here.chains, gates_of(problem, evidence.owner, here), strict=True)}
     head = min(here.times[chain[0]].begins - here.times[gates[chain[0]]].begins for chain in here.firsts)
-    tails = [(chain, way_back(here, chain[0], gates[chain[0]])) for chain in here.lasts]
+    tails = [(chain, return_path(here, chain[0], gates[chain[0]])) for chain in here.lasts]
     if not evidence.to_last_forward:
         return head + _to_last_gradient(here) + min(tail for _, tail in tails)
     # Any of these chains' forwards may be the last.
@@ -44,7 +44,7 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
     return gates
 
 
-def way_back(here: OneDevice, stage: int, gate: int) -> int:
+def return_path(here: OneDevice, stage: int, gate: int) -> int:
     """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward at its
     gate."""
     if stage == gate:

@@ -18,7 +18,7 @@ def before_last_gradient(here: OneDevice) -> Fraction:
     """
     if not _counts(here):
         return Fraction(0)
-    later = most_in(here.room, [(ticks * held, held, count) for ticks, held, count in here.weight_passes()])
+    later = most_in(here.room, [(ticks * memory, memory, count) for ticks, memory, count in here.weight_passes()])
     return _ticks(here, Fraction(_needed(here) - later))
 
 
@@ -32,14 +32,14 @@ def before_last_forward(here: OneDevice) -> Fraction:
     if not _counts(here):
         return Fraction(0)
     assert here.room
-    held = [s for s in here.stages if here.problem.stages[s].activation]
-    whole = max((Fraction(area(here, s), here.problem.stages[s].activation) for s in held), default=Fraction(0))
-    rest = max((_rest(here, s) for s in held), default=Fraction(0))
+    stages = [s for s in here.stages if here.problem.stages[s].activation]
+    whole = max((Fraction(area(here, s), here.problem.stages[s].activation) for s in stages), default=Fraction(0))
+    after_gradient = max((_after_gradient(here, s) for s in stages), default=Fraction(0))
     pace, room = _pace(here), Fraction(here.room)
     waiting = Fraction(0)
-    if whole > rest:
-        waiting = min(room, (whole - rest) / pace) if pace else room
-    later = waiting * whole - pace * waiting**2 / 2 + (room - waiting) * rest
+    if whole > after_gradient:
+        waiting = min(room, (whole - after_gradient) / pace) if pace else room
+    later = waiting * whole - pace * waiting**2 / 2 + (room - waiting) * after_gradient
     return _ticks(here, _needed(here) - later)
 
 
@@ -67,7 +67,7 @@ def _ticks(here: OneDevice, needed: Fraction) -> Fraction:
 def _pace(here: OneDevice) -> Fraction:
     """Return the least ticks of forwards for each unit of memory that they take."""
     stages = [(here.times[s].forward, here.problem.stages[s].activation) for s in here.stages]
-    return min((Fraction(ticks, held) for ticks, held in stages if held), default=Fraction(0))
+    return min((Fraction(ticks, memory) for ticks, memory in stages if memory), default=Fraction(0))
 
 
 def _needed(here: OneDevice) -> int:
@@ -91,11 +91,11 @@ def area(here: OneDevice, s: int) -> int:
     return before + min(split, whole)
 
 
-def _rest(here: OneDevice, s: int) -> Fraction:
+def _after_gradient(here: OneDevice, s: int) -> Fraction:
     """Return the part of the area that may remain when B has ended, for each unit of memory then in use."""
     stage, times = here.problem.stages[s], here.times[s]
-    held = stage.activation - stage.freed
-    if stage.weight is None or not held:
+    remaining = stage.activation - stage.freed
+    if stage.weight is None or not remaining:
         return Fraction(0)
     taken = stage.activation * (times.turns - times.begins + stage.backward)
-    return max(Fraction(0), Fraction(area(here, s) - taken, held))
+    return max(Fraction(0), Fraction(area(here, s) - taken, remaining))

@@ -177,8 +177,8 @@ class OneDevice:
         """Return by stage the ticks of W, the memory until then, and the number of micro-batches, for stages with a
         W."""
         stages = self.problem.stages
-        own = [(stages[s].weight, stages[s].activation - stages[s].freed, self.count[s]) for s in self.stages]
-        return [(ticks, held, count) for ticks, held, count in own if ticks is not None]
+        passes = [(stages[s].weight, stages[s].activation - stages[s].freed, self.count[s]) for s in self.stages]
+        return [(ticks, memory, count) for ticks, memory, count in passes if ticks is not None]
 
 
 def most_in(room: int | None, items: list[Item]) -> int:
@@ -198,7 +198,7 @@ def most_in(room: int | None, items: list[Item]) -> int:
     if len(sized) <= 2:
         (_, value, size, count), (_, value2, size2, count2) = [*sized, (0, 0, 1, 0), (0, 0, 1, 0)][:2]
         each = ((n, (room - n * size) // size2) for n in range(min(count, room // size) + 1))
-        return free + max(n * value + min(count2, rest) * value2 for n, rest in each)
+        return free + max(n * value + min(count2, fitting) * value2 for n, fitting in each)
     total, left = Fraction(free), Fraction(room)
     for _, value, size, count in reversed(sized):
         taken = min(Fraction(count), left / size)

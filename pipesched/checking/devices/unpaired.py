@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.checking.devices.head_and_tail import gates_of, way_back
+from pipesched.checking.devices.head_and_tail import gates_of, return_path
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError
 from pipesched.problem.problem import Objective, Problem
@@ -110,7 +110,7 @@ class ModeNumbers:
         here, times = self.here, self.here.times
         gates = gates_of(here.problem, owner, here)
         heads = [times[c[0]].begins - times[g].begins for c, g in zip(here.chains, gates, strict=True)]
-        tails = [way_back(here, c[0], g) for c, g in zip(here.chains, gates, strict=True)]
+        tails = [return_path(here, c[0], g) for c, g in zip(here.chains, gates, strict=True)]
         first = min(head + times[c[-1]].turns - times[c[0]].begins for head, c in zip(heads, here.chains, strict=True))
         # Only forwards outside of blocks run before the first backward; what they do not fill is lost.
         begin = np.maximum(min(heads), first - self._forwards_at_first(kept_free))
@@ -153,18 +153,18 @@ class ModeNumbers:
         here, stages = self.here, self.stages
         outside = np.maximum(self.alone - (self.mixed if full else 0), 0)
         by_number = self.sums(self._fused)[outside][:, None]
-        own = sum(stages[s].fused for s in last)
+        of_last = sum(stages[s].fused for s in last)
         room = None if here.room is None else here.room - sum(stages[s].activation for s in last)
         others = [(one.fused, one.activation, here.count[s] - (s in last)) for s, one in stages.items()]
         if not self.splits:
-            return _lesser(by_number, own + most_in(room, others))
+            return _lesser(by_number, of_last + most_in(room, others))
         weights = self.sums({s: one.weight or 0 for s, one in stages.items()})[self.split]
-        held = own + _lesser(most_in(room, others) + weights, most_in(room, [*others, *here.weight_passes()]))
+        by_memory = of_last + _lesser(most_in(room, others) + weights, most_in(room, [*others, *here.weight_passes()]))
         more = self.sums({s: max(0, one.backward + (one.weight or 0) - one.fused) for s, one in stages.items()})
         at_once, least = self.total, min(one.activation - max(0, one.freed) for one in stages.values())
         if here.room is not None and least:
             at_once = min(self.total, here.room // least)
-        return _lesser(by_number, held[None, :]) + more[_lesser(self.split, at_once)][None, :]
+        return _lesser(by_number, by_memory[None, :]) + more[_lesser(self.split, at_once)][None, :]
 
 
 def _lesser(one: Table, other: Table | int) -> Table:

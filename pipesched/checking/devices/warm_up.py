@@ -98,9 +98,9 @@ def _sums(here: OneDevice) -> set[int] | None:
         most = count if here.room is None or size <= 0 else min(count, here.room // size)
         if len(least) * (most + 1) > _MOST_SUMS:
             return None
-        reached = [(total + n * ticks, held + n * size) for total, held in least.items() for n in range(most + 1)]
+        reached = [(total + n * ticks, memory + n * size) for total, memory in least.items() for n in range(most + 1)]
         least = {}
-        for total, held in reached:
-            if (here.room is None or held <= here.room) and held <= least.get(total, held):
-                least[total] = held
+        for total, memory in reached:
+            if (here.room is None or memory <= here.room) and memory <= least.get(total, memory):
+                least[total] = memory
     return set(least)

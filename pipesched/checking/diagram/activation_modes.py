@@ -39,10 +39,10 @@ from pipesched.results.diagram_evidence import Diagram
 
 # What problems may use besides that activations are offloaded or recomputed.
 _KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams"))
-_MOST_BELOW = 2**50
+_MAX_THRESHOLD = 2**50
 
 
-def held_activations(problem: Problem, evidence: Diagram) -> int:
+def activation_mode_diagram(problem: Problem, evidence: Diagram) -> int:
     """Return the least end, in ticks, of all orders that end before `evidence.below`; that value if there are none."""
     require_covered(problem, _KNOWN)
     if any(stage.overlapped is not None for stage in problem.stages):
@@ -54,7 +54,7 @@ def held_activations(problem: Problem, evidence: Diagram) -> int:
 
 def _require(problem: Problem, evidence: Diagram) -> None:
     """Raise an error unless the evidence is of a diagram with activation modes that bounds the problem's objective."""
-    where, stages, device, below = problem.placement, evidence.stages, evidence.device, evidence.below
+    where, stages, device, threshold = problem.placement, evidence.stages, evidence.device, evidence.below
     makespan = problem.objective is Objective.MAKESPAN
     kept = [chain for chain in where.chains if set(chain) & set(stages)]
     elsewhere = any(where.stage_device[s] != device for chain in kept for s in chain if s in stages)
@@ -65,7 +65,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         != tuple(s for chain in where.chains for s in chain if s in stages),
         "no stages": not stages,
         "no micro-batch walks a chain": any(not problem.microbatches_of[chain[0]] for chain in kept),
-        "orders that end below nothing": below is None or not 0 <= below <= _MOST_BELOW,
+        "orders that end below nothing": threshold is None or not 0 <= threshold <= _MAX_THRESHOLD,
         "labels that are merged, or a guide": (evidence.width, evidence.rows, evidence.guide) != (None, None, ()),
         "another objective": not makespan and problem.objective is not Objective.SPAN,
         "the makespan of a device": makespan and device is not None,
@@ -96,17 +96,17 @@ class ActivationModes:
         """
         return sum_over(self._orders.rank, state)
 
-    def children(self, state: State, labels: Sequence[Label], below: int) -> Iterator[tuple[State, Label, int]]:
+    def children(self, state: State, labels: Sequence[Label], threshold: int) -> Iterator[tuple[State, Label, int]]:
         """Yield the state, the times, and the least end after each move from a state."""
         orders = self._orders
         moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
         cuts = orders.cuts(state)
         for label in labels:
             times = [list(label[start:end]) for start, end in pairwise(cuts)]
-            over = min((times[way.ran][0] for way in orders.ways if way.ran and times[way.ran]), default=None)
+            over = min((times[mode.ran][0] for mode in orders.modes if mode.ran and times[mode.ran]), default=None)
             for move, left in moves:
                 found = run(orders, times, move, over)
-                if found is not None and (end := left.least_end(found)) < below:
+                if found is not None and (end := left.least_end(found)) < threshold:
                     yield move.state, tuple(chain.from_iterable(found)), end
 
 
@@ -115,19 +115,23 @@ class _Left:
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders = orders
-        # By device: whether its end counts, whether it has steps left, their ticks, those of them behind gradients.
+        # By device: whether its end counts, whether it has steps left, their ticks, those of them after gradients.
         self._left = list[tuple[bool, bool, int, int, int]]()
-        for device, own in enumerate(orders.of_device):
+        for device, stages in enumerate(orders.of_device):
             work = later = gradients = 0
-            for one in own:
-                left, begun = sum_over(one.left, state), one.number - state[one.begun]
+            for stage in stages:
+                left, begun = sum_over(stage.left, state), stage.number - state[stage.begun]
                 gradients += left
-                later += left * one.later
-                work += left * one.times.gradient + begun * (one.times.forward + min(way.work[0] for way in one.ways))
-                work += sum(
-                    state[slot] * ticks for way in one.ways for slot, ticks in zip(way.slots, way.work, strict=True)
+                later += left * stage.later
+                work += left * stage.times.gradient + begun * (
+                    stage.times.forward + min(mode.work[0] for mode in stage.modes)
                 )
-            back = min(one.back for one in own)
+                work += sum(
+                    state[slot] * ticks
+                    for mode in stage.modes
+                    for slot, ticks in zip(mode.slots, mode.work, strict=True)
+                )
+            back = min(stage.back for stage in stages)
             self._left.append((orders.owner in (None, device), gradients > 0, work, later, back))
 
     def least_end(self, times: Times) -> int:
@@ -152,10 +156,10 @@ class _Left:
                 free[stream] = 0
         for queue, waits in enumerate(orders.waiting):
             if waits is not None and times[queue]:
-                times[queue] = [max(one, free[waits]) for one in times[queue]]
-        for way in orders.ways:
-            one = orders.kept[way.stage]
-            if times[way.ready] and (orders.owner in (None, one.device)):
-                behind = one.later if orders.owner is not None else max(one.later, one.back)
-                found = max(found, times[way.ready][-1] + one.times.gradient + behind)
+                times[queue] = [max(time, free[waits]) for time in times[queue]]
+        for mode in orders.modes:
+            stage = orders.kept[mode.stage]
+            if times[mode.ready] and (orders.owner in (None, stage.device)):
+                tail = stage.later if orders.owner is not None else max(stage.later, stage.back)
+                found = max(found, times[mode.ready][-1] + stage.times.gradient + tail)
         return found

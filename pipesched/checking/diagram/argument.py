@@ -22,8 +22,8 @@ time 0 is the start of its first modelled pass. Passes that ran elsewhere before
 time, and none of them bounds the earliest start of a pass after 0. The order ends with the last modelled pass of the
 device.
 
-Any order that is pruned ends at `below` or later, as `projected_completion.py` shows. So no schedule is below the least
-end of those that are followed, or below that value.
+Any order that is pruned ends at the threshold or later, as `projected_completion.py` shows. So no schedule is below the
+least end of those that are followed, or below that value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.diagram_evidence import Diagram
 
-_MOST_TOLD_APART, _MOST_BELOW = 1024, 2**50
+_MAX_LABELS, _MAX_THRESHOLD = 1024, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, ...] | None = None) -> int:
@@ -51,8 +51,8 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, .
     if evidence.joint and stage_of is None:
         raise RefusedEvidenceError("weight tasks that hold memory together, of passes of one task")
     joint = stage_of if evidence.joint else None
-    where, rows, below, owner = problem.placement.stage_device, evidence.rows, evidence.below, evidence.device
-    walk, width, guides = (
+    where, rows, threshold, owner = problem.placement.stage_device, evidence.rows, evidence.below, evidence.device
+    walk, width, bounds = (
         walk_along(problem, evidence.stages, owner, joint),
         evidence.width,
         list[SmallerBounds](),
@@ -60,44 +60,44 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, .
     # One of all stages, or of each device by itself, but of a span: others would have another time 0.
     devices = dict.fromkeys(where[stage] for stage in evidence.guide) if rows is not None and owner is None else [owner]
     for device in devices if evidence.guide else ():
-        own = tuple(stage for stage in evidence.guide if rows is None or where[stage] == device)
-        fewer = walk_along(problem, own, owner, joint)
+        fewer_stages = tuple(stage for stage in evidence.guide if rows is None or where[stage] == device)
+        fewer = walk_along(problem, fewer_stages, owner, joint)
         layers = completions(fewer, reachable(fewer.steps))
-        if rows is not None:  # of the ways on from what its own orders come to
+        if rows is not None:  # of what can follow the states that its own orders reach
             reached = list[Layer]()
-            least_end(ChainSteps(fewer, [smaller_bounds(fewer, fewer, layers)]), width, below, reached)
-            layers = completions(fewer, reached, rows, below or 0)
-        guides.append(smaller_bounds(walk, fewer, layers))
-    return least_end(ChainSteps(walk, guides), width, below)
+            least_end(ChainSteps(fewer, [smaller_bounds(fewer, fewer, layers)]), width, threshold, reached)
+            layers = completions(fewer, reached, rows, threshold or 0)
+        bounds.append(smaller_bounds(walk, fewer, layers))
+    return least_end(ChainSteps(walk, bounds), width, threshold)
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
     """Raise an error unless the replay knows this diagram and covers the problem."""
-    where, stages, guide, device = problem.placement, evidence.stages, evidence.guide, evidence.device
-    for some in (stages, guide):
+    where, stages, fewer_stages, device = problem.placement, evidence.stages, evidence.guide, evidence.device
+    for some in (stages, fewer_stages):
         if some != tuple(stage for chain in where.chains for stage in chain if stage in some):
             raise RefusedEvidenceError(f"stages {list(some)} are not those of chains, in the order of these")
     of_device = {stage for stage in stages if where.stage_device[stage] == device}
     several, makespan = len({where.chain_index[stage] for stage in stages}) > 1, problem.objective is Objective.MAKESPAN
     numbers = [number for number in (evidence.width, evidence.rows) if number is not None]
     refused = {
-        "no stages, or a guide of others": not stages or not set(guide) <= set(stages),
+        "no stages, or a guide of others": not stages or not set(fewer_stages) <= set(stages),
         "no micro-batch walks a chain": not all(len(problem.microbatches_of[stage]) for stage in stages),
-        "numbers of labels or rows": not all(0 < number <= _MOST_TOLD_APART for number in numbers),
-        "a guide without a value, or a value without one": (evidence.below is None) == bool(guide),
-        "rows of no guide": evidence.rows is not None and not guide,
+        "numbers of labels or rows": not all(0 < number <= _MAX_LABELS for number in numbers),
+        "a guide without a value, or a value without one": (evidence.below is None) == bool(fewer_stages),
+        "rows of no guide": evidence.rows is not None and not fewer_stages,
         "ways to hold activations": evidence.ways,
-        "orders that end below nothing": not 0 <= (evidence.below or 0) <= _MOST_BELOW,
+        "orders that end below nothing": not 0 <= (evidence.below or 0) <= _MAX_THRESHOLD,
         "another objective": not makespan and problem.objective is not Objective.SPAN,
         "the makespan of a device": makespan and device is not None,
         "the span of no device, of several chains": not makespan and device is None and several,
         "the span of a device that is not kept": device is not None and not of_device,
-        "a guide without stages of the device": bool(guide) and not of_device <= set(guide),
+        "a guide without stages of the device": bool(fewer_stages) and not of_device <= set(fewer_stages),
     }
     for why, found in refused.items():
         if found:
             raise RefusedEvidenceError(f"{why}: {evidence}")
     one_task_each = problem.network.one_task_each
     blocks = any(stage.overlapped is not None for stage in problem.stages)
-    if not one_task_each and (guide or device is not None or several or blocks):
+    if not one_task_each and (fewer_stages or device is not None or several or blocks):
         raise NotCoveredError("a pass is several tasks")

@@ -33,8 +33,9 @@ class StateModel(Protocol[State]):
     def layer_of(self, state: State) -> int:
         """Return the number of the layer of a state, which every move raises by at least 1."""
 
-    def children(self, state: State, labels: Sequence[Label], below: int) -> Iterator[tuple[State, Label, int]]:
-        """Yield after each move the new state, its label, and the least end of any completion, if less than `below`.
+    def children(self, state: State, labels: Sequence[Label], threshold: int) -> Iterator[tuple[State, Label, int]]:
+        """Yield after each move the new state, its label, and the least end of any completion, if before the
+        `threshold`.
 
         Rows of `labels` may have additional zeros at their end.
         """
@@ -51,7 +52,7 @@ class ByState(Generic[State]):
         self._numbers, self._states, self._given = {model.first: 0}, {0: model.first}, 1
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), _rows([model.begin()]))
 
-    def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
+    def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
         """Yield the labels reached from a layer, state by state, in groups of many labels."""
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
         rows = list(map(tuple, layer.labels.tolist()))
@@ -59,7 +60,7 @@ class ByState(Generic[State]):
         for key, since, until in asking(zip(layer.keys.tolist(), at[:-1], at[1:], strict=True)):
             state = self._states.pop(key)
             del self._numbers[state]
-            for after, label, least in self._model.children(state, rows[since:until], below):
+            for after, label, least in self._model.children(state, rows[since:until], threshold):
                 tried += 1
                 if after == self._model.last:
                     end = least if end is None else min(end, least)
@@ -72,7 +73,7 @@ class ByState(Generic[State]):
                 ahead, tried, end = {}, 0, None
         yield Successors(_arrays(ahead), tried, end)
 
-    def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> None:
+    def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> None:
         """Return None: there are no completion bounds, since the model itself omits orders that end late."""
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:  # noqa: ARG002 - as a model is asked

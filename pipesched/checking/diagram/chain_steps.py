@@ -13,7 +13,7 @@ import numpy as np
 from pipesched.checking.diagram.completion import FOREVER
 from pipesched.checking.diagram.model import Labels, Layer, Numbers, Reached, Successors
 from pipesched.checking.diagram.moves import moves_from, raise_times, run_move, waiting
-from pipesched.checking.diagram.projected_completion import SmallerBounds, ask
+from pipesched.checking.diagram.projected_completion import SmallerBounds, clear_excluded
 from pipesched.checking.diagram.walk import NONE, Steps, Walk, runs_of
 from pipesched.compiled import compiled
 
@@ -37,24 +37,24 @@ class ChainSteps:
         one_chain, from_start = steps.last[0] + 1 == len(steps.ticks), steps.owner in (NONE, steps.device[0])
         self._repeats = not bounds and one_chain and from_start and bool((steps.together < 0).all())
 
-    def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
+    def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
         """Yield the labels after the steps of all labels of a layer, and after the blocks."""
         run = runs_of(layer.keys, done, self._steps)
         moves = moves_from(layer.keys, run, self._steps)
         blocks = moves[:, 2] >= 0
         for n, own in enumerate((moves[~blocks], moves[blocks])):
             if len(own):
-                keys, labels, end, tried = expand(run, layer, own, self._steps, below)
+                keys, labels, end, tried = expand(run, layer, own, self._steps, threshold)
                 nothing = Reached(keys[:0], labels[:0])
                 yield Successors((*[nothing] * n, Reached(keys, labels)), tried, end)
 
-    def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> Labels | None:
+    def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
         """Return for each label True if every smaller diagram has a completion of it that ends before the threshold."""
         if not self._bounds:
             return None
         run, stay = runs_of(found.keys, done, self._steps), np.ones(len(order), np.bool_)
         for bound in self._bounds:
-            ask(run, found.at, order, found.labels, stay, below, self._steps, bound)
+            clear_excluded(run, found.at, order, found.labels, stay, threshold, self._steps, bound)
         return stay
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
@@ -71,29 +71,31 @@ class ChainSteps:
 
 
 @compiled
-def expand(run: Numbers, reached: Layer, moves: Numbers, steps: Steps, below: int) -> tuple[Numbers, Labels, int, int]:
+def expand(
+    run: Numbers, reached: Layer, moves: Numbers, steps: Steps, threshold: int
+) -> tuple[Numbers, Labels, int, int]:
     """Return keys and labels after moves, the least end of completed orders, and the number of labels tried.
 
-    Labels are omitted if a micro-batch that has finished its chain is done no sooner than `below`.
+    Labels are omitted if a micro-batch that has finished its chain is done no sooner than `threshold`.
     """
     at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
     keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)
     after, looks = np.empty(run.shape[1], np.int64), np.empty((2, labels.shape[1]), np.int64)
-    for one, n, g, may, over, key, behind in moves:
+    for one, n, g, may, over, key, tail in moves:
         for step in range(len(after)):
             after[step] = run[one, step] + (1 if step in (n, g) else 0)
-        under_way = waiting(after, looks, steps)
+        in_flight = waiting(after, looks, steps)
         for k in range(at[one], at[one + 1]):
             if found == len(keys):
                 keys, new = np.concatenate((keys, keys)), np.concatenate((new, new))
             looked, new[found], keys[found] = looked + 1, labels[k], key
-            done = run_move(new[found], n, g, run[one], may, steps) + behind
+            done = run_move(new[found], n, g, run[one], may, steps) + tail
             if over:
                 for device in steps.counted:
                     done = max(done, np.int64(new[found, steps.columns + len(steps.room) + device]))
                 least = min(least, max(0, done))
-            elif done < below:
-                raise_times(new[found], after, looks, under_way, steps)
+            elif done < threshold:
+                raise_times(new[found], after, looks, in_flight, steps)
                 found += 1
     return keys[:found].copy(), new[:found].copy(), least, looked
 
@@ -113,7 +115,7 @@ def _repeated(rounds: list[Layer], done: int, steps: Steps) -> tuple[int, int]:
     return best[2:] if best[0] > 0 else (0, 0)
 
 
-def _later(before: Layer, after: Layer, under_way: Numbers, columns: int) -> int:
+def _later(before: Layer, after: Layer, in_flight: Numbers, columns: int) -> int:
     """Return the least ticks by which each label of `after` is later than some label of the same state in `before`.
 
     0 if a state had none. Only times of micro-batches under way and of devices count.
@@ -123,7 +125,7 @@ def _later(before: Layer, after: Layer, under_way: Numbers, columns: int) -> int
         at = int(np.searchsorted(before.keys, key))
         if at == len(before.keys) or before.keys[at] != key:
             return 0
-        counted = [*range(under_way[n]), *range(columns, after.labels.shape[1])]
+        counted = [*range(in_flight[n]), *range(columns, after.labels.shape[1])]
         old = before.labels[before.at[at] : before.at[at + 1], counted]
         new = after.labels[after.at[n] : after.at[n + 1], counted]
         found.append(min(max(int((row - one).min()) for one in old) for row in new))

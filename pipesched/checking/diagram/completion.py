@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.labels import prune_and_merge
 from pipesched.checking.diagram.model import Labels, Layer, Numbers
 from pipesched.checking.diagram.moves import LONG_AGO, moves_from, place_of
 from pipesched.checking.diagram.walk import Steps, Walk, runs_of
@@ -40,14 +40,14 @@ def reachable(steps: Steps) -> list[Layer]:
     return layers
 
 
-def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int = 0) -> list[Layer]:
+def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: int = 0) -> list[Layer]:
     """Return, for each layer, rows of completion bounds for its states that can complete.
 
     `rows` is the number kept for each state. Where layers have labels, rows are omitted with which every label ends at
-    `below` or later.
+    `threshold` or later.
     """
     steps, left = walk.steps, _MOST_NUMBERS
-    if walk.longest + max(0, int(steps.behind.max())) >= FOREVER:
+    if walk.longest + max(0, int(steps.tail.max())) >= FOREVER:
         raise NotCoveredError("numbers of too many digits")
     nothing = Layer(np.zeros(0, np.int64), np.zeros(1, np.int64), layers[0].labels[:0])
     found = [nothing, nothing]
@@ -55,10 +55,10 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int =
         keys, at, labels = layers[done]
         run = runs_of(keys, done, steps)
         least = np.minimum.reduceat(labels, at[:-1], axis=0) if len(labels) else labels
-        many, own = rows_before(run, moves_from(keys, run, steps), least, found[-1], found[-2], steps, below)
+        many, own = rows_before(run, moves_from(keys, run, steps), least, found[-1], found[-2], steps, threshold)
         keys, at = keys[many > 0], np.append(0, np.cumsum(many[many > 0]))
         if rows > 1:
-            counts, own = told_apart(own, np.arange(len(own)), at, rows)
+            counts, own = prune_and_merge(own, np.arange(len(own)), at, rows)
             at = np.append(0, np.cumsum(counts))
         elif len(keys):
             own, at = np.minimum.reduceat(own, at[:-1], axis=0), np.arange(len(at))
@@ -71,7 +71,7 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, below: int =
 
 @compiled
 def rows_before(
-    run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, below: int
+    run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, threshold: int
 ) -> tuple[Numbers, Labels]:
     """Return the number of rows of each state, and the rows, computed from the states one step or one block later."""
     size, total, over_all = near.labels.shape[1], 0, steps.columns + len(steps.room)
@@ -79,7 +79,7 @@ def rows_before(
     now, end = np.empty(size, np.int64), np.full((1, size), NEVER, np.int32)
     for device in steps.counted:
         end[0, over_all + device] = 0
-    for one, n, g, may, over, key, behind in moves:
+    for one, n, g, may, over, key, tail in moves:
         then, since, until = end, 0, 1
         if not over:
             keys, at, then = (near.keys, near.at, near.labels) if g < 0 else (far.keys, far.at, far.labels)
@@ -88,28 +88,28 @@ def rows_before(
                 continue
             since, until = at[state], at[state + 1]
         for row in range(since, until):
-            back_over(now, then[row], n, g, behind, run[one], may, steps)
+            back_over(now, then[row], n, g, tail, run[one], may, steps)
             if total == len(found):
                 found = np.concatenate((found, found))
             in_time = True
             for place in range(size):
                 found[total, place] = max(np.int64(NEVER), now[place])
-                in_time = in_time and (not len(least) or least[one, place] + np.int64(found[total, place]) < below)
+                in_time = in_time and (not len(least) or least[one, place] + np.int64(found[total, place]) < threshold)
             many[one] += in_time
             total += in_time
     return many, found[:total].copy()
 
 
 @inner
-def back_over(now: Numbers, then: Labels, n: int, g: int, behind: int, run: Numbers, may: int, steps: Steps) -> None:
+def back_over(now: Numbers, then: Labels, n: int, g: int, tail: int, run: Numbers, may: int, steps: Steps) -> None:
     """Fill in `now`: the remaining time after each time before a move, from `then`, the remaining times after the move.
 
-    `behind` is the time until a micro-batch that ends its chain with the move is done.
+    `tail` is the time until a micro-batch that ends its chain with the move is done.
     """
     free, device, last = steps.columns, steps.device[n], 0
     over = free + len(steps.room) + device
-    takes, rest = (steps.ticks[n], steps.after[n]) if g < 0 else (steps.together[n, g], np.int64(0))
-    ends = max(np.int64(then[free + device]), then[over] + rest, behind)
+    takes, weight_ticks = (steps.ticks[n], steps.after[n]) if g < 0 else (steps.together[n, g], np.int64(0))
+    ends = max(np.int64(then[free + device]), then[over] + weight_ticks, tail)
     for step in (n, g):
         if step >= 0 and step != steps.last[step]:
             shift = 1 if steps.last[step] in (n, g) else 0
@@ -129,6 +129,6 @@ def back_over(now: Numbers, then: Labels, n: int, g: int, behind: int, run: Numb
             now[place_of(step, run, steps)] = NEVER if may == LONG_AGO else start + steps.lag[step]
     if may != LONG_AGO:
         now[free + device] = start
-        now[over] += takes + rest
+        now[over] += takes + weight_ticks
         if may >= 0:
             now[over] = max(now[over], start - may)

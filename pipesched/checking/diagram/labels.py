@@ -15,12 +15,12 @@ import numpy as np
 from pipesched.checking.diagram.model import Labels, Numbers
 from pipesched.compiled import compiled, inner
 
-# Binary digits of a number in all; numbers that are compared before any of the times behind them are.
+# Binary digits of a number in all; numbers that are compared before any of the times they rank are.
 _DIGITS, _TOGETHER = 63, 32
 
 
 @compiled
-def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
+def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
     """Return the number of labels kept for each state, and the labels, after pruning and merging to at most `width` a
     state.
 
@@ -32,16 +32,16 @@ def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple
         own, since = labels[order[at[state] : at[state + 1]]], total
         numbers, tops = _numbers(own)
         for one in np.argsort(_sums(own), kind="mergesort"):
-            if not _is_behind(kept[since:total], digits[since:total], own[one], numbers[one], tops):
+            if not _is_dominated(kept[since:total], digits[since:total], own[one], numbers[one], tops):
                 kept[total], digits[total] = own[one], numbers[one]
                 total += 1
         if total - since > width:
-            rest = kept[since:total].copy()
-            _sort_words(rest)
-            _merge(rest, width)
+            undominated = kept[since:total].copy()
+            _sort_lexicographically(undominated)
+            _merge(undominated, width)
             total = since + width
             for n in range(width):
-                kept[since + n] = rest[n]
+                kept[since + n] = undominated[n]
         counts[state] = total - since
     return counts, kept[:total].copy()
 
@@ -72,7 +72,7 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 
 
 @compiled
-def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
+def _is_dominated(others: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
     """Return True if a label already kept dominates this one.
 
     Rank numbers, compared digit by digit, rule out most of those kept before their times are compared.
@@ -84,7 +84,7 @@ def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops:
         if some == 0:
             continue
         for one in range(since, until):
-            if ((number | tops) - numbers[one]) & tops == tops and _no_later(kept[one], label):
+            if ((number | tops) - numbers[one]) & tops == tops and _no_later(others[one], label):
                 return True
     return False
 
@@ -115,12 +115,12 @@ def _merge(labels: Labels, width: int) -> None:
 
 
 @compiled
-def _sort_words(labels: Labels) -> None:
+def _sort_lexicographically(labels: Labels) -> None:
     """Sort labels of equal sum, which are adjacent, lexicographically, in place."""
     sums = _sums(labels)
     for one in range(1, len(labels)):
         place, row = one, labels[one].copy()
-        while place > 0 and sums[place - 1] == sums[one] and _comes_first(row, labels[place - 1]):
+        while place > 0 and sums[place - 1] == sums[one] and _precedes(row, labels[place - 1]):
             labels[place] = labels[place - 1]
             place -= 1
         labels[place] = row
@@ -137,7 +137,7 @@ def _sums(labels: Labels) -> Numbers:
 
 
 @compiled
-def _comes_first(one: Labels, other: Labels) -> bool:
+def _precedes(one: Labels, other: Labels) -> bool:
     for place in range(len(one)):
         if one[place] != other[place]:
             return bool(one[place] < other[place])

@@ -10,7 +10,7 @@ from pipesched.checking.devices.least_times import LeastTimes, least_times
 from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.problem import Problem
 
-# Beside any number of weight passes; and more than a micro-batch counts under way.
+# Any number of weight passes may be pending; and more than a micro-batch that is not done counts.
 ANY, _DONE = -1, 5
 # What a micro-batch has run: nothing; a copy out that has not ended; one that has, so that the copy back is next.
 FORWARD, COPIED, _BACK = -1, 1, 2
@@ -56,8 +56,9 @@ class ActivationMode(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A kept stage; `begun` is where states count its forwards, which wait in the queue `comes`, gradients in `turns`.
+    """A kept stage; states count its forwards at entry `begun`.
 
+    Its next forwards wait in the queue `arrivals`, its gradients in `turns`.
     `back` is the time from the end of a gradient until the chain's first stage has nothing left. `before` and `after`
     are the kept stages next to it on its chain, if any.
     """
@@ -68,11 +69,11 @@ class Kept(NamedTuple):
     times: LeastTimes
     back: int
     begun: int
-    comes: int
+    arrivals: int
     turns: int
     before: int | None
     after: int | None
-    ways: list[ActivationMode]
+    modes: list[ActivationMode]
 
     @property
     def later(self) -> int:
@@ -82,21 +83,22 @@ class Kept(NamedTuple):
     @property
     def left(self) -> Sum:
         """The number of micro-batches whose gradients have not begun, as a linear form over states."""
-        return self.number, [(self.begun, -1), *((slot, 1) for way in self.ways for slot in way.slots)]
+        return self.number, [(self.begun, -1), *((slot, 1) for mode in self.modes for slot in mode.slots)]
 
 
 class Move(NamedTuple):
     """A step of a micro-batch in a mode, given by the steps it has run since its forward, and the state after the step.
 
-    At most `open_` weight passes may be pending then. A reload with `behind` starts after the compute stream's last
-    step; else while a step of that stream runs, which has `later` ticks of weight work after it if it is a gradient.
+    At most `open_` weight passes may be pending then. A reload with `after_last_step` starts after the last step of the
+    compute stream; else while a step of that stream runs, which has `later` ticks of weight work after it if it is a
+    gradient.
     """
 
-    way: ActivationMode
+    mode: ActivationMode
     phase: int
     state: State
     open_: int = ANY
-    behind: bool = False
+    after_last_step: bool = False
     later: int = 0
 
 
@@ -133,24 +135,26 @@ class Orders:
         `done` is the least ticks from the beginning of a micro-batch to its end.
         """
         stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
-        begun, comes, turns, ways = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()
+        begun, arrivals, turns, modes = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()
         for kind, (keeps, _) in stage.held_until_backward.items():
             whole, ready = stage.activation, self._queue(device)
             if kind is None:
-                ways.append(ActivationMode(number, self._entry(), (whole,), (0,), ready))
+                modes.append(ActivationMode(number, self._entry(), (whole,), (0,), ready))
             elif kind in RECOMPUTATIONS:
                 again = stage.recompute[RECOMPUTATIONS.index(kind)].ticks
-                ways.append(ActivationMode(number, self._entry(2), (keeps, whole), (again, 0), ready))
+                modes.append(ActivationMode(number, self._entry(2), (keeps, whole), (again, 0), ready))
             else:
                 assert stage.offload is not None
                 out = self._stream(device, stage.offload.out_stream), stage.offload.out_ticks
                 back = self._stream(device, stage.offload.in_stream), stage.offload.in_ticks
                 a, b = (ticks if stream == device else 0 for stream, ticks in (out, back))
                 holds, queues = (whole, whole, keeps, whole), (self._queue(out[0]), self._queue(None))
-                ways.append(ActivationMode(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
+                modes.append(ActivationMode(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
         near = None if first else number - 1, None if last else number + 1
         count, back_to_first = len(problem.microbatches_of[s]), done - times.returned
-        self.kept.append(Kept(device, count, stage.activation, times, back_to_first, begun, comes, turns, *near, ways))
+        self.kept.append(
+            Kept(device, count, stage.activation, times, back_to_first, begun, arrivals, turns, *near, modes)
+        )
 
     def _entry(self, number: int = 1) -> int:
         self._entries += number
@@ -169,31 +173,33 @@ class Orders:
         """Set by device the memory, the least memory of a pending weight pass, and the ticks of the longest weight
         pass."""
         self._rooms = [problem.room[device] for device in self.devices]
-        self.longest = [max(one.later for one in own) for own in self.of_device]
+        self.longest = [max(one.later for one in of_device) for of_device in self.of_device]
         self._open = list[int]()
         for device in self.devices:
-            own = [problem.stages[s] for s in stages if problem.placement.stage_device[s] == device]
-            self._open.append(min((one.activation - one.freed for one in own if one.weight is not None), default=0))
-        self.ways = [way for one in self.kept for way in one.ways]
+            of_device = [problem.stages[s] for s in stages if problem.placement.stage_device[s] == device]
+            self._open.append(
+                min((one.activation - one.freed for one in of_device if one.weight is not None), default=0)
+            )
+        self.modes = [mode for one in self.kept for mode in one.modes]
         # Where a copy back may start while a gradient runs.
         compute = len(self.devices)
-        self._watched = {self.kept[way.stage].device for way in self.ways if way.waits and way.back[0] >= compute}
+        self._watched = {self.kept[mode.stage].device for mode in self.modes if mode.waits and mode.back[0] >= compute}
 
     def _sums(self) -> None:
         """Set the linear forms over states: steps run, memory in use by device, and number of times in each queue."""
         self.rank: Sum = 0, [(one.begun, _DONE) for one in self.kept]
-        self._held: list[Sum] = [(0, []) for _ in self.devices]
+        self._memory_in_use: list[Sum] = [(0, []) for _ in self.devices]
         lengths: list[Sum] = [(0, [])] * len(self.waiting)
         lengths[FREE], lengths[RUN], lengths[END] = (len(self._streams), []), (len(self.devices), []), (1, [])
-        for way in self.ways:
-            self.rank[1].extend((slot, n + 1 - _DONE) for n, slot in enumerate(way.slots))
-            self._held[self.kept[way.stage].device][1].extend(zip(way.slots, way.holds, strict=True))
-            lengths[way.ready] = 0, [(slot, 1) for slot in way.slots]
-            if way.waits:
-                lengths[way.waits], lengths[way.ran] = (0, [(way.slot, 1)]), (0, [(way.slot + 1, 1)])
+        for mode in self.modes:
+            self.rank[1].extend((slot, n + 1 - _DONE) for n, slot in enumerate(mode.slots))
+            self._memory_in_use[self.kept[mode.stage].device][1].extend(zip(mode.slots, mode.holds, strict=True))
+            lengths[mode.ready] = 0, [(slot, 1) for slot in mode.slots]
+            if mode.waits:
+                lengths[mode.waits], lengths[mode.ran] = (0, [(mode.slot, 1)]), (0, [(mode.slot + 1, 1)])
         for one in self.kept:
             if one.before is not None:
-                lengths[one.comes] = 0, [(self.kept[one.before].begun, 1), (one.begun, -1)]
+                lengths[one.arrivals] = 0, [(self.kept[one.before].begun, 1), (one.begun, -1)]
             if one.after is not None:
                 lengths[one.turns] = 0, [*one.left[1], *((n, -each) for n, each in self.kept[one.after].left[1])]
         self._lengths = lengths
@@ -207,46 +213,46 @@ class Orders:
 
     def moves(self, state: State) -> Iterator[Move]:
         """Yield the possible moves: a forward in any mode, a gradient, and copies or recomputations between them."""
-        held = [sum_over(one, state) for one in self._held]
-        for way in self.ways:
-            one, last = self.kept[way.stage], len(way.holds) - 1
-            device = one.device
-            came = one.number if one.before is None else state[self.kept[one.before].begun]
-            if state[one.begun] < came and self._fits(device, more := held[device] + one.activation):
-                new = self._behind(state, device, (one.begun, 1), (way.slot, 1))
-                yield Move(way, FORWARD, new, self._beside(device, more))
-            turned = one.after is None or sum_over(one.left, state) > sum_over(self.kept[one.after].left, state)
-            if state[way.slot + last] and turned and self._fits(device, held[device]):
-                runs = way.stage + 1 if sum(sum_over(own.left, state) for own in self.of_device[device]) > 1 else 0
-                new = self._behind(state, device, (way.slot + last, -1), (device, runs))
-                yield Move(way, last, new, self._beside(device, held[device]))
+        in_use = [sum_over(form, state) for form in self._memory_in_use]
+        for mode in self.modes:
+            stage, last = self.kept[mode.stage], len(mode.holds) - 1
+            device = stage.device
+            came = stage.number if stage.before is None else state[self.kept[stage.before].begun]
+            if state[stage.begun] < came and self._fits(device, more := in_use[device] + stage.activation):
+                new = self._state_after(state, device, (stage.begun, 1), (mode.slot, 1))
+                yield Move(mode, FORWARD, new, self._pending_weights(device, more))
+            turned = stage.after is None or sum_over(stage.left, state) > sum_over(self.kept[stage.after].left, state)
+            if state[mode.slot + last] and turned and self._fits(device, in_use[device]):
+                runs = mode.stage + 1 if sum(sum_over(own.left, state) for own in self.of_device[device]) > 1 else 0
+                new = self._state_after(state, device, (mode.slot + last, -1), (device, runs))
+                yield Move(mode, last, new, self._pending_weights(device, in_use[device]))
             for phase in range(last):
-                if state[way.slot + phase]:
-                    yield from self._saving(state, way, phase, held[device])
+                if state[mode.slot + phase]:
+                    yield from self._saving(state, mode, phase, in_use[device])
 
-    def _saving(self, state: State, way: ActivationMode, phase: int, held: int) -> Iterator[Move]:
+    def _saving(self, state: State, mode: ActivationMode, phase: int, in_use: int) -> Iterator[Move]:
         """Yield moves of a copy or recomputation; for an offload also its end, which occupies no stream."""
-        device, streams = self.kept[way.stage].device, (way.out[0], None, way.back[0]) if way.waits else (None,)
-        stream = streams[phase] if way.waits else device
-        on = (way.slot + phase, -1), (way.slot + phase + 1, 1)
-        more = held + max(0, way.holds[phase + 1] - way.holds[phase])
+        device, streams = self.kept[mode.stage].device, (mode.out[0], None, mode.back[0]) if mode.waits else (None,)
+        stream = streams[phase] if mode.waits else device
+        changes = (mode.slot + phase, -1), (mode.slot + phase + 1, 1)
+        more = in_use + max(0, mode.holds[phase + 1] - mode.holds[phase])
         if stream == device:
             if self._fits(device, more):
-                yield Move(way, phase, self._behind(state, device, *on), self._beside(device, more))
+                yield Move(mode, phase, self._state_after(state, device, *changes), self._pending_weights(device, more))
             return
-        new = self._behind(state, None, *on)
+        new = self._state_after(state, None, *changes)
         if phase < _BACK:
-            yield Move(way, phase, new)
+            yield Move(mode, phase, new)
         elif self._fits(device, more):
-            yield Move(way, phase, new, self._beside(device, more), behind=True)
-            runs, later = 0, 0
+            yield Move(mode, phase, new, self._pending_weights(device, more), after_last_step=True)
+            memory_of_running, later = 0, 0
             if state[device]:
-                one = self.kept[state[device] - 1]
-                runs, later = one.activation, one.later
-            if self._fits(device, more + runs):
-                yield Move(way, phase, new, self._beside(device, more + runs), later=later)
+                running = self.kept[state[device] - 1]
+                memory_of_running, later = running.activation, running.later
+            if self._fits(device, more + memory_of_running):
+                yield Move(mode, phase, new, self._pending_weights(device, more + memory_of_running), later=later)
 
-    def _behind(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
+    def _state_after(self, state: State, device: int | None, *changes: tuple[int, int]) -> State:
         """Return the state with entries changed.
 
         With `device`, the change is a step of its compute stream, and the entry for the step that ran there is reset.
@@ -259,11 +265,11 @@ class Orders:
                 new[entry] += change
         return tuple(new)
 
-    def _fits(self, device: int, held: int) -> bool:
+    def _fits(self, device: int, in_use: int) -> bool:
         room = self._rooms[device]
-        return room is None or held <= room
+        return room is None or in_use <= room
 
-    def _beside(self, device: int, held: int) -> int:
+    def _pending_weights(self, device: int, in_use: int) -> int:
         """Return the number of weight passes that may be pending at a memory level; `ANY` without a limit."""
         room, each = self._rooms[device], self._open[device]
-        return ANY if room is None or each <= 0 else (room - held) // each
+        return ANY if room is None or each <= 0 else (room - in_use) // each

@@ -10,14 +10,14 @@ def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | N
 
     That offload's end is a move of its own, taken before this one.
     """
-    way, new = move.way, [one[:] for one in times]
-    if way.waits and move.phase == COPIED:
-        end = new[way.ran].pop(0)
+    mode, new = move.mode, [one[:] for one in times]
+    if mode.waits and move.phase == COPIED:
+        end = new[mode.ran].pop(0)
         new[FREE] = [max(one, end) for one in new[FREE]]
         return new if end == over else None
     if move.phase == FORWARD:
         start = _forward(orders, new, move)
-    elif move.phase == len(way.holds) - 1:
+    elif move.phase == len(mode.holds) - 1:
         start = _gradient(orders, new, move)
     else:
         start = _save(orders, new, move)
@@ -25,45 +25,49 @@ def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | N
 
 
 def _forward(orders: Orders, new: Times, move: Move) -> int:
-    one = orders.kept[move.way.stage]
-    soonest = new[one.comes].pop(0) if one.before is not None else 0 if orders.owner is not None else one.times.begins
-    start, end = _step(orders, new, one.device, one.device, (soonest, one.times.forward, 0), move.open_)
-    if one.after is not None:
-        after = orders.kept[one.after]
-        new[after.comes].append(end + after.times.begins - one.times.begins - one.times.forward)
-    new[move.way.ready].append(end + one.times.turns - one.times.begins - one.times.forward)
-    if move.way.waits:
-        new[move.way.waits].append(end)
+    stage = orders.kept[move.mode.stage]
+    soonest = 0 if orders.owner is not None else stage.times.begins
+    if stage.before is not None:
+        soonest = new[stage.arrivals].pop(0)
+    start, end = _step(orders, new, stage.device, stage.device, (soonest, stage.times.forward, 0), move.open_)
+    if stage.after is not None:
+        after = orders.kept[stage.after]
+        new[after.arrivals].append(end + after.times.begins - stage.times.begins - stage.times.forward)
+    new[move.mode.ready].append(end + stage.times.turns - stage.times.begins - stage.times.forward)
+    if move.mode.waits:
+        new[move.mode.waits].append(end)
     return start
 
 
 def _gradient(orders: Orders, new: Times, move: Move) -> int:
-    one = orders.kept[move.way.stage]
-    soonest = max(new[move.way.ready].pop(0), new[one.turns].pop(0) if one.after is not None else 0)
-    start, end = _step(orders, new, one.device, one.device, (soonest, one.times.gradient, one.later), move.open_)
-    if one.before is not None:
-        before = orders.kept[one.before]
-        new[before.turns].append(end + before.times.turns - one.times.returned)
-    elif orders.owner is None and sum_over(one.left, move.state) == 0:
-        new[END][0] = max(new[END][0], end + one.back)
+    stage = orders.kept[move.mode.stage]
+    soonest = max(new[move.mode.ready].pop(0), new[stage.turns].pop(0) if stage.after is not None else 0)
+    start, end = _step(
+        orders, new, stage.device, stage.device, (soonest, stage.times.gradient, stage.later), move.open_
+    )
+    if stage.before is not None:
+        before = orders.kept[stage.before]
+        new[before.turns].append(end + before.times.turns - stage.times.returned)
+    elif orders.owner is None and sum_over(stage.left, move.state) == 0:
+        new[END][0] = max(new[END][0], end + stage.back)
     return start
 
 
 def _save(orders: Orders, new: Times, move: Move) -> int:
     """Run a copy or recomputation of the mode's first waiting micro-batch; changes `new` and returns the start."""
-    way, one = move.way, orders.kept[move.way.stage]
-    if way.waits and move.phase == 0:
-        start, end = _step(orders, new, way.out[0], one.device, (new[way.waits].pop(0), way.out[1], 0), move.open_)
-        new[way.ran].append(end)
+    mode, stage = move.mode, orders.kept[move.mode.stage]
+    if mode.waits and move.phase == 0:
+        start, end = _step(orders, new, mode.out[0], stage.device, (new[mode.waits].pop(0), mode.out[1], 0), move.open_)
+        new[mode.ran].append(end)
         return start
-    stream, ticks = way.back if way.waits else (one.device, way.work[0])
-    others = _others(orders, new, one.device, move.open_)
-    soonest = max(others, new[FREE][one.device]) if move.behind else 0
-    start, end = _step(orders, new, stream, one.device, (soonest, ticks, 0), move.open_)
-    if stream != one.device and not move.behind:
-        new[FREE][one.device] = max(new[FREE][one.device], others - move.later)
-    nth = move.state[way.slots[-1]] - 1
-    new[way.ready][nth] = max(new[way.ready][nth], end)
+    stream, ticks = mode.back if mode.waits else (stage.device, mode.work[0])
+    others = _others(orders, new, stage.device, move.open_)
+    soonest = max(others, new[FREE][stage.device]) if move.after_last_step else 0
+    start, end = _step(orders, new, stream, stage.device, (soonest, ticks, 0), move.open_)
+    if stream != stage.device and not move.after_last_step:
+        new[FREE][stage.device] = max(new[FREE][stage.device], others - move.later)
+    nth = move.state[mode.slots[-1]] - 1
+    new[mode.ready][nth] = max(new[mode.ready][nth], end)
     return start
 
 

@@ -51,13 +51,13 @@ class Model(Protocol):
     def root(self) -> Layer:
         """Return the layer with the state before the first move."""
 
-    def successors(self, layer: Layer, done: int, below: int) -> Iterator[Successors]:
+    def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
         """Yield the labels after all moves of a layer's labels, in parts; `done` is the number of layers before it.
 
-        Orders that end at `below` or later may be omitted.
+        Orders that end at `threshold` or later may be omitted.
         """
 
-    def admitted(self, found: Layer, order: Numbers, done: int, below: int) -> Labels | None:
+    def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
         """Return for each label whether completion bounds admit it; None if the model has no such bounds.
 
         The labels in `found` are unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`.

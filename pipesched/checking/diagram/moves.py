@@ -24,7 +24,7 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     that may be pending, 1 if the order is over, the key of the next state, and the time after the last step of a
     micro-batch that ends its chain.
     """
-    may, own = _open_beside(run, steps), steps.device == steps.owner
+    may, own = _admissible_weights(run, steps), steps.device == steps.owner
     alone = np.argwhere(may > _NO)
     found = [np.column_stack([alone, np.full(len(alone), NONE)])]
     for n, g in np.argwhere(steps.together >= 0):
@@ -34,14 +34,14 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     one, n, g = moves[np.argsort(moves[:, 0], kind="stable") if len(found) > 1 else slice(None)].T
     # Last what a step counts that there is not.
     ending, more = np.append(own | (steps.owner == NONE), False), np.append(weights_of(steps), 0)
-    behind, left = np.append(steps.behind, NOTHING), (steps.number - run)[:, ending[:-1]].sum(axis=1)
+    tails, left = np.append(steps.tail, NOTHING), (steps.number - run)[:, ending[:-1]].sum(axis=1)
     over = left[one] == ending[n].astype(np.int64) + ending[g]
     long_ago = (steps.owner != NONE) & (run @ own == 0)[one] & ~own[n]
-    beside = np.where(long_ago, LONG_AGO, may[one, n])
-    return np.column_stack([one, n, g, beside, over, keys[one] + more[n] + more[g], np.maximum(behind[n], behind[g])])
+    weights = np.where(long_ago, LONG_AGO, may[one, n])
+    return np.column_stack([one, n, g, weights, over, keys[one] + more[n] + more[g], np.maximum(tails[n], tails[g])])
 
 
-def _open_beside(run: Numbers, steps: Steps) -> Numbers:
+def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
     """Return by state and step the ticks of weight work that may be pending, or `_NO` where the step is not possible.
 
     It is as much as memory has room for, plus that of gradients whose own memory is still in use as their activation. A
@@ -55,15 +55,15 @@ def _open_beside(run: Numbers, steps: Steps) -> Numbers:
         on, (room, open_) = steps.device == steps.device[n], (one[steps.device[n]] for one in (steps.room, steps.open_))
         chain = on & (steps.first == steps.first[n])
         down = np.flatnonzero(chain & (2 * turn < steps.first + steps.last))
-        oldest, held = run[:, down[-1]], run[:, on] @ steps.memory[on] + steps.memory[n]
+        oldest, in_use = run[:, down[-1]], run[:, on] @ steps.memory[on] + steps.memory[n]
         needed = np.maximum(0, run[:, chain] - oldest[:, None] - 1) @ steps.memory[chain] + steps.memory[down].sum()
         no_room = (oldest < run[:, n]) & (needed + steps.memory[n] > room)
         # Never more than run at all, so that their time fits into 64 bits.
-        beside = _ANY
+        weights = _ANY
         if open_ > 0:
             early = (run[:, on] - run[:, steps.holder[on]]) @ steps.after[on]
-            beside = np.minimum((room - held) // open_, steps.number.sum()) * steps.weight[steps.device[n]] + early
-        may[:, n] = np.where((may[:, n] == _NO) | (held > room) | no_room, _NO, beside)
+            weights = np.minimum((room - in_use) // open_, steps.number.sum()) * steps.weight[steps.device[n]] + early
+        may[:, n] = np.where((may[:, n] == _NO) | (in_use > room) | no_room, _NO, weights)
     return may
 
 

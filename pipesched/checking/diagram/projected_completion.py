@@ -70,17 +70,17 @@ def smaller_bounds(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> SmallerB
 
 
 @compiled
-def ask(
+def clear_excluded(
     run: Numbers,
     at: Numbers,
     order: Numbers,
     labels: Labels,
     stay: Labels,
-    below: int,
+    threshold: int,
     steps: Steps,
-    guide: SmallerBounds,
+    bounds: SmallerBounds,
 ) -> None:
-    """Clear the mark in `stay` of labels without a continuation that ends before `below`.
+    """Clear the mark in `stay` of labels without a continuation that ends before `threshold`.
 
     The labels of state n are `order[at[n]:at[n + 1]]`. There is no continuation if no order of the fewer stages reaches
     the state and completes. If the fewer stages' steps have all run, all labels stay.
@@ -88,24 +88,24 @@ def ask(
     looks = np.empty((5, labels.shape[1]), np.int64)
     for one in range(len(run)):
         left, key, done = False, np.int64(0), np.int64(0)
-        for n in guide.ending:
+        for n in bounds.ending:
             left = left or run[one, n] < steps.number[n]
-        for place, n in enumerate(guide.own):
-            key, done = key + guide.weights[place] * run[one, n], done + run[one, n]
+        for place, n in enumerate(bounds.own):
+            key, done = key + bounds.weights[place] * run[one, n], done + run[one, n]
         if not left:
             continue
-        since, until = (guide.since[done], guide.since[done + 1]) if done + 1 < len(guide.since) else (0, 0)
-        state = since + np.searchsorted(guide.keys[since:until], key)
-        ways = guide.rows[:0]
-        if state < until and guide.keys[state] == key:
-            ways = guide.rows[guide.at[state] : guide.at[state + 1]]
-        count = _speaks_of(run[one], looks, steps, guide)
+        since, until = (bounds.since[done], bounds.since[done + 1]) if done + 1 < len(bounds.since) else (0, 0)
+        state = since + np.searchsorted(bounds.keys[since:until], key)
+        rows = bounds.rows[:0]
+        if state < until and bounds.keys[state] == key:
+            rows = bounds.rows[bounds.at[state] : bounds.at[state + 1]]
+        count = _limited_times(run[one], looks, steps, bounds)
         for which in order[at[one] : at[one + 1]]:
-            stay[which] = stay[which] and _has_a_way_on(labels[which], looks, count, ways, below)
+            stay[which] = stay[which] and _can_complete(labels[which], looks, count, rows, threshold)
 
 
 @inner
-def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: SmallerBounds) -> int:
+def _limited_times(run: Numbers, looks: Numbers, steps: Steps, bounds: SmallerBounds) -> int:
     """Fill `looks` with the times of a label that a completion bound of fewer stages limits; returns their number.
 
     For each there is a column of the label, the column of the bound's rows, and the ticks to subtract.
@@ -113,24 +113,24 @@ def _speaks_of(run: Numbers, looks: Numbers, steps: Steps, guide: SmallerBounds)
     found = 0
     for which in range(waiting(run, looks, steps)):
         place, n = looks[0, which], looks[1, which]
-        if guide.first[n] >= 0:
-            number, back = place - steps.column[n] + run[steps.last[n]], run[guide.last[n]]
-            if back <= number < run[guide.first[n]]:
-                looks[2, found], looks[3, found] = place, guide.column[n] + number - back
-                looks[4, found] = guide.alone[n]
+        if bounds.first[n] >= 0:
+            number, back = place - steps.column[n] + run[steps.last[n]], run[bounds.last[n]]
+            if back <= number < run[bounds.first[n]]:
+                looks[2, found], looks[3, found] = place, bounds.column[n] + number - back
+                looks[4, found] = bounds.alone[n]
                 found += 1
-    for number, place in enumerate(guide.columns):
-        looks[2, found], looks[3, found], looks[4, found] = place, guide.free + number, 0
+    for number, place in enumerate(bounds.columns):
+        looks[2, found], looks[3, found], looks[4, found] = place, bounds.free + number, 0
         found += 1
     return found
 
 
 @inner
-def _has_a_way_on(label: Labels, looks: Numbers, count: int, ways: Labels, below: int) -> bool:
-    for row in ways:
+def _can_complete(label: Labels, looks: Numbers, count: int, rows: Labels, threshold: int) -> bool:
+    for row in rows:
         late = False
         for n in range(count):
-            if label[looks[2, n]] + row[looks[3, n]] - looks[4, n] >= below:
+            if label[looks[2, n]] + row[looks[3, n]] - looks[4, n] >= threshold:
                 late = True
                 break
         if not late:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.labels import prune_and_merge
 from pipesched.checking.diagram.model import Labels, Layer, Model, Numbers, Reached
 from pipesched.checking.finding import NotCoveredError
 from pipesched.deadline import ask
@@ -23,13 +23,13 @@ _MOST_AT_ONCE, _LATE = 4_000_000, 2**60
 _NO_WIDTH = 2**40
 
 
-def least_end(model: Model, width: int | None, below: int | None, layers: list[Layer] | None = None) -> int:
-    """Return the least end, in ticks, of all orders that end before `below`, or `below` if none does.
+def least_end(model: Model, width: int | None, threshold: int | None, layers: list[Layer] | None = None) -> int:
+    """Return the least end, in ticks, of all orders that end before `threshold`, or `threshold` if none does.
 
     With `width` None no labels are merged. Layers are appended to `layers`. Raises `NotCoveredError` if there are too
     many labels.
     """
-    least = limit = _LATE if below is None else below
+    least = limit = _LATE if threshold is None else threshold
     reached, ahead, done, tried = model.root, deque[list[Reached]](), 0, 0
     while len(reached.keys) or ahead:
         ask()
@@ -62,7 +62,7 @@ def _reduced(model: Model, found: Reached, done: int, width: int, limit: int) ->
     if admitted is not None:
         order = order[admitted[order]]
         since = _starts(keys[order])
-    counts, kept = told_apart(labels, order, np.append(since, len(order)), width)
+    counts, kept = prune_and_merge(labels, order, np.append(since, len(order)), width)
     return Layer(keys[order[since]], np.append(0, np.cumsum(counts)), kept)
 
 

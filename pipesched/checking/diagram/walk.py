@@ -31,7 +31,7 @@ class Steps(NamedTuple):
     backward after its gradient, `soonest[n, d]` the least time from the end of the step before n to the start of one on
     device d, from n on; -1 if there is none. `together[n, g]` are the ticks of a block of forward n and gradient g, -1
     without. `first` and `last` are the steps of the chain, run by `number` micro-batches, at most `admitted` between
-    these two at once, with times from `column` on; all chains have `columns` times. `behind` is the time from the end
+    these two at once, with times from `column` on; all chains have `columns` times. `tail` is the time from the end
     of a chain's last step until its micro-batch is done. `bases` are those of the digits of a state's key: the count of
     each step less that of the chain's last one, and the latter for all but the first chain.
 
@@ -53,7 +53,7 @@ class Steps(NamedTuple):
     number: Numbers
     admitted: Numbers
     column: Numbers
-    behind: Numbers
+    tail: Numbers
     holder: Numbers
     bases: Numbers
     room: Numbers
@@ -84,17 +84,17 @@ def walk_along(
     `owner` is the device whose span is bounded, None for the makespan. With `stage_of` each stage is some tasks of the
     stage of that number, whose weight tasks hold its memory together.
     """
-    where, held = problem.placement, problem.stages
-    every, back, start, ends, first, last, number, admitted, column, behind = _ways(problem, stages, owner)
+    where, all_stages = problem.placement, problem.stages
+    every, back, start, ends, first, last, number, admitted, column, tail = _step_rows(problem, stages, owner)
     devices = tuple(dict.fromkeys(where.stage_device[stage] for stage in stages))
     device = int64_array([devices.index(where.stage_device[stage]) for stage in every])
     before = np.where(np.arange(len(every)) == first, 0, np.roll(ends, 1))
     least = [least_durations(problem, s, set(where.on_device_of(s)) - set(stages)) for s in every.tolist()]
     forward, gradient, backward = int64_array(least).T
     ticks, after, lag = np.where(back, gradient, forward), np.where(back, backward - gradient, 0), start - before
-    overlapped = int64_array([-1 if (own := held[s].overlapped) is None else own for s in every])
+    overlapped = int64_array([-1 if (own := all_stages[s].overlapped) is None else own for s in every])
     together = np.where((device[:, None] == device) & (back[:, None] < back), overlapped[:, None], -1)
-    memory = int64_array([held[s].activation for s in every]) * np.where(back, -1, 1)
+    memory = int64_array([all_stages[s].activation for s in every]) * np.where(back, -1, 1)
     soonest, turn = np.full((len(every), len(devices)), -1, np.int64), np.arange(len(every))
     for n in turn:
         for later in range(last[n], n - 1, -1):
@@ -104,7 +104,9 @@ def walk_along(
     if longest > MOST_TICKS or prod(bases.tolist()) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
     room = int64_array([-1 if (own := problem.room[one]) is None else own for one in devices])
-    left = int64_array([held[s].activation - (0 if held[s].weight is None else held[s].freed) for s in every])
+    left = int64_array(
+        [all_stages[s].activation - (0 if all_stages[s].weight is None else all_stages[s].freed) for s in every]
+    )
     holder, works = turn, after
     if stage_of is not None:
         holder = _holders(int64_array([stage_of[s] for s in every]), device, after, memory)
@@ -114,7 +116,7 @@ def walk_along(
     counted = np.arange(len(room)) if problem.objective is Objective.MAKESPAN else np.zeros(0, np.int64)
     whose, past = (NONE, 0) if owner is None else (devices.index(owner), -2 * longest)
     counted = counted if owner is None else np.array([whose])
-    by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, behind
+    by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, tail
     steps = Steps(*by_step, holder, bases, room, open_, weight, counted, int(column[-1] + admitted[-1]), whose, past)
     return Walk(steps, every, ends, devices, longest)
 
@@ -130,7 +132,7 @@ def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -
     return found
 
 
-def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:
+def _step_rows(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:
     """Return numbers of each step, chain by chain: stage, whether it is a gradient, earliest times, and place on its
     chain."""
     times, found, columns = least_times(problem), list[tuple[int, ...]](), 0
@@ -143,14 +145,16 @@ def _ways(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbe
         room = problem.room[problem.placement.stage_device[kept[0]]]
         admitted = count if room is None or taken <= 0 else min(count, room // taken)
         # With an owner a chain's first step may come at any time, and only what the owner runs counts.
-        away, behind = (0, 0) if owner is None else (top.begins, NOTHING)
+        away, tail = (0, 0) if owner is None else (top.begins, NOTHING)
         if owner is None and kept[0] != chain[0]:  # until the chain's first stage has nothing left of its backward
-            behind = times[chain[0]].turns + times[chain[0]].backward - top.returned
-        own = first, last, count, admitted, columns
+            tail = times[chain[0]].turns + times[chain[0]].backward - top.returned
+        of_chain = first, last, count, admitted, columns
         down = [(s, 0, times[s].begins, times[s].begins + times[s].forward) for s in kept]
         back = [(s, 1, times[s].turns, times[s].returned) for s in reversed(kept)]
-        for n, (stage, way, start, end) in enumerate((*down, *back)):
-            found.append((stage, way, start - away, end - away, *own, behind if first + n == last else NOTHING))
+        for n, (stage, is_gradient, start, end) in enumerate((*down, *back)):
+            found.append(
+                (stage, is_gradient, start - away, end - away, *of_chain, tail if first + n == last else NOTHING)
+            )
         columns += admitted
         if admitted < 1:
             raise RefusedEvidenceError("nothing is admitted")

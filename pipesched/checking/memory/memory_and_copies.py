@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import gcd
 
 from pipesched.checking.coverage import require_covered
-from pipesched.checking.devices.head_and_tail import way_back
+from pipesched.checking.devices.head_and_tail import return_path
 from pipesched.checking.devices.least_times import least_backward
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
@@ -34,8 +34,8 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
         raise RefusedEvidenceError(f"found weights {list(weights)[:8]}; there are {len(here.besides)} resources")
     total = sum((weight * besides for weight, besides in zip(weights, here.besides, strict=True)), Fraction(0))
     for s in here.device.stages:
-        ways = (here.needs(s, way, keeps) for way, (keeps, _) in problem.stages[s].held_until_backward.items())
-        cheapest = min(sum(weight * need for weight, need in zip(weights, own, strict=True)) for own in ways)
+        by_mode = (here.needs(s, mode, keeps) for mode, (keeps, _) in problem.stages[s].held_until_backward.items())
+        cheapest = min(sum(weight * need for weight, need in zip(weights, needs, strict=True)) for needs in by_mode)
         total += here.device.count[s] * cheapest
     return total / sum(weights)
 
@@ -53,7 +53,7 @@ class _Resources:
         if problem.objective is Objective.MAKESPAN:
             begins = [(s, chain[0]) for chain in problem.placement.chains for s in chain if s in self.device.stages]
             self._first = self.device.first_start
-            self._back = min(way_back(self.device, s, first) for s, first in begins)
+            self._back = min(return_path(self.device, s, first) for s, first in begins)
         offloads = [stage.offload for stage in self._own if stage.offload is not None]
         self._copying = sorted({name for one in offloads for name in (one.out_stream, one.in_stream)})
         self._copying = [name for name in self._copying if name != problem.stages[0].stream]
@@ -84,7 +84,7 @@ class _Resources:
 
         After the last gradient, memory in use waits for weight passes: for each unit at most one such pass counts.
         """
-        behind = max((stage.weight or 0 for stage in self._own), default=0)
+        longest_weight = max((stage.weight or 0 for stage in self._own), default=0)
         largest = max(max(stage.activation, stage.activation - stage.freed) for stage in self._own)
         each, begun, empty = min(stage.forward for stage in self._own), 0, 0
         while largest and (begun + 1) * largest <= self._room:
@@ -92,31 +92,31 @@ class _Resources:
             empty += each * (self._room - begun * largest)
         if begun > sum(self.device.count[s] for s in self.device.stages):
             empty = 0
-        return self._first + Fraction(empty, self._room) + max(0, self._back - behind)
+        return self._first + Fraction(empty, self._room) + max(0, self._back - longest_weight)
 
-    def needs(self, s: int, way: PassKind | None, keeps: int) -> list[Fraction]:
+    def needs(self, s: int, mode: PassKind | None, keeps: int) -> list[Fraction]:
         """Return the need of each resource by one activation of stage `s` in a mode that keeps `keeps` on the
         device."""
         stage, times = self.device.problem.stages[s], self.device.times[s]
         busy = dict.fromkeys((self._compute, *self._copying), 0)
         whole = stage.forward
-        if way is OFFLOAD:
+        if mode is OFFLOAD:
             assert stage.offload is not None
             out, back, *names, _ = stage.offload
             for name, ticks in zip(names, (out, back), strict=True):
                 busy[str(name)] += ticks
             whole += out + back
-        elif way in RECOMPUTATIONS:
-            again = stage.recompute[RECOMPUTATIONS.index(way)].ticks
+        elif mode in RECOMPUTATIONS:
+            again = stage.recompute[RECOMPUTATIONS.index(mode)].ticks
             busy[self._compute] += again
             whole += again
         there_and_back = max(whole, times.turns - times.begins)
-        held = stage.activation * whole + keeps * (there_and_back - whole) + _held_in_backward(stage)
-        memory = [Fraction(held, self._room)] if self._room else []
+        memory_time = stage.activation * whole + keeps * (there_and_back - whole) + _memory_time_of_backward(stage)
+        memory = [Fraction(memory_time, self._room)] if self._room else []
         return [Fraction(busy[self._compute]), *memory, *(Fraction(busy[name]) for name in self._copying)]
 
 
-def _held_in_backward(stage: Stage) -> int:
+def _memory_time_of_backward(stage: Stage) -> int:
     """Return the least memory-time of a backward, which is memory in use times ticks: of B and W, or of a fused one."""
     if stage.weight is None:
         return least_backward(stage) * stage.activation

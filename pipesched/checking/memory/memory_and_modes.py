@@ -39,22 +39,24 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
 
     Else raise `RefusedEvidenceError`.
     """
-    held = OneDevice(problem, evidence.device)
-    if any(held.problem.stages[s].freed < 0 and held.problem.stages[s].weight is not None for s in held.stages):
-        raise RefusedEvidenceError(f"gradients take memory of device {held.device}")
+    limited = OneDevice(problem, evidence.device)
+    if any(
+        limited.problem.stages[s].freed < 0 and limited.problem.stages[s].weight is not None for s in limited.stages
+    ):
+        raise RefusedEvidenceError(f"gradients take memory of device {limited.device}")
     until = greatest_attainable_below(problem, bound)
-    weights, needed = _weights(held)
+    weights, needed = _weights(limited)
     own: tuple[ModeNumbers, Table] | None = None
     for device in range(problem.devices):
-        if not any(held.count[s] for s in problem.placement.stages_of[device]):
+        if not any(limited.count[s] for s in problem.placement.stages_of[device]):
             continue
-        here = held if device == held.device else OneDevice(problem, device, held.times)
+        here = limited if device == limited.device else OneDevice(problem, device, limited.times)
         numbers, values = values_by_numbers(here)
         _require_short(numbers, weights)
         splits = _most_splits(numbers, values, until)
         if not (splits >= 0).any():
             return bound  # no numbers of passes of this device keep to the time
-        if here is held:
+        if here is limited:
             own = numbers, splits
         else:
             needed += int(_delays(numbers, splits, weights)[splits >= 0].min())
@@ -63,28 +65,28 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
     delays = _delays(numbers, splits, weights)
     for row in asking(np.flatnonzero(splits >= 0), SHORT):
         if _given(numbers, until, int(row), int(splits[row])) >= needed + int(delays[row]):
-            raise RefusedEvidenceError(f"the memory of device {held.device} may last for less than the bound")
+            raise RefusedEvidenceError(f"the memory of device {limited.device} may last for less than the bound")
     return bound
 
 
-def _weights(held: OneDevice) -> tuple[dict[int, _Weights], int]:
+def _weights(limited: OneDevice) -> tuple[dict[int, _Weights], int]:
     """Return the memory in use during passes of each stage of any device, and memory times ticks during transfers.
 
     The latter is the sum over all micro-batches.
     """
-    problem, lags = held.problem, 0
+    problem, lags = limited.problem, 0
     found: dict[int, _Weights] = {}
     for chain in problem.placement.chains:
         waiting = 0  # of the stages before this one on the chain, each until its own gradient is back
         for at, stage in enumerate(chain):
             own = problem.stages[stage]
-            here = own.activation if stage in held.stages else 0
-            later = own.activation - own.freed if here and own.weight is not None else 0
-            found[stage] = _Weights(waiting + here, later)
-            waiting += here
+            memory = own.activation if stage in limited.stages else 0
+            later = own.activation - own.freed if memory and own.weight is not None else 0
+            found[stage] = _Weights(waiting + memory, later)
+            waiting += memory
             if at + 1 < len(chain):
-                both_ways = problem.lag(stage, chain[at + 1]) + problem.lag(chain[at + 1], stage)
-                lags += both_ways * waiting * held.count[stage]
+                round_trip = problem.lag(stage, chain[at + 1]) + problem.lag(chain[at + 1], stage)
+                lags += round_trip * waiting * limited.count[stage]
     return found, lags
 
 

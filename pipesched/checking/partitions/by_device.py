@@ -52,7 +52,7 @@ class _TooManyError(Exception):
     """There are more partial partitions than the check looks at."""
 
 
-def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
+def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
     """Return True if no partition has a plan below `bound`, in the file's unit; None if not covered, or too many
     partitions.
 
@@ -63,7 +63,7 @@ def none_below(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | Non
     if not of_passes or not in_stages or choice.pieces > 1 or len(choice.on(plan.cluster.devices).chains) > 1:
         return None
     try:
-        return _ByDevice(plan, choice, bound / plan.tick).none_left()
+        return _ByDevice(plan, choice, bound / plan.tick).none_remains()
     except _TooManyError:
         return None
 
@@ -73,12 +73,12 @@ def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
     model, cluster = plan.model, plan.cluster
     each = model.forward_overhead + model.backward_overhead + 2 * cluster.longest_lag
     times = (
-        one.forward + max(one.full_backward, one.least_backward) + max((way.time for way in one.recompute), default=0)
+        one.forward + max(one.full_backward, one.least_backward) + max((mode.time for mode in one.recompute), default=0)
         for one in model.sequence
     )
     # No device works longer than this on a micro-batch, and no round trip takes longer.
     longest = max(cluster.slowness or (Fraction(1),)) * sum((time + each for time in times), each)
-    return none_below(replace(plan, objective=Objective.PERIOD), choice, longest + plan.tick)
+    return no_better_plan(replace(plan, objective=Objective.PERIOD), choice, longest + plan.tick)
 
 
 class _ByDevice:
@@ -92,19 +92,21 @@ class _ByDevice:
         cluster, placement, value = plan.cluster, choice.on(plan.cluster.devices), ceil(bound) - 1
         self._bound, self._repeats = bound, plan.objective.repeats
         where = [placement.stage_device[stage] for stage in placement.chains[0]]
-        held = {device: [k for k, at in enumerate(where) if at == device] for device in where}
-        self._devices = [*reversed(held.items())]
+        stages_of_device = {device: [k for k, at in enumerate(where) if at == device] for device in where}
+        self._devices = [*reversed(stages_of_device.items())]
         self._m = 1 if self._repeats else plan.microbatches
         self._value, self._stages = value, len(where)
         self._least_layers = 0 if plan.model.empty_stages else 1
         self._split, self._span = plan.model.splittable, plan.objective is Objective.SPAN
-        ways = [[int(cluster.lag(*way) / plan.tick) for way in ((a, b), (b, a))] for a, b in pairwise(where)]
-        lags = [[there, plan.least_gradient_lag(k, back)] for k, (there, back) in enumerate(ways)]
+        transfers = [
+            [int(cluster.lag(*direction) / plan.tick) for direction in ((a, b), (b, a))] for a, b in pairwise(where)
+        ]
+        lags = [[there, plan.least_gradient_lag(k, back)] for k, (there, back) in enumerate(transfers)]
         self._lags = np.array([[0, 0], *lags]).cumsum(axis=0)
         most = 2 ** max(0, _BITS - ((value + 2) * self._m).bit_length())
         step = max(plan.resolution, max(cluster.capacity or (), default=Fraction(0)) / most)
         self._room = [ceil(each / step) for each in cluster.capacity or ()]
-        costs, slow = Costs(plan, step), {device: cluster.slowness_of(device) for device in held}
+        costs, slow = Costs(plan, step), {device: cluster.slowness_of(device) for device in stages_of_device}
         self._last_cut, quick = len(costs.cuts) - 1, costs.times(min(slow.values()))
         self._quick, self._work = quick[:2], sum(int(quick[n][0][-1]) + self._stages * quick[n][1] for n in (0, 2))
         # What each device computes of a micro-batch at most, in the time of the fastest one.
@@ -114,7 +116,7 @@ class _ByDevice:
         counts = even_counts(plan.model, self._stages) if plan.even else plan.counts
         self._given = counts and np.searchsorted(costs.cuts, np.array([0, *counts]).cumsum())
 
-    def none_left(self) -> bool:
+    def none_remains(self) -> bool:
         """Return True if no partition is possible, after extending partial partitions device by device."""
         zero = np.zeros(1, np.int64)
         cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
@@ -152,17 +154,17 @@ class _ByDevice:
             raise _TooManyError
         row = np.repeat(np.arange(len(number)), number)
         option = order[np.arange(len(row)) + np.repeat(first - number.cumsum() + number, number)]
-        takes = options.forward + options.rest
+        takes = options.forward + options.backward
         fits = (takes[option] <= rows.left[row]) & (rows.work[row] + options.work[option] >= needed)
         rows, own = rows.take(row[fits]), Options(*(column[option[fits]] for column in options))
-        way = sum(ticks[-1] - ticks[own.end] + (self._stages - 1 - k) * added for ticks, added in self._quick)
-        around = way + (self._lags[-1] - self._lags[k]).sum() + rows.longer
+        path = sum(ticks[-1] - ticks[own.end] + (self._stages - 1 - k) * added for ticks, added in self._quick)
+        around = path + (self._lags[-1] - self._lags[k]).sum() + rows.longer
         found = _Rows(
             rows.cuts | {k: own.begin, k + 1: own.end},
             rows.work + own.work,
             rows.before,
             rows.longer + own.longer,
-            rows.left - own.forward - own.rest,
+            rows.left - own.forward - own.backward,
             [*rows.stages, own],
             [*rows.around, around],
         )
@@ -171,8 +173,8 @@ class _ByDevice:
 
     def _there_and_back(self, rows: _Rows, first: int) -> tuple[Array, Array]:
         """Return the ticks before the device's first F, and those after its last B."""
-        ways = zip(self._quick, self._lags[first], strict=True)
-        there, back = (ticks[rows.cuts[first]] + first * added + lags for (ticks, added), lags in ways)
+        directions = zip(self._quick, self._lags[first], strict=True)
+        there, back = (ticks[rows.cuts[first]] + first * added + lags for (ticks, added), lags in directions)
         return there, back
 
     def _in_time(self, rows: _Rows, first: int) -> Fits:
@@ -181,7 +183,7 @@ class _ByDevice:
         Its W may also run during the path back.
         """
         there, back = self._there_and_back(rows, first)
-        all_ = self._m * np.sum([own.forward + own.rest for own in rows.stages], axis=0)
+        all_ = self._m * np.sum([own.forward + own.backward for own in rows.stages], axis=0)
         gradients = self._m * np.sum([own.forward + own.gradient for own in rows.stages], axis=0)
         fits: Fits = there + (gradients if self._split else all_) + back <= self._value
         return fits if self._span else fits & (there + all_ <= self._value)
@@ -197,9 +199,9 @@ class _ByDevice:
         arounds = [*rows.around[:-1], rows.around[-1] + rows.before]
         for k, stage, around in zip(reversed(own), rows.stages, arounds, strict=True):
             there, back = self._there_and_back(rows, k)
-            way = there + stage.forward + around + stage.gradient + back
+            path = there + stage.forward + around + stage.gradient + back
             for each in (stage.forward, stage.gradient):
-                fits &= way + (self._m - 1) * each <= self._value
+                fits &= path + (self._m - 1) * each <= self._value
         return fits
 
     def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
@@ -213,8 +215,8 @@ class _ByDevice:
         if self._repeats:
             return fits & self._repeating(rows, around, room)
         there, back = self._there_and_back(rows, first)
-        to_gradient = [own.forward + way + own.gradient for own, way in zip(rows.stages, around, strict=True)]
-        to_end = [own.forward + way + own.rest for own, way in zip(rows.stages, around, strict=True)]
+        to_gradient = [own.forward + path + own.gradient for own, path in zip(rows.stages, around, strict=True)]
+        to_end = [own.forward + path + own.backward for own, path in zip(rows.stages, around, strict=True)]
         time, to_the_end = self._value - there - back, self._value - (0 * there if self._span else there)
         fits &= self._share([own.kept for own in rows.stages], to_gradient, room, time)
         fits &= self._share([own.kept_late for own in rows.stages], to_end, room, to_the_end)
@@ -222,7 +224,7 @@ class _ByDevice:
             # Until the first activation is given back no more of them are taken than fit.
             (own,), number = rows.stages, _number(rows.stages[0].kept, room, self._m)
             waits = np.where(number < self._m, around[0] - (number - 1) * own.forward, 0)
-            end = there + self._m * (own.forward + own.rest) + waits
+            end = there + self._m * (own.forward + own.backward) + waits
             fits &= end + (0 if self._split else back) <= self._value
         return fits
 
@@ -230,27 +232,27 @@ class _ByDevice:
         """Return the mask of rows whose stages each have time for their round trips within the periods that memory
         allows."""
         fits: Fits = np.full(len(rows.before), True)
-        for own, way in zip(rows.stages, around, strict=True):
+        for own, path in zip(rows.stages, around, strict=True):
             # No round trip is longer than that of all work and transfers, so that more micro-batches limit nothing.
-            trip = own.forward + way + own.gradient
+            trip = own.forward + path + own.gradient
             most = int(trip.max(initial=0)) + 1
             fits &= trip * self._bound.denominator < _number(own.kept, room, most) * self._bound.numerator
         return fits
 
-    def _share(self, held: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
+    def _share(self, amounts: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
         """Return the mask of rows in which every micro-batch can occupy this memory on each stage for this many
         ticks."""
-        if len(held) == 1:
-            number = _number(held[0], room, self._m)
+        if len(amounts) == 1:
+            number = _number(amounts[0], room, self._m)
             return np.asarray((number >= self._m) | (-(-self._m // number) * ticks[0] <= time))
-        each = [own * np.minimum(long, self._value + 1) for own, long in zip(held, ticks, strict=True)]
+        each = [amount * np.minimum(long, self._value + 1) for amount, long in zip(amounts, ticks, strict=True)]
         shared: Fits = self._m * np.sum(each, axis=0) <= room * (time + self._span)
         return shared
 
 
-def _number(held: Array, room: Array, most: int) -> Array:
+def _number(amount: Array, room: Array, most: int) -> Array:
     """Return the number of activations that fit at once, at least 1 (that one fits is checked elsewhere)."""
-    return np.where(held > 0, np.clip(room // np.maximum(held, 1), 1, most), most)
+    return np.where(amount > 0, np.clip(room // np.maximum(amount, 1), 1, most), most)
 
 
 def _least(rows: _Rows, bordering: list[int]) -> tuple[dict[int, Array], Array, Array]:

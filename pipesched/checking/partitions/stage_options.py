@@ -18,7 +18,7 @@ Array = npt.NDArray[np.int64]
 Fits = npt.NDArray[np.bool_]
 
 # Ways to recompute beyond so many are put together with the least of each number, which bounds them all.
-_MOST_WAYS = 32
+_MAX_MODES = 32
 
 
 class Options(NamedTuple):
@@ -33,7 +33,7 @@ class Options(NamedTuple):
     end: Array
     forward: Array
     gradient: Array
-    rest: Array
+    backward: Array
     work: Array
     longer: Array
     kept: Array
@@ -71,34 +71,34 @@ class Costs:
         """Return every stage whose passes of a micro-batch take at most `most` ticks on a device of this slowness."""
         own, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
         static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
-        f, g, rest = (added for _, added in own)
+        f, g, backward = (added for _, added in own)
         forward, least, all_ = (added for _, added in quick)
-        for at in range(len(self.cuts)) if self.plan.model.empty_stages and f + rest <= most else ():
+        for at in range(len(self.cuts)) if self.plan.model.empty_stages and f + backward <= most else ():
             # A stage without a layer has the overheads of its passes.
-            rows.append((at, at, f, g, rest, forward + all_, f + g - forward - least, 0, 0, 0))
+            rows.append((at, at, f, g, backward, forward + all_, f + g - forward - least, 0, 0, 0))
         for begin in range(len(self.cuts) - 1):
-            ways = [(0, 0, 0)]
+            recomputations = [(0, 0, 0)]
             for end in range(begin + 1, len(self.cuts)):
-                f, g, rest = (int(ticks[end] - ticks[begin]) + added for ticks, added in own)
-                if f + rest > most:
+                f, g, backward = (int(ticks[end] - ticks[begin]) + added for ticks, added in own)
+                if f + backward > most:
                     break
                 for layer in layers[self.cuts[end - 1] : self.cuts[end]]:
-                    ways = _smallest(
-                        {(a + x, b + y, c + z) for a, b, c in ways for x, y, z in self._of(layer, slowness)}
+                    recomputations = _smallest(
+                        {(a + x, b + y, c + z) for a, b, c in recomputations for x, y, z in self._of(layer, slowness)}
                     )
                 forward, least, all_ = (int(ticks[end] - ticks[begin]) + added for ticks, added in quick)
                 beyond, always = f + g - forward - least, int(static[end] - static[begin])
                 rows += (
-                    (begin, end, f, g + time, rest + time, forward + all_, beyond + time, kept, late, always)
-                    for time, kept, late in ways
-                    if f + rest + time <= most
+                    (begin, end, f, g + time, backward + time, forward + all_, beyond + time, kept, late, always)
+                    for time, kept, late in recomputations
+                    if f + backward + time <= most
                 )
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
         """Return for each recomputation mode of a layer its ticks, its memory from F to B, and that until the end of
         W."""
-        found = [(Fraction(0), Fraction(1)), *((way.time, way.keeps) for way in layer.recompute)]
+        found = [(Fraction(0), Fraction(1)), *((mode.time, mode.keeps) for mode in layer.recompute)]
         allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]
         late = layer.activation - layer.freed_by_backward
         return [
@@ -111,12 +111,12 @@ class Costs:
         ]
 
 
-def _smallest(ways: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _smallest(triples: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Return the non-dominated triples; if there are many, groups of neighbours are replaced by their minimum."""
     front: list[tuple[int, int, int]] = []
-    for one in sorted(ways):
+    for one in sorted(triples):
         if not any(other[1] <= one[1] and other[2] <= one[2] for other in front):
             front.append(one)
-    number = min(len(front), _MOST_WAYS)
+    number = min(len(front), _MAX_MODES)
     groups = (front[at * len(front) // number : (at + 1) * len(front) // number] for at in range(number))
-    return [(group[0][0], min(way[1] for way in group), min(way[2] for way in group)) for group in groups]
+    return [(group[0][0], min(triple[1] for triple in group), min(triple[2] for triple in group)) for group in groups]

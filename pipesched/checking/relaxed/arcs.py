@@ -19,6 +19,6 @@ def without_arcs_between_chains(problem: Problem) -> Problem:
     stages = []
     for stage in problem.stages:
         taken = stage.activation + stage.lent
-        held_for_weights = stage.activation - stage.freed
-        stages.append(replace(stage, activation=taken, freed=taken - held_for_weights, lent=0, collected=0))
+        until_weight = stage.activation - stage.freed
+        stages.append(replace(stage, activation=taken, freed=taken - until_weight, lent=0, collected=0))
     return replace(problem, stages=tuple(stages), chain_arcs=NO_ARCS)

@@ -26,15 +26,15 @@ def with_least_memory(problem: Problem) -> Problem:
 
 
 def _least(stage: Stage) -> Stage:
-    left = [stage.activation] if stage.may_keep else []
-    left += [stage.activation - stage.offload.amount] if stage.offload else []
-    left += [way.keeps for way in stage.recompute]
-    held_after_backward = stage.activation - stage.freed
-    activation = min(left)
+    amounts = [stage.activation] if stage.may_keep else []
+    amounts += [stage.activation - stage.offload.amount] if stage.offload else []
+    amounts += [mode.keeps for mode in stage.recompute]
+    until_weight = stage.activation - stage.freed
+    activation = min(amounts)
     return replace(
         stage,
         activation=activation,
-        freed=activation - held_after_backward,
+        freed=activation - until_weight,
         offload=None,
         recompute=(),
         may_keep=True,

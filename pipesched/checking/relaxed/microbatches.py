@@ -38,7 +38,7 @@ def with_equal_microbatches(problem: Problem) -> Problem:
         problem,
         placement=Placement(where.name, where.devices, on, walks),
         stages=tuple(_times(problem, stage, -groups[n][1]) for stage, n in standing),
-        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(problem.pools, static, strict=True)),
+        pools=tuple(Pool(pool.capacity, amount) for pool, amount in zip(problem.pools, static, strict=True)),
         links=(),
         walks=Walks(
             shares=tuple(count for *_, count in groups),
@@ -84,7 +84,7 @@ def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
         else copies._replace(
             out_ticks=times(copies.out_ticks), in_ticks=times(copies.in_ticks), amount=times(copies.amount)
         ),
-        recompute=tuple(way._replace(ticks=times(way.ticks), keeps=times(way.keeps)) for way in own.recompute),
+        recompute=tuple(mode._replace(ticks=times(mode.ticks), keeps=times(mode.keeps)) for mode in own.recompute),
         once=tuple(one._replace(task=one.task._replace(ticks=times(one.task.ticks))) for one in own.once),
         gather=None
         if gather is None

@@ -43,7 +43,7 @@ def without_parameters(problem: Problem) -> Problem:
 def around_passes(problem: Problem) -> int:
     """Return the least ticks before and after all passes of micro-batches; 0 if nothing is run for parameters."""
     if problem.objective is not Objective.SPAN:
-        return ahead_of_forwards(problem) + behind_backwards(problem)
+        return ahead_of_forwards(problem) + after_backwards(problem)
     least = None
     for device in range(problem.devices):
         walked = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
@@ -62,7 +62,7 @@ def _sends(problem: Problem, stages: Sequence[int]) -> bool:
     return problem.resources.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
 
 
-def behind_backwards(problem: Problem) -> int:
+def after_backwards(problem: Problem) -> int:
     """Return the least ticks of what any stage runs once, which follows the last of all passes of micro-batches.
 
     The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for.

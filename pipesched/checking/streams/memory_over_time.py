@@ -41,7 +41,7 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
         for stage in here:
             to.append(_least(heads[Node(F, stage, 0)]))
             since = _since(paths, Node(F, stage, 0))
-            for size, ends in _held_until(paths, stage):
+            for size, ends in _parts_of_activation(paths, stage):
                 needed += count * size * max(since[end] for end in ends)
                 back += [_least(tails[end]) for end in ends]
     known = [way for way in back if way is not None]
@@ -55,7 +55,7 @@ def _least(times: list[int] | None) -> int | None:
     return None if times is None else times[0]
 
 
-def _held_until(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
+def _parts_of_activation(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
     """Yield each part of an activation, with the tasks of which the last to end frees it."""
     own = paths.problem.stages[stage]
     if own.weight is None:
@@ -70,7 +70,7 @@ def _since(paths: TaskPaths, begin: Node) -> dict[Node, int]:
     it."""
     found = {begin: paths.ticks[begin]}
     for node, needs in paths.needs.items():
-        ways = [found[one] + lag for one, lag in needs if one in found]
-        if ways and node != begin:
-            found[node] = max(ways) + paths.ticks[node]
+        paths_to_start = [found[one] + lag for one, lag in needs if one in found]
+        if paths_to_start and node != begin:
+            found[node] = max(paths_to_start) + paths.ticks[node]
     return found

@@ -100,21 +100,21 @@ def to_and_from(
     paths: TaskPaths, owner: int | None
 ) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
     """Return the least times to each task and from each task, by run; None where no path leads to (or from) it."""
-    behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
+    after: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     for node, needs in paths.needs.items():
         for one, lag in needs:
             before[node].append((one, paths.ticks[one] + lag))
-            behind[one].append((node, paths.ticks[node] + lag))
+            after[one].append((node, paths.ticks[node] + lag))
     heads = _times(paths, owner, list(paths.needs), before)
-    return heads, _times(paths, owner, list(reversed(paths.needs)), behind)
+    return heads, _times(paths, owner, list(reversed(paths.needs)), after)
 
 
 def _times(
     paths: TaskPaths,
     owner: int | None,
     sequence: Iterable[Node],
-    ways: dict[Node, list[tuple[Node, int]]],
+    neighbours: dict[Node, list[tuple[Node, int]]],
 ) -> dict[Node, list[int] | None]:
     """Return for each task the least times of its first, second, ... run's start (or end, backwards).
 
@@ -124,8 +124,8 @@ def _times(
     for node in asking(sequence, SHORT):
         count = len(paths.problem.microbatches_of[node.stage])
         each = [
-            [known[-(-k * len(known) // count) - 1] + way for k in range(1, count + 1)]
-            for one, way in ways[node]
+            [known[-(-k * len(known) // count) - 1] + ticks for k in range(1, count + 1)]
+            for one, ticks in neighbours[node]
             if (known := found[one]) is not None
         ]
         each += [[0] * count] if owner in (None, paths.where[node][0]) else []
@@ -179,12 +179,14 @@ def _in_two(stage: Stage) -> Stage:
     freed, single = max(stage.freed, 0), len(fused) == len(backward) == len(weight) == 1
     if single and {task.stream for task in (*fused, *backward, *weight)} == {stage.stream}:
         gradient = min(backward[0].ticks, fused[0].ticks)
-        rest = min(backward[0].ticks + weight[0].ticks, fused[0].ticks) - gradient
+        weight_ticks = min(backward[0].ticks + weight[0].ticks, fused[0].ticks) - gradient
         others = tuple((kind, tasks) for kind, tasks in stage.tasks if kind is F)
         if received:
-            of = TaskSpec(stage.stream, gradient), TaskSpec(stage.stream, gradient + rest)
+            of = TaskSpec(stage.stream, gradient), TaskSpec(stage.stream, gradient + weight_ticks)
             others += ((B, (*received, of[0])), (BW, (*received, of[1])))
-        return replace(stage, backward=gradient, weight=rest, fused=gradient + rest, tasks=others, freed=freed)
+        return replace(
+            stage, backward=gradient, weight=weight_ticks, fused=gradient + weight_ticks, tasks=others, freed=freed
+        )
     if not interleaves(fused, backward, weight):
         raise NotCoveredError("a backward that may be better in one go")
     return replace(stage, freed=freed)
@@ -193,13 +195,15 @@ def _in_two(stage: Stage) -> Stage:
 def interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
     """Return True if BW has exactly the tasks of B, in order, and those of W among them, each after its
     predecessors."""
-    rest, done = [(task[:3], task.after) for task in weight], 0
+    pending, done = [(task[:3], task.after) for task in weight], 0
     for task in fused:
         if done < len(backward) and backward[done][:3] == task[:3]:
             done += 1
             continue
-        ready = [one for one in rest if one[0] == task[:3] and (len(backward) - 1 if one[1] is None else one[1]) < done]
+        ready = [
+            one for one in pending if one[0] == task[:3] and (len(backward) - 1 if one[1] is None else one[1]) < done
+        ]
         if not ready:
             return False
-        rest.remove(ready[0])
-    return done == len(backward) and not rest
+        pending.remove(ready[0])
+    return done == len(backward) and not pending

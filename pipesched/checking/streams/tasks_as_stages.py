@@ -146,8 +146,8 @@ def _stages(problem: Problem, rows: Sequence[Row], where: Sequence[int]) -> Iter
         if where[at] == problem.placement.stage_device[number] and number not in holding:
             holding.add(number)
             freed, static = max(0, stage.freed), stage.static
-            behind = not splits or any(_waits(task, row[2]) for task in stage.tasks_of(W))
-            activation = stage.activation if behind else freed
+            after_backward = not splits or any(_waits(task, row[2]) for task in stage.tasks_of(W))
+            activation = stage.activation if after_backward else freed
         yield Stage(
             forward,
             backward,

@@ -42,18 +42,18 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
             else:
                 others += between.inside(node) * ticks_of[node]
         for stage, weights in of_stage.items():
-            behind = _behind(between, stage, weights, count)
+            number = _number_within(between, stage, weights, count)
             ticks = sum(ticks_of[node] for node in weights)
-            whole += ticks * behind
+            whole += ticks * number
             own = problem.stages[stage]
-            items.append((ticks, own.activation - own.freed, behind))
+            items.append((ticks, own.activation - own.freed, number))
     work = others + max(sure, whole - most_in(room, items))
     if work <= 0:
         raise RefusedEvidenceError(f"nothing is sure to run on stream {evidence.stream} of device {device}")
     return head + work + tail
 
 
-def _behind(between: Between, stage: int, weights: Sequence[Node], count: int) -> int:
+def _number_within(between: Between, stage: int, weights: Sequence[Node], count: int) -> int:
     """Return the number of a stage's weight passes that begin no sooner than the head, after backwards that end by the
     tail."""
     last = between.tails[Node(B, stage, len(between.paths.problem.stages[stage].tasks_of(B)) - 1)]

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.proofs.memory_options import exact
 from pipesched.checking.check import check_bound
-from pipesched.checking.diagram.activation_modes import held_activations
+from pipesched.checking.diagram.activation_modes import activation_mode_diagram
 from pipesched.checking.diagram.by_state import ByState
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem import placement
@@ -73,11 +73,11 @@ def test_no_schedule_is_below(
             continue
         chains = without_scale(one)
         every = diagrams(chains, ceil(best) + 3)
-        found = [held_activations(chains, diagram) for diagram in every]
+        found = [activation_mode_diagram(chains, diagram) for diagram in every]
         assert max(found) <= best, one
         for value, diagram in zip(found, every, strict=True):
             for below in (max(0, value - 1), value + 1):
-                assert held_activations(chains, replace(diagram, below=below)) == min(below, value)
+                assert activation_mode_diagram(chains, replace(diagram, below=below)) == min(below, value)
         seen, attained = seen + 1, attained + (max(found) == best)
     assert seen > number / 3
     assert attained > seen / 2
@@ -95,54 +95,54 @@ SHORT = Stage(1, 1, None, 1, activation=2)
 def test_what_is_computed_again_takes_time_and_memory_before_the_gradient() -> None:
     """F0 F1, R0 at once, B0 at 9, only then is there room for R1 until 11, B1 until 12; else F1 waits for B0."""
     again = replace(SHORT, recompute=(Recomputation("full", 1, 1),))
-    assert held_activations(two_stages(SHORT, 3), ways(0)) == 20
-    assert held_activations(two_stages(again, 3), ways(0)) == 12
-    assert held_activations(two_stages(again, 4), ways(0)) == 11  # room for both
-    assert held_activations(two_stages(replace(again, may_keep=False), None), ways(0)) == 11  # while it waits
+    assert activation_mode_diagram(two_stages(SHORT, 3), ways(0)) == 20
+    assert activation_mode_diagram(two_stages(again, 3), ways(0)) == 12
+    assert activation_mode_diagram(two_stages(again, 4), ways(0)) == 11  # room for both
+    assert activation_mode_diagram(two_stages(replace(again, may_keep=False), None), ways(0)) == 11  # while it waits
     alone = Problem(placement.linear(1), 2, (replace(again, may_keep=False),), (Pool(2),))
-    assert held_activations(alone, ways(0)) == 6
+    assert activation_mode_diagram(alone, ways(0)) == 6
 
 
 def test_the_cheapest_of_several_ways_is_found() -> None:
     """By the second way, nothing is left of both and the other's forward is short; a longer one leaves too much."""
     several = replace(SHORT, recompute=(Recomputation("long", 9, 1), Recomputation("some", 2, 1)))
-    assert held_activations(two_stages(several, 3), ways(0)) == 13
-    assert held_activations(two_stages(replace(several, recompute=several.recompute[:1]), 3), ways(0)) == 20
+    assert activation_mode_diagram(two_stages(several, 3), ways(0)) == 13
+    assert activation_mode_diagram(two_stages(replace(several, recompute=several.recompute[:1]), 3), ways(0)) == 20
 
 
 def test_the_end_of_a_copy_out_gives_room_and_the_start_of_a_copy_back_takes_it() -> None:
     """F0 until 1, O0 until 3, F1 until 4, O1 until 6, L0 until 9, B0 until 10, L1 until 13, B1 until 14."""
     copied = Stage(1, 1, None, 1, offload=Offload(2, 3, "d2h", "h2d", 1))
-    assert held_activations(two_stages(copied, 1), ways(0)) == 14
-    assert held_activations(two_stages(copied, 2), ways(0)) == 11
+    assert activation_mode_diagram(two_stages(copied, 1), ways(0)) == 14
+    assert activation_mode_diagram(two_stages(copied, 2), ways(0)) == 11
     on_compute = replace(copied, offload=Offload(2, 3, COMPUTE, COMPUTE, 1))
     # F1 starts as late; now B0 takes the stream at 9 and L1 follows it.
-    assert held_activations(two_stages(on_compute, 1), ways(0)) == 14
+    assert activation_mode_diagram(two_stages(on_compute, 1), ways(0)) == 14
     never_kept = Problem(placement.linear(1), 1, (replace(copied, may_keep=False),), (Pool(1),))
-    assert held_activations(never_kept, ways(0)) == 1 + 2 + 3 + 1
+    assert activation_mode_diagram(never_kept, ways(0)) == 1 + 2 + 3 + 1
 
 
 def test_a_copy_back_waits_for_the_memory_of_a_gradient_that_runs() -> None:
     """One activation: L1 follows the end of B0, at 13; if it could run beside it, all would end at 17."""
     copied = Stage(1, 4, None, 4, offload=Offload(2, 3, "d2h", "h2d", 1))
-    assert held_activations(two_stages(copied, 1), ways(0)) == 9 + 4 + 3 + 4
-    assert held_activations(two_stages(replace(copied, may_keep=False), 2), ways(0)) == 9 + 4 + 4
+    assert activation_mode_diagram(two_stages(copied, 1), ways(0)) == 9 + 4 + 3 + 4
+    assert activation_mode_diagram(two_stages(replace(copied, may_keep=False), 2), ways(0)) == 9 + 4 + 4
 
 
 def test_a_copy_back_waits_for_the_memory_of_weight_passes() -> None:
     """One activation: F, O, L, B, W of one micro-batch after the other. Two: L1 beside B0 from 6 on, both W behind B1."""
     copied = Stage(1, 4, 3, 7, offload=Offload(2, 3, "d2h", "h2d", 1), may_keep=False)
-    found = [held_activations(Problem(placement.linear(1), 2, (copied,), (Pool(n),)), ways(0)) for n in (1, 2)]
+    found = [activation_mode_diagram(Problem(placement.linear(1), 2, (copied,), (Pool(n),)), ways(0)) for n in (1, 2)]
     assert found == [2 * (1 + 2 + 3 + 4 + 3), 6 + 2 * 4 + 2 * 3]
 
 
 def test_weight_passes_run_where_what_they_hold_is_needed() -> None:
     """B0 until 10, W0 until 15, F1 until 16, B1 until 25, W1 until 30; or F1 at 10, B1 until 20, W1 until 25."""
     split = Stage(1, 1, 5, 6, activation=1)
-    assert held_activations(two_stages(split, 1), ways(0)) == 30
-    assert held_activations(two_stages(replace(split, freed=1), 1), ways(0)) == 25
+    assert activation_mode_diagram(two_stages(split, 1), ways(0)) == 30
+    assert activation_mode_diagram(two_stages(replace(split, freed=1), 1), ways(0)) == 25
     # In one go it takes as long.
-    assert held_activations(two_stages(replace(split, backward=6, fused=6, weight=None), 1), ways(0)) == 30
+    assert activation_mode_diagram(two_stages(replace(split, backward=6, fused=6, weight=None), 1), ways(0)) == 30
 
 
 def test_two_devices_wait_for_each_other() -> None:
@@ -150,25 +150,28 @@ def test_two_devices_wait_for_each_other() -> None:
     stage = Stage(2, 3, None, 3, transfer=1)
     again = replace(stage, recompute=(Recomputation("full", 1, 0),))
     one = Problem(placement.linear(2), 2, (again, stage), (Pool(1), Pool(1)))
-    assert [held_activations(one, ways(*kept)) for kept in ((0,), (1,), (0, 1))] == [16, 17, 17]
-    assert held_activations(one.keeping_activations(), ways(0, 1)) == 24
+    assert [activation_mode_diagram(one, ways(*kept)) for kept in ((0,), (1,), (0, 1))] == [16, 17, 17]
+    assert activation_mode_diagram(one.keeping_activations(), ways(0, 1)) == 24
     span = replace(one, objective=Objective.SPAN)
-    assert held_activations(span, ways(0, 1, device=0)) == 17
-    assert held_activations(span, ways(1, device=1)) == 10
+    assert activation_mode_diagram(span, ways(0, 1, device=0)) == 17
+    assert activation_mode_diagram(span, ways(1, device=1)) == 10
 
 
 def test_nothing_that_takes_no_time_or_no_memory_is_in_the_way() -> None:
     nothing = Stage(0, 0, None, 0, activation=0, offload=Offload(0, 0, "copy", "copy", 0), may_keep=False)
-    assert held_activations(Problem(placement.linear(2), 3, (nothing, nothing), (Pool(0), Pool(0))), ways(0, 1)) == 0
+    assert (
+        activation_mode_diagram(Problem(placement.linear(2), 3, (nothing, nothing), (Pool(0), Pool(0))), ways(0, 1))
+        == 0
+    )
 
 
 def test_what_ends_at_the_value_or_later_is_left_out() -> None:
     again = two_stages(replace(SHORT, recompute=(Recomputation("full", 1, 1),)), 3)
-    assert [held_activations(again, ways(0, below=below)) for below in (0, 1, 11, 12, 13)] == [0, 1, 11, 12, 12]
+    assert [activation_mode_diagram(again, ways(0, below=below)) for below in (0, 1, 11, 12, 13)] == [0, 1, 11, 12, 12]
 
 
 def test_where_nothing_fits_no_order_ends_before_any_value() -> None:
-    assert held_activations(two_stages(SHORT, 1), ways(0, below=77)) == 77
+    assert activation_mode_diagram(two_stages(SHORT, 1), ways(0, below=77)) == 77
 
 
 @pytest.mark.parametrize(
@@ -189,25 +192,25 @@ def test_where_nothing_fits_no_order_ends_before_any_value() -> None:
 )
 def test_what_is_no_such_diagram_is_refused(diagram: Diagram) -> None:
     with pytest.raises(RefusedEvidenceError):
-        held_activations(two_stages(SHORT, 4), diagram)
+        activation_mode_diagram(two_stages(SHORT, 4), diagram)
 
 
 def test_what_counts_is_what_the_objective_says() -> None:
     span = v_shape(2, 2, 3)
     for diagram in (ways(0, 3, device=0), ways(1, 2, device=1), ways(0, 1, 2, 3, device=0), ways(0, 2, device=0)):
-        assert held_activations(span, diagram) > 0
+        assert activation_mode_diagram(span, diagram) > 0
     for diagram in (ways(0, 3), *(ways(*kept, device=n) for kept, n in (((1, 2), 0), ((0, 3), 7), ((1, 3), 0)))):
         with pytest.raises(RefusedEvidenceError):
-            held_activations(span, diagram)
+            activation_mode_diagram(span, diagram)
     for diagram in (ways(0, 1, device=1), ways(1, 2, 3, device=1)):
         with pytest.raises(RefusedEvidenceError):
-            held_activations(span, diagram)
+            activation_mode_diagram(span, diagram)
     for other in (Objective.PERIOD, Objective.ITERATION):
         with pytest.raises(RefusedEvidenceError):
-            held_activations(replace(span, objective=other), ways(0, 3, device=0))
+            activation_mode_diagram(replace(span, objective=other), ways(0, 3, device=0))
     without = Problem(placement.bidirectional(2), 1, (SHORT,) * 4)
     with pytest.raises(RefusedEvidenceError):
-        held_activations(without, ways(*without.placement.chains[0], *without.placement.chains[1]))
+        activation_mode_diagram(without, ways(*without.placement.chains[0], *without.placement.chains[1]))
 
 
 def test_what_the_check_has_not_heard_of_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,10 +218,10 @@ def test_what_the_check_has_not_heard_of_is_not_covered(monkeypatch: pytest.Monk
     lent = replace(one, stages=(replace(SHORT, lent=1), one.stages[1]))
     for other in (lent, bidirectional(2, 2, 2)):
         with pytest.raises(NotCoveredError):
-            held_activations(other, ways(*other.placement.chains[0]))
+            activation_mode_diagram(other, ways(*other.placement.chains[0]))
     monkeypatch.setattr(ByState, "most", 3)
     with pytest.raises(NotCoveredError, match="too many orders"):
-        held_activations(one, ways(0))
+        activation_mode_diagram(one, ways(0))
 
 
 def test_a_certificate_is_verified_and_no_tick_more() -> None:

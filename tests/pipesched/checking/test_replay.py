@@ -127,7 +127,7 @@ def test_as_many_moves_are_tried_as_the_model_allows_and_not_one_more() -> None:
 
 # What a replay with one rule broken would make of the labels of each state, before and beyond the width.
 Reduced = Callable[[Labels, Numbers, Numbers, int], tuple[Numbers, Labels]]
-_genuine: Reduced = labels_module.told_apart
+_genuine: Reduced = labels_module.prune_and_merge
 _NO_WIDTH = 2**40
 
 
@@ -166,9 +166,9 @@ def _all_stages(problem: Problem) -> tuple[int, ...]:
 TIGHT = with_least_memory(bidirectional(2, 6, 2, "span"))
 STAGES = _all_stages(TIGHT)
 BROKEN: dict[str, tuple[object, str, object, Diagram]] = {
-    "dominance": (replay, "told_apart", _one_by_sum, Diagram(STAGES, device=0)),
-    "merging": (replay, "told_apart", _dropped, Diagram(STAGES, 1, device=0)),
-    "width": (replay, "told_apart", _any_width, Diagram(STAGES, 1, device=0)),
+    "dominance": (replay, "prune_and_merge", _one_by_sum, Diagram(STAGES, device=0)),
+    "merging": (replay, "prune_and_merge", _dropped, Diagram(STAGES, 1, device=0)),
+    "width": (replay, "prune_and_merge", _any_width, Diagram(STAGES, 1, device=0)),
     "completion bound": (ChainSteps, "admitted", _early, Diagram(STAGES, None, 200, STAGES, None, 0)),
 }
 

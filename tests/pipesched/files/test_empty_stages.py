@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipesched.checking.finding import Verdict
-from pipesched.checking.partitions.by_device import none_below
+from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.checking.plan_check import check_plan_bound, weakest
 from pipesched.errors import BadInput
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
@@ -80,7 +80,7 @@ def test_the_plan_is_the_best_of_all_partitions(seed: int) -> None:
         return
     assert found.lower_bound <= best
     assert min(bound_by_device(one, choice, None, lambda: False) for choice in one.choices) * one.tick <= best
-    assert not all(none_below(one, choice, best + one.tick) for choice in one.choices)
+    assert not all(no_better_plan(one, choice, best + one.tick) for choice in one.choices)
     findings = check_plan_bound(one, found.lower_bound, found.choices)
     assert weakest(findings) in (Verdict.VERIFIED, Verdict.TRUSTED)
     assert plan_from_document(plan_document(one), "") == one

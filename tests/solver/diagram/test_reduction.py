@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.labels import prune_and_merge
 from solver.diagram.reduction import reduced
 from solver.diagram.steps import Numbers
 
@@ -35,7 +35,7 @@ def test_the_same_labels_stay_in_bound_and_check(seed: int) -> None:
     )
     since = np.searchsorted(keys[order], np.append(states, 4))
     for each in (labels, labels.astype(np.int64)):
-        counts, times = told_apart(each, order, since, width)
+        counts, times = prune_and_merge(each, order, since, width)
         assert np.array_equal(np.diff(first), counts)
         assert _in_each_state(first, times) == _in_each_state(first, kept)
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from benchmarks.proofs.exhaustive.optimum import least_value
-from pipesched.checking.partitions.by_device import none_below
+from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
 from solver.planning.partitions.by_device import applies, bound_by_device
@@ -37,8 +37,8 @@ def test_passes_that_need_no_way_back(layers: list[dict[str, object]], microbatc
     plan = plan_problem_from(document)
     (choice,) = plan.choices
     assert bound_by_device(plan, choice, None, lambda: False) * plan.tick == Fraction(value)
-    assert none_below(plan, choice, Fraction(value))
-    assert not none_below(plan, choice, Fraction(value) + plan.tick)
+    assert no_better_plan(plan, choice, Fraction(value))
+    assert not no_better_plan(plan, choice, Fraction(value) + plan.tick)
 
 
 def _forward_alone(random: Random, plan: PlanProblem) -> PlanProblem:
@@ -68,7 +68,7 @@ def test_against_every_partition_and_order() -> None:
             values = (least_value(plan.problem(choice, one), plan.objective, bound) for one in cuts)
             known = [value for value in values if value is not None]
             assert all(value >= bound for value in known), (seed, choice)
-            assert none_below(plan, choice, bound * plan.tick), (seed, choice)
+            assert no_better_plan(plan, choice, bound * plan.tick), (seed, choice)
             attained += bound in known
             tried += 1
     assert tried > 60 and attained > 20

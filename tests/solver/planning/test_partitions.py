@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.proofs.exhaustive.optimum import least_value
 from heuristics.catalogue import HEURISTICS
-from pipesched.checking.partitions.by_device import none_below
+from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
@@ -131,8 +131,8 @@ def test_no_plan_of_any_partition_is_below_the_bound_by_device() -> None:
             values = (least_value(problem.problem(choice, one), problem.objective, bound) for one in tried)
             known = [value for value in values if value is not None]
             assert all(value >= bound for value in known), (seed, choice)
-            assert none_below(problem, choice, bound * problem.tick), (seed, choice)
-            assert not known or not none_below(problem, choice, min(known) * problem.tick + problem.tick / 9)
+            assert no_better_plan(problem, choice, bound * problem.tick), (seed, choice)
+            assert not known or not no_better_plan(problem, choice, min(known) * problem.tick + problem.tick / 9)
             attained += bound in known
     assert attained > 10
 
@@ -142,6 +142,6 @@ def test_memory_and_recomputation_raise_the_bound_over_all_partitions() -> None:
     problem = read_plan(Path(__file__).parents[3] / "examples/plans/kimi-k2-80gb.yaml")
     found = [bound_by_device(problem, choice, None, lambda: False) * problem.tick for choice in problem.choices]
     assert min(found) > 12_400
-    assert all(none_below(problem, *each) for each in zip(problem.choices, found, strict=True))
+    assert all(no_better_plan(problem, *each) for each in zip(problem.choices, found, strict=True))
     roomy = replace(problem, cluster=replace(problem.cluster, capacity=None))
     assert all(bound_by_device(roomy, one, None, lambda: False) * problem.tick < 12_400 for one in problem.choices)

@@ -94,7 +94,7 @@ DIAGRAMS = (
     ),
     NamedMutant(
         "check of diagrams: steps that end late are dropped early", _MODELS,
-        "elif done < below:", "elif done < below - 1:",
+        "elif done < threshold:", "elif done < threshold - 1:",
         "orders that end just before the value are not followed", ("tests/pipesched/checking/test_diagram.py",),
     ),
     NamedMutant(
