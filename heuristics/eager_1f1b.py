@@ -24,7 +24,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     if cost is None:
         return None
     makespan = (m + p - 1) * (cost.F + cost.BW)
-    peak = peaks_along(problem, lambda i, stage: min(m, 2 * (p - 1 - i) + 1) * problem.network.held_in_flight[stage])
+    peak = peaks_along(problem, lambda i, stage: min(m, 2 * (p - 1 - i) + 1) * problem.network.memory_in_flight[stage])
     return ClosedForm(makespan=makespan, span=makespan, peak=peak)
 
 

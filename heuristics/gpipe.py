@@ -26,7 +26,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     if cost is None:
         return None
     makespan = (m + p - 1) * (cost.F + cost.BW)
-    peak = tuple(m * problem.network.held_in_flight[stage] for (stage,) in problem.placement.stages_of)
+    peak = tuple(m * problem.network.memory_in_flight[stage] for (stage,) in problem.placement.stages_of)
     return ClosedForm(makespan=makespan, span=makespan, peak=peak)
 
 

@@ -26,9 +26,9 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     v, network = round_robin(problem), problem.network
     span = m * v * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - cost.W)
-    alike = len({*zip(network.held_in_flight, network.held_for_weight, strict=True)}) == 1
+    alike = len({*zip(network.memory_in_flight, network.memory_until_weight, strict=True)}) == 1
     alike = alike and not network.backward_takes_memory
-    before_b, after_b = network.held_in_flight[0], network.held_for_weight[0]
+    before_b, after_b = network.memory_in_flight[0], network.memory_until_weight[0]
     peak = tuple((v * p - d) * before_b + d * after_b for d in range(p)) if alike else None
     return ClosedForm(makespan=span, span=span, peak=peak)
 

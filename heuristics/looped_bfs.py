@@ -34,7 +34,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     v = round_robin(problem)
     makespan = ((v - 1) * max(m, p) + m + p - 1) * (cost.F + cost.BW)
-    activation = problem.network.held_in_flight
+    activation = problem.network.memory_in_flight
     peak = tuple(m * sum(activation[stage] for stage in stages) for stages in problem.placement.stages_of)
     return ClosedForm(makespan=makespan, span=makespan, peak=peak)
 

@@ -43,7 +43,7 @@ def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
             return None
     makespan = (m + p - 1) * (cost.F + cost.BW)
     takes_time = all(stage.offload and stage.offload.out_ticks and stage.offload.in_ticks for stage in problem.stages)
-    peak = peaks_along(problem, lambda i, stage: min(m, p - i, 3) * problem.network.held_in_flight[stage])
+    peak = peaks_along(problem, lambda i, stage: min(m, p - i, 3) * problem.network.memory_in_flight[stage])
     return ClosedForm(makespan=makespan, span=makespan, peak=peak if full and takes_time else None)
 
 

@@ -31,7 +31,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     (way,) = ways
     makespan = m * (cost.F + way.ticks + cost.BW) + (p - 1) * (cost.F + cost.BW)
-    whole = problem.network.held_in_flight
+    whole = problem.network.memory_in_flight
     return ClosedForm(makespan, peak=peaks_along(problem, lambda i, s: whole[s] + (min(m, p - i) - 1) * way.keeps))
 
 

@@ -50,8 +50,8 @@ def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bo
     if unlimited and any(capacity is not None for capacity in problem.room):
         return None
     beyond, work = slots(problem.devices), PERIOD * m
-    alike = len(set(network.held_in_flight)) == 1 and not any(network.freed_by_backward)
-    peak = tuple(chunks * network.held_in_flight[0] for chunks in beyond.held) if alike else None
+    alike = len(set(network.memory_in_flight)) == 1 and not any(network.freed_by_backward)
+    peak = tuple(chunks * network.memory_in_flight[0] for chunks in beyond.held) if alike else None
     return ClosedForm((work + beyond.makespan) * cost.F, (work + beyond.span) * cost.F, peak)
 
 

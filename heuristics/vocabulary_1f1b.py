@@ -175,7 +175,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     if embedding is not None:
         return None
-    m, held, peak = problem.walks.shares[0], problem.network.held_in_flight, [0] * problem.devices
+    m, held, peak = problem.walks.shares[0], problem.network.memory_in_flight, [0] * problem.devices
     for place, stage in enumerate(chain):
         device = problem.placement.stage_device[stage]
         peak[device] = min(m, len(chain) - place + head.barriers) * held[stage] + held[head.first + device]

@@ -72,7 +72,7 @@ class _Search:
         self.p, self.m = problem.devices, problem.microbatches
         # The share of an activation that B frees, taken as equal on all stages, so that no device runs out of memory
         # alone. Stages without activations are left out.
-        held = zip(problem.network.freed_by_backward, problem.network.held_in_flight, strict=True)
+        held = zip(problem.network.freed_by_backward, problem.network.memory_in_flight, strict=True)
         shares = [Fraction(freed, activation) for freed, activation in held if activation]
         freed = max(Fraction(0), min(shares, default=Fraction(0)))
         # In parts of an activation, so that memory is counted in whole numbers.
@@ -214,10 +214,10 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:
         return None
     # More room than the paper's, and another order.
-    if len(set(network.held_in_flight)) > 1 or any(network.freed_by_backward):
+    if len(set(network.memory_in_flight)) > 1 or any(network.freed_by_backward):
         return None
     work = 6 * m * cost.F
-    peak = (2 * p * network.held_in_flight[0],) * p
+    peak = (2 * p * network.memory_in_flight[0],) * p
     return ClosedForm(makespan=work + (p - 1) * cost.F, span=work, peak=peak)
 
 

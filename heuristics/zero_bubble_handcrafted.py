@@ -30,7 +30,7 @@ def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     if cost is None or min(cost.F, cost.B) < cost.W or m < depth * (p - 1) + 1:
         return None
     span = m * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - depth * cost.W)
-    before_b, after_b = network.held_in_flight, network.held_for_weight
+    before_b, after_b = network.memory_in_flight, network.memory_until_weight
     peak = peaks_along(problem, lambda i, s: (depth * (p - 1 - i) + 1) * before_b[s] + depth * i * after_b[s])
     # ZB-H2 leaves out the makespan: its devices start late and end late, which the span does not see.
     exact_peak = None if network.backward_takes_memory else peak

@@ -152,6 +152,6 @@ def _near(random: Random, value: int, likely: Likely) -> int:
 
 def _roomy(problem: Problem) -> Problem:
     """The same with just enough memory where there is less."""
-    where, in_flight = problem.placement, problem.network.held_in_flight
+    where, in_flight = problem.placement, problem.network.memory_in_flight
     needed = [_needed(where, device, in_flight) for device in range(problem.devices)]
     return problem.with_room([None if c is None else max(c, n) for c, n in zip(problem.room, needed, strict=True)])

@@ -15,9 +15,9 @@ ROW_OF_SOME = replace(ROW, linear=0, fewest=2, whole_only=0.6)
 def _freed(problem: Problem, device: int) -> set[str]:
     """The parts that B gives back on the device's stages, in the terms of `Likely`."""
     network = problem.network
-    storing = [s for s in problem.placement.stages_of[device] if network.held_in_flight[s] and problem.splittable]
+    storing = [s for s in problem.placement.stages_of[device] if network.memory_in_flight[s] and problem.splittable]
     freed = network.freed_by_backward
-    return {"none" if not freed[s] else _sign(freed[s], network.held_in_flight[s]) for s in storing}
+    return {"none" if not freed[s] else _sign(freed[s], network.memory_in_flight[s]) for s in storing}
 
 
 def _sign(freed: int, activation: int) -> str:

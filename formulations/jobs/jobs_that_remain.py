@@ -20,7 +20,7 @@ def jobs_that_remain(problem: Problem, state: State) -> Jobs:
     gathered = gathered_at_least(problem, state)
     since = [state.opening(problem, device) for device in range(problem.devices)]
     opened = [device for device, start in enumerate(since) if start is not None]
-    whole = jobs_of(problem, state.passes(problem), state.ways_to_save(problem), gathered, opened)
+    whole = jobs_of(problem, state.passes(problem), state.saving_options(problem), gathered, opened)
     steps = tuple(None if start is None else start * whole.scale for start in since)
     counts = problem.objective.by_device
     return replace(_Remaining(whole, state).jobs(), opened=steps if counts else ())

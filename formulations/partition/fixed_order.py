@@ -48,7 +48,7 @@ State = tuple[PassKind, int]
 
 def _amount(model: PartitionModel, state: State) -> Linear:
     terms = model.of_stage(state[1])
-    return terms.activation if state[0] is F else terms.held_for_weight
+    return terms.activation if state[0] is F else terms.memory_until_weight
 
 
 def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:

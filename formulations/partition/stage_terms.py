@@ -35,7 +35,7 @@ class StageTerms:
     work: Linear
     memory: Linear
     activation: Linear
-    held_for_weight: Linear
+    memory_until_weight: Linear
     lent: Linear = 0
     gather: Linear = 0
     gathered: Linear = 0
@@ -105,7 +105,7 @@ class StageLayers(NamedTuple):
             work=forward + (full if whole else least_backward),
             memory=memory(lambda layer: layer.memory),
             activation=memory(lambda layer: layer.activation) - saved,
-            held_for_weight=memory(lambda layer: layer.activation - layer.freed_by_backward),
+            memory_until_weight=memory(lambda layer: layer.activation - layer.freed_by_backward),
             lent=memory(lambda layer: layer.kept_for_later) if pieces > 1 else 0,
             **self._of_parameters(model, plan.tick, step),
         )

@@ -202,7 +202,7 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
             if before not in ran or ran[before].end > ran[task].start:
                 says = "has not begun" if before not in ran else "ends later"
                 yield f"passes: {text(task)} needs {text(before)}, which {says}"
-    for (stage, j), ways in state.ways_to_save(problem).items():
+    for (stage, j), ways in state.saving_options(problem).items():
         if not ways:
             name = text(Task(Pass(F, stage, j)))
             yield f"passes: the activation of {name} can no longer be held, copied or recomputed as the problem says"

@@ -108,7 +108,7 @@ def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequenc
         weight = min(own.activation, own.activation - own.freed) + own.workspace.weight
         peak = max(peak, behind, Fraction(weight))
         backwards -= own.until_end.backward * times
-        held += own.lent + min(keeps for keeps, _ in own.held_until_backward.values())
+        held += own.lent + min(keeps for keeps, _ in own.memory_until_backward.values())
     return max(peak, sum(sum(own.until_end) * times for own, times in zip(whole, ran, strict=True)))
 
 

@@ -160,7 +160,7 @@ class Stage:
         return (*((OFFLOAD, RELOAD) if self.offload else ()), *RECOMPUTATIONS[: len(self.recompute)])
 
     @property
-    def held_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
+    def memory_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
         """Return by activation mode the memory that stays on the device and the memory that moves to the host.
 
         The modes are None (kept), OFFLOAD, and each kind of recomputation, as far as the stage allows them.

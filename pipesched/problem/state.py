@@ -45,18 +45,18 @@ class State:
         begun = {task.of for task in self.ran}
         over = {p._replace(kind=kind) for p in begun if p.kind is BW for kind in (B, W)}
         over |= {p._replace(kind=BW) for p in begun if p.kind is B}
-        for (stage, j), ways in self.ways_to_save(problem).items():
-            saving = frozenset(problem.stages[stage].saving_kinds).difference(*ways)
+        for (stage, j), options in self.saving_options(problem).items():
+            saving = frozenset(problem.stages[stage].saving_kinds).difference(*options)
             over |= {Pass(kind, stage, j) for kind in saving}
         network = problem.network
         return frozenset(Pass(*of, j) for of in network.tasks for j in network.numbers[of]) - over
 
-    def ways_to_save(self, problem: Problem) -> dict[tuple[int, int], tuple[frozenset[PassKind], ...]]:
+    def saving_options(self, problem: Problem) -> dict[tuple[int, int], tuple[frozenset[PassKind], ...]]:
         """Return by stage and micro-batch the sets of saving passes that are still possible.
 
         One of them will have run.
         """
-        begun: dict[tuple[int, int], set[PassKind]] = {where: {way} for where, way in self.recomputed.items()}
+        begun: dict[tuple[int, int], set[PassKind]] = {where: {mode} for where, mode in self.recomputed.items()}
         for task in self.ran:
             begun.setdefault(task.of[1:], set()).add(task.of.kind)
         found = {}

@@ -24,9 +24,9 @@ class PipelineView:
     has the device of each stage and the chains, `microbatches_of` the micro-batches of each stage. `arrivals[s]` are
     the ticks that an activation takes from the stage before, `returns[s]` those that a gradient takes from the stage
     after; 0 at the ends of a chain. `blocks[s]` are the ticks of a forward of stage s run as one block with a full
-    backward of its device, for stages that may. `held_in_flight[s]` is the memory of a micro-batch from the start of F
-    to the end of its backward, of which `held_for_weight[s]` stays until the end of W, in units of the resolution;
-    `room[d]` is device d's memory for it, None where unlimited.
+    backward of its device, for stages that may. `memory_in_flight[s]` is the memory of a micro-batch from the start of
+    F to the end of its backward, of which `memory_until_weight[s]` stays until the end of W, in units of the
+    resolution; `room[d]` is device d's memory for it, None where unlimited.
     """
 
     ticks: Mapping[PassType, int]
@@ -36,8 +36,8 @@ class PipelineView:
     arrivals: tuple[int, ...]
     returns: tuple[int, ...]
     blocks: Mapping[int, int]
-    held_in_flight: tuple[int, ...]
-    held_for_weight: tuple[int, ...]
+    memory_in_flight: tuple[int, ...]
+    memory_until_weight: tuple[int, ...]
     room: tuple[int | None, ...]
 
     @property
@@ -50,7 +50,7 @@ class PipelineView:
 
     def freed_by_backward(self, stage: int) -> int:
         """Return the memory that B frees; negative where it takes more."""
-        return self.held_in_flight[stage] - self.held_for_weight[stage]
+        return self.memory_in_flight[stage] - self.memory_until_weight[stage]
 
     def lag(self, sender: int, receiver: int) -> int:
         """Return the ticks from a pass's end to the arrival of its tensor at a neighbouring stage on the chain.
@@ -124,8 +124,8 @@ def pipeline_of(network: TaskNetwork) -> PipelineView:
         tuple(arrivals.get(stage, 0) for stage in stages),
         tuple(returns.get(stage, 0) for stage in stages),
         network.blocks,
-        network.held_in_flight,
-        network.held_for_weight,
+        network.memory_in_flight,
+        network.memory_until_weight,
         network.room,
     )
 

@@ -13,7 +13,7 @@ from pipesched.problem.passes import BW, OF_PARAMETERS, ONCE, RESHARD, UNSHARD, 
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.schedule import Schedule
-from pipesched.validation.pass_rules import run_once, ways_to_save
+from pipesched.validation.pass_rules import run_once, saving_options
 from pipesched.validation.violation import Violation
 
 
@@ -25,7 +25,7 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     others = {pass_type for pass_type in columns.pass_types if pass_type[0] not in (F, B, W, BW)}
     for stage, walked in enumerate(problem.microbatches_of):
         bases = [{F, BW}] + ([{F, B, W}] if W in problem.stages[stage].kinds else [])
-        alternatives = [base | ways for base in bases for ways in ways_to_save(problem, stage)]
+        alternatives = [base | saving for base in bases for saving in saving_options(problem, stage)]
         known = [F, B, W, BW, *sorted({kind for kind, s in others if s == stage}.union(*alternatives) - {F, B, W, BW})]
         known = [kind for kind in known if kind not in OF_PARAMETERS]
         times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in known}

@@ -59,7 +59,7 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
     if kind in (B, BW) or kind is OFFLOAD or kind in RECOMPUTATIONS:
         yield F, stage, 0
     if kind in (B, BW):
-        yield from ((other, stage, 0) for ways in ways_to_save(problem, stage) for other in ways - {OFFLOAD})
+        yield from ((other, stage, 0) for saving in saving_options(problem, stage) for other in saving - {OFFLOAD})
     if kind is F and place > 0:
         yield F, chain[place - 1], _travel(problem, chain[place - 1], stage, False)
     if kind in (B, BW) and place + 1 < len(chain):
@@ -258,8 +258,8 @@ def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
     """Return the memory freed after the forward and taken again by a recomputation of this kind."""
     if kind not in RECOMPUTATIONS:
         return 0
-    way = problem.stages[stage].recompute[RECOMPUTATIONS.index(kind)]
-    return problem.stages[stage].activation - way.keeps
+    mode = problem.stages[stage].recompute[RECOMPUTATIONS.index(kind)]
+    return problem.stages[stage].activation - mode.keeps
 
 
 def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
@@ -274,7 +274,7 @@ def _moved(problem: Problem, stage: int) -> int:
     return copies.amount if copies else 0
 
 
-def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
+def saving_options(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
     """Return the allowed sets of passes of a micro-batch on a stage between forward and backward."""
     own = problem.stages[stage]
     found = [frozenset[PassKind]()] if own.may_keep else []

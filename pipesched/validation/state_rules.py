@@ -33,9 +33,9 @@ from pipesched.validation.pass_rules import (
     needs_input,
     own_tasks,
     run_once,
+    saving_options,
     stream_owner,
     waited_for,
-    ways_to_save,
 )
 from pipesched.validation.violation import Violation
 
@@ -67,7 +67,7 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
             expected += [Pass(kind, stage, j) for kind in saving]
             told = state.recomputed.get((stage, j))
             again = next(iter(saving.intersection(RECOMPUTATIONS)), None)
-            if saving not in ways_to_save(problem, stage) or ((stage, j) in forwards and again != told):
+            if saving not in saving_options(problem, stage) or ((stage, j) in forwards and again != told):
                 have = ", ".join(sorted(saving)) or "none of its copies and recomputations"
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
     times = 0

@@ -74,7 +74,7 @@ class _Device:
     def __init__(self, problem: Problem, device: int) -> None:
         network = problem.network
         stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
-        self._kinds = [(network.held_in_flight[s], network.held_for_weight[s]) for s in stages]
+        self._kinds = [(network.memory_in_flight[s], network.memory_until_weight[s]) for s in stages]
         counts = [len(problem.microbatches_of[s]) for s in stages]
         gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
@@ -122,9 +122,9 @@ def _one_microbatch(problem: Problem, device: int) -> int:
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
         in_addition = [_gathered(problem, s) + problem.stages[s].workspace.forward for s in here]
-        alone = [network.held_in_flight[s] + more for s, more in zip(here, in_addition, strict=True)]
+        alone = [network.memory_in_flight[s] + more for s, more in zip(here, in_addition, strict=True)]
         # With activation modes the activations of the stages before may have been moved, or are recomputed later.
-        together = [] if network.has_activation_modes else [sum(network.held_in_flight[s] for s in here[:-1])]
+        together = [] if network.has_activation_modes else [sum(network.memory_in_flight[s] for s in here[:-1])]
         found = max(found, *alone, alone[-1] + sum(together)) if here else found
     return found
 

@@ -206,7 +206,7 @@ class _Sweep:
         None if none between.
         """
         mean = Fraction(sqrt(low * high))
-        unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight) * self.problem.resolution
+        unit = 0 if self.scale.by_share else max(self.problem.network.memory_in_flight) * self.problem.resolution
         wanted = [mean]
         if unit:
             floor_level = Fraction(mean // unit * unit)

@@ -33,7 +33,7 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
     """Yield one more activation (of the device's largest stage) on all devices with a limit, and on each of them."""
-    memory_in_flight, stages_of = problem.network.held_in_flight, problem.placement.stages_of
+    memory_in_flight, stages_of = problem.network.memory_in_flight, problem.placement.stages_of
     more = [max((memory_in_flight[s] for s in stages), default=0) for stages in stages_of]
     limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]
 

@@ -20,7 +20,7 @@ def in_flight_shares(problem: Problem) -> dict[int, int]:
         if capacity is None:
             continue
         times = {s: _round_trip(problem, s) for s in held}
-        product_of_all = sum(times[s] * network.held_in_flight[s] for s in held)
+        product_of_all = sum(times[s] * network.memory_in_flight[s] for s in held)
         if product_of_all:
             shares |= {s: max(1, round(Fraction(capacity * times[s], product_of_all))) for s in held}
     return shares

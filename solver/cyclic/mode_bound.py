@@ -147,7 +147,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
     """
     for device, capacity in enumerate(unit.room):
         stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
-        sizes = [size for s in stages for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
+        sizes = [size for s in stages for size in (unit.network.memory_in_flight[s], unit.network.freed_by_backward[s])]
         # All levels are multiples of the common divisor of all changes.
         room = 0 if capacity is None or not any(sizes) else capacity - capacity % gcd(*sizes)
         if room <= 0:
@@ -160,7 +160,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Row) -> None:
     """Add one micro-batch's memory times time on a stage to a row, as a share of the device's capacity."""
-    activation, freed = unit.network.held_in_flight[stage], unit.network.freed_by_backward[stage]
+    activation, freed = unit.network.memory_in_flight[stage], unit.network.freed_by_backward[stage]
     chain = unit.placement.chains[unit.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]
     lags = sum(unit.lag(one, other) + unit.lag(other, one) for one, other in pairwise(later))

@@ -86,7 +86,7 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
     If memory admits K micro-batches to the stage, then K of them take one round trip at least.
     """
     device = unit.placement.stage_device[stage]
-    capacity, activation = unit.room[device], unit.network.held_in_flight[stage]
+    capacity, activation = unit.room[device], unit.network.memory_in_flight[stage]
     if capacity is None or activation == 0 or capacity < activation:
         return []
     admitted = capacity // activation

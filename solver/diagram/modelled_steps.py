@@ -79,7 +79,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
         raises=raises,
         room=int64_array([NONE if room is None else room for room in rooms]),
         waiting=int64_array(
-            [max(0, min(problem.network.held_until_last[stage] for stage in own)) for own in stages_of_device]
+            [max(0, min(problem.network.memory_until_last[stage] for stage in own)) for own in stages_of_device]
         ),
         longest=int64_array([later[device_of == one].max() for one in range(len(devices))]),
         counts=int64_array([makespan or one == device for one in devices]),

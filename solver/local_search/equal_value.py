@@ -83,7 +83,7 @@ class EqualValueSearch:
 
         None if unsafe.
         """
-        unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
+        unit = max(self.problem.network.memory_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
         none = np.zeros((len(self.units.tasks), 0))
         hot, cold = EQUAL_VALUE.memory_temperature * unit, EQUAL_VALUE.last_memory_temperature * unit

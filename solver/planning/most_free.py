@@ -103,7 +103,7 @@ def _of_choice(
 def _at_least(problem: PlanProblem, choice: Choice, partition: Partition) -> Fraction | None:
     """Return the free memory of a partition with one micro-batch at a time; None if it does not fit the memory."""
     own = problem.problem(choice, partition)
-    held, found = own.network.held_in_flight, list[Fraction]()
+    held, found = own.network.memory_in_flight, list[Fraction]()
     for device, share in enumerate(shares(problem, choice, partition)):
         room, on = own.room[device], set(own.placement.stages_of[device])
         assert room is not None

@@ -79,7 +79,7 @@ class _Device:
         return None
 
     def _choose(self, which: tuple[int, int]) -> Mode:
-        able = self.problem.stages[which[0]].held_until_backward
+        able = self.problem.stages[which[0]].memory_until_backward
         return next((mode for mode in self.rule.prefer if mode in able), None)
 
     def _written(self) -> list[Pass]:
@@ -151,7 +151,7 @@ class _Device:
         """Return the preferred mode that saves memory for an activation; offloading only if the host has room."""
         stage = self.problem.stages[which[0]]
         for mode in self.rule.prefer:
-            keeps, moves = stage.held_until_backward.get(mode, (stage.activation, 0))
+            keeps, moves = stage.memory_until_backward.get(mode, (stage.activation, 0))
             if keeps < stage.activation and (mode in RECOMPUTATIONS or self._host_fits(moves, before)):
                 return mode
         return None

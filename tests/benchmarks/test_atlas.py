@@ -42,7 +42,7 @@ def test_a_device_has_the_same_work_and_memory_on_every_placement() -> None:
                 work = [problem.stages[s] for s in stages]
                 assert sum(stage.forward for stage in work) * problem.tick == 20
                 assert sum(stage.weight or 0 for stage in work) * problem.tick == 10
-            whole = sum(problem.network.held_in_flight) * problem.resolution / 4
+            whole = sum(problem.network.memory_in_flight) * problem.resolution / 4
             assert problem.room[0] is not None
             assert problem.room[0] * problem.resolution == point.memory * 4 * whole
             assert {stage.transfer * problem.tick for stage in problem.stages[:-1]} == {4}

@@ -140,7 +140,7 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
             simulated_and_validated += 1
             network = problem.network
             each = max(
-                a + max(0, -freed) for a, freed in zip(network.held_in_flight, network.freed_by_backward, strict=True)
+                a + max(0, -freed) for a, freed in zip(network.memory_in_flight, network.freed_by_backward, strict=True)
             )
             peaks = measure(timeline).peak_quanta
             assert all(peak <= chunks * each for peak, chunks in zip(peaks, most, strict=True))
@@ -236,7 +236,7 @@ def test_zb_keeps_to_an_uneven_capacity(cap: int, objective: Objective) -> None:
         problem = uneven(placement.linear(p), m, random)
         network = problem.network
         freed = tuple(max(0, x) for x in network.freed_by_backward)
-        capacity = tuple(a * random.randint(cap, 3) for a in network.held_in_flight)
+        capacity = tuple(a * random.randint(cap, 3) for a in network.memory_in_flight)
         problem = replace(problem.with_stages(freed=freed).with_room(capacity), objective=objective)
         schedule = HEURISTICS["zb"].order(problem)
         assert validate(simulate(problem, schedule)) == []

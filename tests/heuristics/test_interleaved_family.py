@@ -154,7 +154,7 @@ def test_groups_of_microbatches_hide_transfers(transfer: Fraction) -> None:
 def test_a_group_of_twice_the_devices_holds_more() -> None:
     problem = chunks(4, 2, 16, 1, 2, None)
     peaks = [run(problem, f"interleaved-1f1b:{group}").peak_quanta[0] for group in (4, 8, 16)]
-    assert peaks == [each * problem.network.held_in_flight[0] for each in (11, 15, 23)]
+    assert peaks == [each * problem.network.memory_in_flight[0] for each in (11, 15, 23)]
 
 
 @pytest.mark.parametrize("m", range(1, 15))

@@ -138,7 +138,7 @@ def _measures(problem: Problem) -> _Measures | None:
         return None
     kinds = (F, B, W) if view.splits else (F, BW)
     totals = [sum(view.ticks[kind, stage] for kind in kinds) for stage in view.stages]
-    if not _alike(totals) or not _alike(view.held_in_flight) or not all(view.held_in_flight):
+    if not _alike(totals) or not _alike(view.memory_in_flight) or not all(view.memory_in_flight):
         return None
     forward, *others = (sum(view.ticks[kind, stage] for stage in view.stages) / devices for kind in kinds)
     if not forward:
@@ -158,7 +158,7 @@ def _measures(problem: Problem) -> _Measures | None:
 def _memory(view: PipelineView) -> float | None:
     """Return the least memory of a device as a share of 1F1B's peak: one micro-batch's activations times the
     devices."""
-    whole = sum(view.held_in_flight) / view.devices
+    whole = sum(view.memory_in_flight) / view.devices
     rooms = [room for room in view.room if room is not None]
     return min(rooms) / (whole * view.devices) if rooms else None
 

@@ -136,7 +136,7 @@ class Orders:
         """
         stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
         begun, arrivals, turns, modes = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()
-        for kind, (keeps, _) in stage.held_until_backward.items():
+        for kind, (keeps, _) in stage.memory_until_backward.items():
             whole, ready = stage.activation, self._queue(device)
             if kind is None:
                 modes.append(ActivationMode(number, self._entry(), (whole,), (0,), ready))

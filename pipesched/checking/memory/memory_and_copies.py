@@ -34,7 +34,7 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
         raise RefusedEvidenceError(f"found weights {list(weights)[:8]}; there are {len(here.besides)} resources")
     total = sum((weight * besides for weight, besides in zip(weights, here.besides, strict=True)), Fraction(0))
     for s in here.device.stages:
-        by_mode = (here.needs(s, mode, keeps) for mode, (keeps, _) in problem.stages[s].held_until_backward.items())
+        by_mode = (here.needs(s, mode, keeps) for mode, (keeps, _) in problem.stages[s].memory_until_backward.items())
         cheapest = min(sum(weight * need for weight, need in zip(weights, needs, strict=True)) for needs in by_mode)
         total += here.device.count[s] * cheapest
     return total / sum(weights)
@@ -68,7 +68,7 @@ class _Resources:
     def _whole_room(self) -> int:
         """Return the part of the capacity that sums of the passes' amounts can fill exactly; 0 without a limit."""
         amounts = [n for stage in self._own for n in (stage.activation, stage.freed)]
-        amounts += [keeps for stage in self._own for keeps, _ in stage.held_until_backward.values()]
+        amounts += [keeps for stage in self._own for keeps, _ in stage.memory_until_backward.values()]
         unit = gcd(*amounts)
         return 0 if self.device.room is None or not unit else max(0, self.device.room // unit * unit)
 

@@ -33,7 +33,7 @@ def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
     """
     of_mode: dict[PassKind | None, frozenset[PassKind]] = {kind: frozenset((kind,)) for kind in stage.saving_kinds}
     of_mode |= {None: frozenset(), OFFLOAD: frozenset(COPIES)}
-    return tuple(of_mode[mode] for mode in stage.held_until_backward)
+    return tuple(of_mode[mode] for mode in stage.memory_until_backward)
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[int, int]:

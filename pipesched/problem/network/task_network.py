@@ -296,14 +296,14 @@ class TaskNetwork:
         return bool(self.options)
 
     @cached_property
-    def held_in_flight(self) -> tuple[int, ...]:
+    def memory_in_flight(self) -> tuple[int, ...]:
         """Return the memory of one micro-batch on each stage from the start of F to the end of its backward."""
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
-    def held_for_weight(self) -> tuple[int, ...]:
+    def memory_until_weight(self) -> tuple[int, ...]:
         """Return the memory of one micro-batch on each stage from the end of B to the end of W; 0 if never split."""
-        stages = range(len(self.held_in_flight))
+        stages = range(len(self.memory_in_flight))
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
     def _taken_for_later(self, of: PassType) -> int:
@@ -314,15 +314,18 @@ class TaskNetwork:
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
-    def held_until_last(self) -> tuple[int, ...]:
+    def memory_until_last(self) -> tuple[int, ...]:
         """Return the memory of one micro-batch on each stage that the last pass of its backward (W, else BW) frees."""
         last = self.backwards[0][-1]
-        return tuple(-self._taken_for_later((last, s)) for s in range(len(self.held_in_flight)))
+        return tuple(-self._taken_for_later((last, s)) for s in range(len(self.memory_in_flight)))
 
     @cached_property
     def freed_by_backward(self) -> tuple[int, ...]:
         """Return the memory that B frees on each stage; negative where it takes more than it frees."""
-        return tuple(whole - rest for whole, rest in zip(self.held_in_flight, self.held_for_weight, strict=True))
+        return tuple(
+            whole - until_weight
+            for whole, until_weight in zip(self.memory_in_flight, self.memory_until_weight, strict=True)
+        )
 
     @cached_property
     def backward_takes_memory(self) -> bool:

@@ -19,6 +19,6 @@ def hold_least(problem: Problem) -> Problem:
     kept = problem.keeping_activations()
     if kept is problem:
         return problem
-    least = [min(keeps for keeps, _ in stage.held_until_backward.values()) for stage in problem.stages]
+    least = [min(keeps for keeps, _ in stage.memory_until_backward.values()) for stage in problem.stages]
     freed = [stage.freed - (stage.activation - held) for stage, held in zip(problem.stages, least, strict=True)]
     return kept.with_stages(activation=least, freed=freed)

@@ -111,7 +111,7 @@ def _of_device(
 
 def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | None:
     """Return all numbers of backwards that may be left within the memory; None if there are too many combinations."""
-    room, memory_in_flight = view.room[device], view.held_in_flight
+    room, memory_in_flight = view.room[device], view.memory_in_flight
     microbatches = len(view.microbatches_of[stages[0]])
     later = sum(memory_in_flight[s] for s in stages[1:])
     pairs, most = list[tuple[int, int, int]](), min(_PARAMS.most_pairs, _PARAMS.most_pairs_of_all // view.devices)
@@ -134,10 +134,12 @@ def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int,
     That memory can have backwards of stages between the device's first and last, and weight passes.
     """
     microbatches, ticks = len(view.microbatches_of[stages[0]]), [view.least_backward(s) for s in stages]
-    items = [(ticks[n], view.held_in_flight[s], first - last) for n, s in enumerate(stages) if 0 < n < len(stages) - 1]
+    items = [
+        (ticks[n], view.memory_in_flight[s], first - last) for n, s in enumerate(stages) if 0 < n < len(stages) - 1
+    ]
     for s in stages if view.splits else ():
         waiting = microbatches - (first if s == stages[0] else last)
-        items.append((view.ticks[W, s], view.held_for_weight[s], waiting))
+        items.append((view.ticks[W, s], view.memory_until_weight[s], waiting))
     return first * ticks[0] + last * sum(ticks[1:]) + most_value(items, room)
 
 

@@ -15,7 +15,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
     paths = Paths(problem)
     view, found = paths.view, []
     for stage, microbatches in enumerate(view.microbatches_of):
-        device, activation = view.placement.stage_device[stage], view.held_in_flight[stage]
+        device, activation = view.placement.stage_device[stage], view.memory_in_flight[stage]
         capacity = view.room[device]
         if capacity is None or activation == 0 or not len(microbatches):
             continue
@@ -44,7 +44,7 @@ def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
     Memory that B frees makes no room where the remainder of that activation still does not fit next to `admitted` whole
     ones: then either its W must end too, or a second backward.
     """
-    activation, freed = paths.view.held_in_flight[stage], paths.view.freed_by_backward(stage)
+    activation, freed = paths.view.memory_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:
         return paths.backward[stage]
     if capacity < admitted * activation + (activation - freed):

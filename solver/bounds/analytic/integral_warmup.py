@@ -209,7 +209,7 @@ def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] |
     capacity = view.room[device]
     least = {0: 0}  # by length, the least memory that it takes
     for stage in stages:
-        ticks, size = view.ticks[F, stage], view.held_in_flight[stage]
+        ticks, size = view.ticks[F, stage], view.memory_in_flight[stage]
         most = len(view.microbatches_of[stage])
         if capacity is not None and size > 0:
             most = min(most, capacity // size)

@@ -100,7 +100,7 @@ class _Gifts:
         for task in tasks:
             if task.kind is F:
                 work[task.stage] = work.get(task.stage, 0) + chains.ticks[task]
-        room, memory_in_flight = problem.room[self._device], problem.network.held_in_flight
+        room, memory_in_flight = problem.room[self._device], problem.network.memory_in_flight
         assert room is not None
         items = [(ticks, memory_in_flight[stage], len(problem.microbatches_of[stage])) for stage, ticks in work.items()]
         before = np.searchsorted(self.times, at, side="left")

@@ -93,7 +93,7 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
     sizes: list[int] = []
     for s in stages:
         own = problem.stages[s]
-        sizes += [own.activation, own.freed, *(keeps for keeps, _ in own.held_until_backward.values())]
+        sizes += [own.activation, own.freed, *(keeps for keeps, _ in own.memory_until_backward.values())]
     if room is None or not any(sizes):
         return None
     room -= room % gcd(*sizes)
@@ -103,7 +103,7 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
 def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
     """Return by mode the compute time that it adds, its memory over time, and its time on each stream."""
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
-    for mode, (keeps, _) in stage.held_until_backward.items():
+    for mode, (keeps, _) in stage.memory_until_backward.items():
         copies = dict.fromkeys((main, *streams), 0)
         again = 0
         if mode is OFFLOAD and stage.offload:

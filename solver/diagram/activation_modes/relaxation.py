@@ -152,7 +152,7 @@ def _kept_stage(
 
 def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModelledDevice:
     device = problem.placement.stage_device[stages[0]]
-    waiting = min(problem.network.held_until_last[stage] for stage in stages)
+    waiting = min(problem.network.memory_until_last[stage] for stage in stages)
     later = [whole - gradient for _, gradient, whole in (durations(problem, stage, ()) for stage in stages)]
     tail = min(map(paths.tail, stages)) if owner is None else 0
     return ModelledDevice(problem.room[device], waiting, max(later), owner in (None, device), tail)
@@ -167,7 +167,7 @@ def _modes(
         return compute if name == stage.stream else streams.setdefault((device, name), len(streams))
 
     found = list[StageMode]()
-    for mode, (keeps, moves) in stage.held_until_backward.items():
+    for mode, (keeps, moves) in stage.memory_until_backward.items():
         if mode is None:
             found.append(StageMode(at, stage.activation, (), False))
         elif mode is OFFLOAD and stage.offload is not None:

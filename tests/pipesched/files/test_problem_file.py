@@ -365,7 +365,7 @@ def test_lists_of_a_bidirectional_placement() -> None:
     assert costs_of(half).transfer == (3, 4, 3, 4)
     whole = problem(2, 2, placement="bidirectional", times={"forward": [1, 2, 3, 4], "backward": 1})
     assert costs_of(whole).forward == (1, 2, 3, 4)
-    assert problem(2, 2, placement="bidirectional", memory={"activation": [1, 2]}).network.held_in_flight == (
+    assert problem(2, 2, placement="bidirectional", memory={"activation": [1, 2]}).network.memory_in_flight == (
         1,
         2,
         1,

@@ -56,7 +56,7 @@ def _assert_same(view: PipelineView, problem: Problem) -> None:
             assert view.ticks[kind, s] == problem.duration(Pass(kind, s, 0))
         assert view.least_work(s) == problem.least_work(s)
         assert view.least_backward(s) == problem.least_backward(s)
-        assert view.held_in_flight[s] == own.activation
+        assert view.memory_in_flight[s] == own.activation
         assert view.freed_by_backward(s) == (own.freed if problem.splittable else own.activation)
         assert all(view.blocks.get(s) == problem.overlapped_ticks(Pass(F, s, 0), Pass(BW, t, 0)) for t in stages)
         for other in (one for one in (where.previous[s], where.next[s]) if one is not None):

@@ -39,7 +39,7 @@ def levels_of(one: Problem) -> Iterator[tuple[Fraction, Problem]]:
     by_share = len(known) == len(own) and len(set(known)) > 1 and min(known) > 0
     weights = known if by_share else [1] * len(own)
     most = one.microbatches * sum(
-        max(a, a - f) for a, f in zip(one.network.held_in_flight, one.network.freed_by_backward, strict=True)
+        max(a, a - f) for a, f in zip(one.network.memory_in_flight, one.network.freed_by_backward, strict=True)
     )
     for level in sorted({Fraction(amount, weight) for weight in weights for amount in range(most + 1)}):
         held = [int(level * weight) for weight in weights]

@@ -219,7 +219,7 @@ def test_changes_keep_what_they_do_not_name() -> None:
         for times in ("forward", "backward", "fused"):
             before, after = (sum(getattr(costs_of(p), times)) * p.tick for p in (one, new))
             assert before == after
-        assert sum(new.network.held_in_flight) * new.resolution == 4 * 131
+        assert sum(new.network.memory_in_flight) * new.resolution == 4 * 131
         assert new.room[0] == 4 * 131 / new.resolution
     transfer = found["transfers 10 % faster"].problem
     assert transfer.stages[0].transfer * transfer.tick == Fraction("0.5409")

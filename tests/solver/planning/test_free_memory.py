@@ -48,7 +48,7 @@ def _most(problem):
             for device, on in enumerate(stages_of):
                 layers = [layer for stage in on for layer in held[stage % len(held)]]
                 needs = sum(layer.memory for layer in layers)
-                needs += sum(own.network.held_in_flight[stage] for stage in on) * own.resolution
+                needs += sum(own.network.memory_in_flight[stage] for stage in on) * own.resolution
                 share = sum(map(holds_cache, layers)) if problem.leaves is Leaves.PER_LAYER else 1
                 left.append((problem.cluster.capacity[device] - needs, share))
             if min(left)[0] >= 0:

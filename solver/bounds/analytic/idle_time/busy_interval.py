@@ -142,7 +142,7 @@ class BusyIntervals:
     def _weights(self) -> Sequence[tuple[int, int, int]]:
         """Return (ticks, memory occupied until its end, number) of the weight passes of each stage."""
         counts = self._counts() if self.view.splits else ()
-        return [(self.view.ticks[W, s], self.view.held_for_weight[s], n) for s, n in counts]
+        return [(self.view.ticks[W, s], self.view.memory_until_weight[s], n) for s, n in counts]
 
     def _say(self, ticks: Value) -> str:
         return amount(self.problem, ticks)

@@ -37,7 +37,7 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
     stages = [stage for chain in chains for stage in chain]
     view = paths.view
     alone = {s: view.ticks[F, s] for s in stages}
-    items = [(alone[s], view.held_in_flight[s], len(view.microbatches_of[s])) for s in stages]
+    items = [(alone[s], view.memory_in_flight[s], len(view.microbatches_of[s])) for s in stages]
     filled = most_value(items, view.room[device])
     everything = sum(value * count for value, _, count in items)
     if spare:
@@ -82,11 +82,11 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
     if len(chains) != 1 or capacity is None:
         return none
     (chain,) = chains
-    of_microbatch, microbatches = sum(view.held_in_flight[s] for s in chain), len(view.microbatches_of[chain[0]])
+    of_microbatch, microbatches = sum(view.memory_in_flight[s] for s in chain), len(view.microbatches_of[chain[0]])
     admitted = capacity // of_microbatch if of_microbatch else microbatches
     if not 0 < admitted < microbatches:
         return none
-    items = [(view.ticks[F, s], view.held_in_flight[s], microbatches - 1) for s in chain]
+    items = [(view.ticks[F, s], view.memory_in_flight[s], microbatches - 1) for s in chain]
     if len(chain) == 1:
         items = [(ticks, size, admitted - 1) for ticks, size, _ in items]
     filled = most_value(items, capacity - of_microbatch) + waiting_in_memory(view, device, chains, chain)
@@ -100,7 +100,7 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], 
     those of the others must fit in addition.
     """
     capacity = view.room[device]
-    room = None if capacity is None else capacity - sum(view.held_in_flight[s] for s in last)
+    room = None if capacity is None else capacity - sum(view.memory_in_flight[s] for s in last)
     items = []
     everything = 0
     for stage in (s for c in chains for s in c):
@@ -112,13 +112,13 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], 
 
 def _pending(view: PipelineView, stage: int) -> list[tuple[int, int]]:
     """Return (work left, memory in use) of a micro-batch after its forward, and of one that waits only for its W."""
-    whole = [(view.least_backward(stage), view.held_in_flight[stage])]
-    return [*whole, (view.ticks[W, stage], view.held_for_weight[stage])] if view.splits else whole
+    whole = [(view.least_backward(stage), view.memory_in_flight[stage])]
+    return [*whole, (view.ticks[W, stage], view.memory_until_weight[stage])] if view.splits else whole
 
 
 def forced_apart(view: PipelineView, device: int, chains: list[list[int]]) -> bool:
     """True if memory forces a backward to start before the last forward, so that the two gaps do not overlap."""
     capacity = view.room[device]
     stages = [stage for chain in chains for stage in chain]
-    everything = sum(view.held_in_flight[s] * len(view.microbatches_of[s]) for s in stages)
+    everything = sum(view.memory_in_flight[s] * len(view.microbatches_of[s]) for s in stages)
     return capacity is not None and everything > capacity

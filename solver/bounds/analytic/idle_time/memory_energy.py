@@ -11,7 +11,7 @@ from solver.bounds.analytic.critical_paths import Paths
 def area(paths: Paths, stage: int) -> int:
     """Return the least memory times ticks that one micro-batch occupies for a stage."""
     view = paths.view
-    activation, freed = view.held_in_flight[stage], view.freed_by_backward(stage)
+    activation, freed = view.memory_in_flight[stage], view.freed_by_backward(stage)
     waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
     if not view.splits:
         return waiting + activation * paths.gradient[stage]
@@ -28,7 +28,7 @@ def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int |
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks of forwards at most t / each units of memory and one activation more are in use.
-    empty = max(0, capacity - max(paths.view.held_in_flight[s] for s in stages))
+    empty = max(0, capacity - max(paths.view.memory_in_flight[s] for s in stages))
     unused = empty * empty * each / 2
     return unused if taken + unused >= capacity * empty * each else Fraction(0)
 
@@ -50,7 +50,7 @@ def area_left_at_last_forward(paths: Paths, stages: list[int], capacity: int) ->
 
     No more than `capacity` is in use. Units of state 3 count as long as they may have more left than those of state 2.
     """
-    activation = paths.view.held_in_flight
+    activation = paths.view.memory_in_flight
     with_activation = [s for s in stages if activation[s]]
     if not with_activation:
         return Fraction(0)
@@ -66,7 +66,7 @@ def area_left_at_last_forward(paths: Paths, stages: list[int], capacity: int) ->
 def _left_for_weight(paths: Paths, stage: int) -> Fraction:
     """Return the most of `area` left when B ends, in ticks per unit of memory still in use then."""
     view = paths.view
-    activation, memory_until_weight = view.held_in_flight[stage], view.held_for_weight[stage]
+    activation, memory_until_weight = view.memory_in_flight[stage], view.memory_until_weight[stage]
     if not view.splits or memory_until_weight == 0:
         return Fraction(0)
     until_then = paths.forward[stage] + paths.round_trip[stage] + view.ticks[B, stage]
@@ -75,5 +75,5 @@ def _left_for_weight(paths: Paths, stage: int) -> Fraction:
 
 def _least_ticks_each(paths: Paths, stages: list[int]) -> Fraction:
     """Return the least ticks of forward per unit of activation memory."""
-    activation = paths.view.held_in_flight
+    activation = paths.view.memory_in_flight
     return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

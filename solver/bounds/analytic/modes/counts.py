@@ -76,7 +76,7 @@ class ModeCounts:
     def _blocks(self, view: PipelineView) -> bool:
         """True if memory has room for a block: the backward's activation, in use until the end, and the forward's."""
         capacity = view.room[view.placement.stage_device[self.stages[0]]]
-        least = min(view.held_in_flight[s] for s in self.stages)
+        least = min(view.memory_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 

@@ -42,7 +42,7 @@ class DeviceMemory:
             memory_in_use = 0
             for stage, following in zip(chain, [*chain[1:], None], strict=True):
                 waiting[stage] = memory_in_use
-                memory_in_use += view.held_in_flight[stage] * (stage in self.counts.numbers)
+                memory_in_use += view.memory_in_flight[stage] * (stage in self.counts.numbers)
                 if following is not None:
                     there_and_back = view.lag(stage, following) + view.lag(following, stage)
                     self.lags += there_and_back * memory_in_use * len(view.microbatches_of[stage])
@@ -51,9 +51,9 @@ class DeviceMemory:
             for other, one in enumerate(devices)
             if other != at
         ]
-        activation = view.held_in_flight
+        activation = view.memory_in_flight
         both = {s: waiting[s] + activation[s] for s in self.counts.stages}
-        here = {s: Weights(both[s], both[s], view.held_for_weight[s]) for s in self.counts.stages}
+        here = {s: Weights(both[s], both[s], view.memory_until_weight[s]) for s in self.counts.stages}
         self.here = Delays(self.counts, here)
         # The most memory that n activations take, for n = 0, 1, ..., and its cumulative sum.
         self.most = self.counts.largest({s: activation[s] for s in self.counts.stages})
@@ -84,7 +84,7 @@ class DeviceMemory:
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())
-        last = [one.w if self.view.held_for_weight[s] > 0 else one.b for s, one in passes.items()]
+        last = [one.w if self.view.memory_until_weight[s] > 0 else one.b for s, one in passes.items()]
         late = min([whole, *(one for one in last if one is not None)])
         steps = int(np.searchsorted(self.most, capacity)) - 1
         if steps < 1:

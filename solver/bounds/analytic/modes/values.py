@@ -81,7 +81,7 @@ class ModeValues:
 
         `full`: the memory is full at the first backward.
         """
-        smallest = min(self.view.held_in_flight[s] for s in self.counts.stages)
+        smallest = min(self.view.memory_in_flight[s] for s in self.counts.stages)
         least = 0 if full or len(self._cases) == 1 else smallest
         forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
         waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
@@ -129,7 +129,7 @@ class ModeValues:
         """Return by row the longest time of unblocked forwards before the first backward, within `room`."""
         counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
-        most = most_value([(ticks[s], view.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
+        most = most_value([(ticks[s], view.memory_in_flight[s], n) for s, n in counts.numbers.items()], room)
         if self.apart:
             most = min(most, sum(ticks[s] * n for s, n in counts.numbers.items()) - min(ticks.values()))
         return np.minimum(counts.largest(ticks)[counts.alone], most)
@@ -151,8 +151,8 @@ class ModeValues:
         counts, view = self.counts, self.view
         whole = {s: one.whole for s, one in counts.ticks.items()}
         own = sum(whole[s] for s in last)
-        room = None if self.capacity is None else self.capacity - sum(view.held_in_flight[s] for s in last)
-        others = [(whole[s], view.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
+        room = None if self.capacity is None else self.capacity - sum(view.memory_in_flight[s] for s in last)
+        others = [(whole[s], view.memory_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
         weights = self._weight_items()
         outside = np.maximum(counts.alone - (self.mixed if full else 0), 0)
         by_row = counts.largest(whole)[outside][:, None]
@@ -169,14 +169,16 @@ class ModeValues:
     def _most_at_once(self) -> int:
         """Return the greatest number of micro-batches, counted per stage, with some memory in use at once."""
         view, counts = self.view, self.counts
-        least = min(view.held_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
+        least = min(view.memory_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[int, int, int]]:
         """Return (ticks, memory occupied until its end, number) of the weight passes of each stage."""
         view, counts = self.view, self.counts
         return [
-            (one.w, view.held_for_weight[s], counts.numbers[s]) for s, one in counts.ticks.items() if one.w is not None
+            (one.w, view.memory_until_weight[s], counts.numbers[s])
+            for s, one in counts.ticks.items()
+            if one.w is not None
         ]
 
 
