@@ -113,8 +113,8 @@ def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
         makespan = pairs * pair + (half - 1) * (cost.F + cost.B - cost.W)
     else:
         return None
-    held = chunk_peaks(problem, [2 * half + 1] * problem.devices) if not problem.network.backward_takes_memory else None
-    return ClosedForm(makespan=makespan, span=makespan, peak=held)
+    peak = chunk_peaks(problem, [2 * half + 1] * problem.devices) if not problem.network.backward_takes_memory else None
+    return ClosedForm(makespan=makespan, span=makespan, peak=peak)
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:

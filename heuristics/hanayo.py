@@ -39,7 +39,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     if m % p:
         return None
     last = [p - d if legs % 2 else d + 1 for d in range(p)]  # the last leg turns round on one end or the other
-    return by_slots_form(problem, 2 * p, m // p, [(legs - 1) * p + held for held in last])
+    return by_slots_form(problem, 2 * p, m // p, [(legs - 1) * p + number for number in last])
 
 
 HEURISTICS.register(

@@ -92,8 +92,10 @@ def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
     if cut and problem.network.backward_takes_memory:
         return None
     device, p = problem.placement.stage_device, problem.devices
-    held = {device[stage]: 2 * (p - 1 - i) + p * (v - 1) + 2 for i, stage in enumerate(problem.placement.chains[0][:p])}
-    return chunk_peaks(problem, [held[d] for d in range(p)])
+    chunks = {
+        device[stage]: 2 * (p - 1 - i) + p * (v - 1) + 2 for i, stage in enumerate(problem.placement.chains[0][:p])
+    }
+    return chunk_peaks(problem, [chunks[d] for d in range(p)])
 
 
 _BUBBLE = "(p-1)(F+BW) with F, BW of one chunk, and (p(v-1)+1)(F+BW - F&BW) not overlapped, if F&BW >= F, BW"

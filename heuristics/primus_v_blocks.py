@@ -43,7 +43,7 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 class _Slots:
     """The pass of each slot of each device (`rows`), and the slot of each pass (`at`).
 
-    `held` is the number of live activations by device and slot.
+    `live` is the number of live activations by device and slot.
     """
 
     def __init__(self, p: int, m: int, offsets: Offsets) -> None:
@@ -53,7 +53,7 @@ class _Slots:
             for device, slots in asking(enumerate(block(p, *offsets)))
         ]
         self.at = {q: slot for row in self.rows for slot, q in row.items()}
-        self.held: list[list[int]] = []
+        self.live: list[list[int]] = []
         self.cool_down: set[Pass] = set()
 
     def add_weight_passes(self) -> None:
@@ -77,13 +77,13 @@ class _Slots:
                     cooling = (cooling or q == last) and q != first
                 levels.append(level)
                 slot += 1
-            self.held.append(levels)
+            self.live.append(levels)
 
     def draw_together(self) -> None:
         """Move passes to earlier slots while no device exceeds the block's peak of any device."""
-        most = max(map(max, self.held))
+        most = max(map(max, self.live))
         for slot, device, q in self._in_turn():
-            level, taken = self.held[device], _TAKEN[q.kind]
+            level, taken = self.live[device], _TAKEN[q.kind]
             fits = (new for new in self._free(device, q) if taken <= 0 or max(level[new:slot], default=0) < most)
             new = min(next(fits), slot)
             level[new:slot] = [one + taken for one in level[new:slot]]
@@ -149,22 +149,22 @@ def _min_beyond(p: int) -> int:
     return max(0, 4 * p - (7, 5, 6)[p % 3])
 
 
-def _closed_form(problem: Problem, beyond: Callable[[int], int], held: Callable[[int], int]) -> ClosedForm | None:
+def _closed_form(problem: Problem, beyond: Callable[[int], int], live: Callable[[int], int]) -> ClosedForm | None:
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or m <= 2 * p or any(problem.network.freed_by_backward):
         return None
-    peak = chunk_peaks(problem, (held(p),) * p)
+    peak = chunk_peaks(problem, (live(p),) * p)
     if not cost.F == cost.B == cost.W:
         return ClosedForm(peak=peak)
     work, idle = PERIOD * m, beyond(p)
     return ClosedForm(makespan=(work + max(idle, p - 1)) * cost.F, span=(work + idle) * cost.F, peak=peak)
 
 
-def _half_held(p: int) -> int:
+def _half_live(p: int) -> int:
     return 2 * ((p + 2) // 2)
 
 
-def _min_held(p: int) -> int:
+def _min_live(p: int) -> int:
     return 2 * ((p + 4) // 3)
 
 
@@ -172,7 +172,7 @@ class _Block(NamedTuple):
     name: str
     offsets: Offsets
     beyond: Callable[[int], int]
-    held: Callable[[int], int]
+    live: Callable[[int], int]
     bubble: str
     peak: str
 
@@ -182,7 +182,7 @@ _BLOCKS = (
         "v-half",
         V_HALF,
         _half_beyond,
-        _half_held,
+        _half_live,
         "(3p-7)F for even p > 2, (3p-4)F for odd p > 1, if F = B = W and m > 2p",
         "2*floor((p+2)/2) chunk activations",
     ),
@@ -190,7 +190,7 @@ _BLOCKS = (
         "v-min",
         V_MIN,
         _min_beyond,
-        _min_held,
+        _min_live,
         "(4p-7)F, (4p-5)F or (4p-6)F where p mod 3 is 0, 1 or 2, if F = B = W and m > 2p",
         "2*floor((p+4)/3) chunk activations",
     ),
@@ -204,7 +204,7 @@ for _one in _BLOCKS:
             bubble=_one.bubble,
             peak=_one.peak,
             order=partial(primus_v, name=f"primus-{_one.name}", offsets=_one.offsets),
-            closed_form=partial(_closed_form, beyond=_one.beyond, held=_one.held),
+            closed_form=partial(_closed_form, beyond=_one.beyond, live=_one.live),
             same_for_all_costs=True,
         )
     )

@@ -79,10 +79,13 @@ def _most_in_flight(problem: Problem) -> list[int]:
     `DoesNotApply` unless several chains have one position each.
     """
     where = problem.placement
-    places = [Counter(chain.index(s) for chain in where.chains for s in chain if s in held) for held in where.stages_of]
+    places = [
+        Counter(chain.index(s) for chain in where.chains for s in chain if s in on_device)
+        for on_device in where.stages_of
+    ]
     lengths = {len(chain) for chain in where.chains}
-    both_ways = where == bidirectional(where.devices)
-    apart = len(where.chains) > 1 and not (problem.chain_arcs.arcs or both_ways)
+    is_bidirectional = where == bidirectional(where.devices)
+    apart = len(where.chains) > 1 and not (problem.chain_arcs.arcs or is_bidirectional)
     if not apart or len(lengths) > 1 or any(len(own) != 1 for own in places):
         raise DoesNotApply(f"needs pipelines side by side (pipelines: ...); the placement is {where.name}")
     (length,) = lengths

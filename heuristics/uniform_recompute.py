@@ -26,13 +26,13 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     The other devices recompute while they wait.
     """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
-    ways = {stage.recompute[0] for stage in problem.stages if stage.recompute}
-    if cost is None or problem.placement.stages > p or len(ways) != 1:
+    modes = {stage.recompute[0] for stage in problem.stages if stage.recompute}
+    if cost is None or problem.placement.stages > p or len(modes) != 1:
         return None
-    (way,) = ways
-    makespan = m * (cost.F + way.ticks + cost.BW) + (p - 1) * (cost.F + cost.BW)
+    (mode,) = modes
+    makespan = m * (cost.F + mode.ticks + cost.BW) + (p - 1) * (cost.F + cost.BW)
     whole = problem.network.memory_in_flight
-    return ClosedForm(makespan, peak=peaks_along(problem, lambda i, s: whole[s] + (min(m, p - i) - 1) * way.keeps))
+    return ClosedForm(makespan, peak=peaks_along(problem, lambda i, s: whole[s] + (min(m, p - i) - 1) * mode.keeps))
 
 
 HEURISTICS.register(

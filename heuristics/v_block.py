@@ -21,7 +21,7 @@ class _Slots(NamedTuple):
 
     makespan: int
     span: int
-    held: tuple[int, ...]
+    live: tuple[int, ...]
 
 
 def _zb_slots(p: int) -> _Slots:
@@ -51,7 +51,7 @@ def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bo
         return None
     beyond, work = slots(problem.devices), PERIOD * m
     alike = len(set(network.memory_in_flight)) == 1 and not any(network.freed_by_backward)
-    peak = tuple(chunks * network.memory_in_flight[0] for chunks in beyond.held) if alike else None
+    peak = tuple(chunks * network.memory_in_flight[0] for chunks in beyond.live) if alike else None
     return ClosedForm((work + beyond.makespan) * cost.F, (work + beyond.span) * cost.F, peak)
 
 
@@ -83,14 +83,14 @@ _BLOCKS: tuple[
         lambda p, _: 2 * p,
     ),
 )
-for _name, _order, _slots, _bubble, _held, _most in _BLOCKS:
+for _name, _order, _slots, _bubble, _peak, _most in _BLOCKS:
     HEURISTICS.register(
         Heuristic(
             name=_name,
             reference="Qi et al., Controllable Memory, arXiv 2405.15362",
             needs="v-shape placement; a backward that splits",
             bubble=_bubble,
-            peak=_held,
+            peak=_peak,
             order=_order,
             closed_form=partial(_closed_form, slots=_slots, unlimited=_name == "v-block"),
             ceiling=_most,

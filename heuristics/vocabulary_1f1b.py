@@ -135,7 +135,7 @@ def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
     forward, backward = (max(problem.duration(Pass(kind, s, 0)) for s in chain) for kind in (F, BW))
     if backward < forward:
         raise DoesNotApply("needs backwards no shorter than forwards")
-    slots, offset = [_Slot(True, 0)], 0  # of the last device; how much earlier a part starts than behind its backward
+    slots, offset = [_Slot(True, 0)], 0  # of the last device; how much earlier a part starts than after its backward
     while len(slots) < len(chain):
         before, warm_up = slots[-1]
         follows = offset - forward >= -backward
@@ -175,10 +175,10 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     if embedding is not None:
         return None
-    m, held, peak = problem.walks.shares[0], problem.network.memory_in_flight, [0] * problem.devices
+    m, in_flight, peak = problem.walks.shares[0], problem.network.memory_in_flight, [0] * problem.devices
     for place, stage in enumerate(chain):
         device = problem.placement.stage_device[stage]
-        peak[device] = min(m, len(chain) - place + head.barriers) * held[stage] + held[head.first + device]
+        peak[device] = min(m, len(chain) - place + head.barriers) * in_flight[stage] + in_flight[head.first + device]
     parts = range(head.first, head.first + problem.devices)
     times = {tuple(problem.duration(Pass(kind, s, 0)) for kind in (F, BW)) for s in chain}
     of_parts = {tuple(problem.duration(Pass(kind, s, 0)) for kind in (F, BW)) for s in parts}

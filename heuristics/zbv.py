@@ -72,8 +72,8 @@ class _Search:
         self.p, self.m = problem.devices, problem.microbatches
         # The share of an activation that B frees, taken as equal on all stages, so that no device runs out of memory
         # alone. Stages without activations are left out.
-        held = zip(problem.network.freed_by_backward, problem.network.memory_in_flight, strict=True)
-        shares = [Fraction(freed, activation) for freed, activation in held if activation]
+        amounts = zip(problem.network.freed_by_backward, problem.network.memory_in_flight, strict=True)
+        shares = [Fraction(freed, activation) for freed, activation in amounts if activation]
         freed = max(Fraction(0), min(shares, default=Fraction(0)))
         # In parts of an activation, so that memory is counted in whole numbers.
         self.whole, self.freed, self.room = freed.denominator, freed.numerator, room * freed.denominator
@@ -82,7 +82,7 @@ class _Search:
         self.done = [[0, 0, 0, 0] for _ in range(self.p)]  # passes of each leg
         self.ends: list[list[list[int]]] = [[[] for _ in LEGS] for _ in range(self.p)]  # when those of each leg end
         self.weights: list[deque[Pass]] = [deque() for _ in range(self.p)]  # whose B has run
-        self.held = [0] * self.p  # the memory of the device behind all that was put on it
+        self.memory_in_use = [0] * self.p  # by device, after all that was put on it
 
     def run(self) -> None:
         self._fill_the_wait_for_the_first_gradient()
@@ -104,7 +104,7 @@ class _Search:
             self._walk(d, F_DOWN)
         for d in reversed(range(self.p)):
             taken = (2 + 2 * d) * self.whole
-            while d < self.p - 1 and self.done[d][F_DOWN] < self.m and self.held[d] + taken <= self.room:
+            while d < self.p - 1 and self.done[d][F_DOWN] < self.m and self.memory_in_use[d] + taken <= self.room:
                 if self.free_at[d] + self.problem.duration(self._next(d, F_DOWN)) > self._arrival(d, F_UP):
                     break
                 for above in range(d + 1):
@@ -116,15 +116,15 @@ class _Search:
         leg = F_DOWN
         for d in range(1, self.p):
             idle_legs = 0
-            while self._behind(d) and idle_legs < 2:
+            while self._lacks_forwards(d) and idle_legs < 2:
                 idle_legs += 1
-                for below in reversed(range(d, self.p)):  # one by one: a leg up is ready once it ran below
-                    if self._ready(below, leg) and self._fits(below, leg):
-                        self._walk(below, leg)
+                for device in reversed(range(d, self.p)):  # one by one: a leg up is ready once it ran below
+                    if self._ready(device, leg) and self._fits(device, leg):
+                        self._walk(device, leg)
                         idle_legs = 0
                 leg = F_UP if leg == F_DOWN else F_DOWN
 
-    def _behind(self, d: int) -> bool:
+    def _lacks_forwards(self, d: int) -> bool:
         (down, up), (above_down, above_up) = self.done[d][:2], self.done[d - 1][:2]
         return down + up < above_down + above_up or up <= above_up < self.m
 
@@ -163,7 +163,7 @@ class _Search:
         other.
         """
         down_only = self.done[d][F_DOWN] - self.done[d][F_UP]
-        return self.held[d] + self.whole <= self.room and (leg == F_UP or down_only + 1 < self.places)
+        return self.memory_in_use[d] + self.whole <= self.room and (leg == F_UP or down_only + 1 < self.places)
 
     def _fill_wait(self, d: int, leg: int, small: bool) -> None:
         """Run weight passes while the device would wait.
@@ -205,7 +205,7 @@ class _Search:
 
     def _put(self, d: int, p: Pass, arrival: int = 0) -> None:
         self.built.put(d, p, arrival, self.problem.duration(p))
-        self.held[d] += self.whole if p.kind is F else -self.freed if p.kind is B else self.freed - self.whole
+        self.memory_in_use[d] += self.whole if p.kind is F else -self.freed if p.kind is B else self.freed - self.whole
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:

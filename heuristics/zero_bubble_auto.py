@@ -55,7 +55,7 @@ class _Search:
         self.built = GrowingOrders(len(chain))
         self.free_at, self.waited, self.ends = self.built.free_at, self.built.waited, self.built.ends
         self.done: list[dict[PassKind, int]] = [{F: 0, B: 0, W: 0} for _ in chain]
-        self.held = [0] * self.p  # the memory of the device behind all that was put on it
+        self.memory_in_use = [0] * self.p  # by device, after all that was put on it
 
     def run(self) -> list[list[Pass]]:
         """Return the order of every device, by device number."""
@@ -91,12 +91,12 @@ class _Search:
         for i in reversed(range(self.p - 1)):
             gradient_at += self._lag(i + 1, i)
             forward, memory = self._ticks(i, F), self._change(i, F)
-            now, held = self.free_at[i], self.held[i]
-            while self.done[i][F] + extra[i] < self.m and self._fits(i, held + memory):
+            now, in_use = self.free_at[i], self.memory_in_use[i]
+            while self.done[i][F] + extra[i] < self.m and self._fits(i, in_use + memory):
                 too_late = now + forward > gradient_at if self.choices.wait_for_first_b else now >= gradient_at
                 if too_late:
                     break
-                now, held, extra[i] = now + forward, held + memory, extra[i] + 1
+                now, in_use, extra[i] = now + forward, in_use + memory, extra[i] + 1
             gradient_at = max(now, gradient_at) + self._ticks(i, B)
         return extra
 
@@ -138,16 +138,16 @@ class _Search:
             self._put(i, B)
 
     def _make_room(self, i: int, kind: PassKind) -> None:
-        while not self._fits(i, self.held[i] + self._change(i, kind)):
+        while not self._fits(i, self.memory_in_use[i] + self._change(i, kind)):
             if self.done[i][W] >= self.done[i][B]:
                 raise DoesNotApply(f"its memory cap leaves no room for {kind} on stage {self.chain[i]}")
             self._put(i, W)
 
     def _ticks_to_make_room(self, i: int) -> int:
         """Return the ticks of the weight passes that a device must run before one more forward fits."""
-        held, ready = self.held[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
+        in_use, ready = self.memory_in_use[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
         count = 0
-        while not self._fits(i, held + count * self._change(i, W)) and count < ready:
+        while not self._fits(i, in_use + count * self._change(i, W)) and count < ready:
             count += 1
         return count * self._ticks(i, W)
 
@@ -170,7 +170,7 @@ class _Search:
         if kind is B and i + 1 < self.p:
             arrival = self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i + 1, i)
         self.built.put(i, p, arrival, self.problem.duration(p))
-        self.held[i] += self._change(i, kind)
+        self.memory_in_use[i] += self._change(i, kind)
         self.done[i][kind] += 1
 
     def _next(self, i: int, kind: PassKind, microbatch: int) -> Pass:
@@ -182,9 +182,9 @@ class _Search:
     def _change(self, i: int, kind: PassKind) -> int:
         return self.problem.network.change[kind, self.chain[i]].total
 
-    def _fits(self, i: int, held: int) -> bool:
+    def _fits(self, i: int, in_use: int) -> bool:
         cap = self.caps[i]
-        return cap is None or held <= cap
+        return cap is None or in_use <= cap
 
     def _lag(self, i: int, to: int) -> int:
         """Return the transfer time from the i-th stage of the chain to its neighbour."""

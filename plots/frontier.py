@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipesched.problem.formatting import plain, size
 from pipesched.results.analysis.frontier import Frontier
-from plots.drawing.frame import Handle, legend_below
+from plots.drawing.frame import Handle, legend_under_axis
 from plots.drawing.labels import label
 from plots.render import Format, paper, saved
 
@@ -55,8 +55,8 @@ def render_frontier(found: Frontier, format: Format = "png") -> bytes:
 
 def _memory_label(found: Frontier) -> str:
     problem, unit = found.problem, found.problem.memory_unit
-    held = "Activation memory" if any(problem.static) else "Memory"
-    return f"{held}, % of each device's capacity" if found.scale.by_share else f"{held} of a device ({unit})"
+    memory = "Activation memory" if any(problem.static) else "Memory"
+    return f"{memory}, % of each device's capacity" if found.scale.by_share else f"{memory} of a device ({unit})"
 
 
 def _draw_all(found: Frontier, axes: Axes) -> None:
@@ -113,7 +113,7 @@ def draw_frontier(
         axes.plot([k.memory for k in known], [k.value for k in known], "D", color=OTHER, markersize=4)
         entries.append((Line2D([], [], linestyle="", marker="D", color=OTHER, markersize=4), "Published schedules"))
     axes.spines[["top", "right"]].set_visible(False)
-    legend_below(axes, entries)
+    legend_under_axis(axes, entries)
     label(axes, [(one.memory, one.value, one.name) for one in known], OTHER)
 
 

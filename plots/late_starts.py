@@ -20,10 +20,10 @@ _ROOM = 0.25  # of the largest delay, on either side: for the figures
 def render_late_starts(found: LateStarts, names: Mapping[Cause, str], title: str, format: Format = "png") -> bytes:
     """Return the image; `names` are the causes in the order in which they are shown, with their names."""
     figure = paper(WIDTH, HEIGHT)
-    above, below = figure.subplots(2, 1)
-    draw_lateness(found.passes, above)
-    above.set_title(title, loc="left", fontsize=11, parse_math=False)
-    draw_causes(found, names, below)
+    upper, lower = figure.subplots(2, 1)
+    draw_lateness(found.passes, upper)
+    upper.set_title(title, loc="left", fontsize=11, parse_math=False)
+    draw_causes(found, names, lower)
     return saved(figure, format)
 
 

@@ -23,15 +23,15 @@ def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick
     """
     width, height = figure_size(plan)
     figure = paper(width, 2 * height + _BETWEEN)
-    above, below = figure.subplots(2, 1)
-    draw_gantt(plan, above)
-    above.set_title(f"{title}\npredicted", loc="left", parse_math=False)
+    upper, lower = figure.subplots(2, 1)
+    draw_gantt(plan, upper)
+    upper.set_title(f"{title}\npredicted", loc="left", parse_math=False)
     longest = max((one.end for row in measured.best for one in row), default=0.0)
     if seconds_per_tick is not None:
         longest = max(longest, makespan(plan) * seconds_per_tick)
-        above.set_xlim(0, plan.problem.in_units(1) * longest / seconds_per_tick or 1)
-    draw_measured(measured, below, longest)
-    below.set_title("measured, best step", loc="left")
+        upper.set_xlim(0, plan.problem.in_units(1) * longest / seconds_per_tick or 1)
+    draw_measured(measured, lower, longest)
+    lower.set_title("measured, best step", loc="left")
     return saved(figure)
 
 
@@ -44,8 +44,8 @@ def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     boxes = [(device, one) for device, row in enumerate(measured.best) for one in row]
     ends = [lane_of[part.stream] for _, one in boxes for _, part in [next(iter(problem.tasks(one.of)))]]
     rows = [
-        (1000 * one.start, device + above, 1000 * one.end, device + below)
-        for (device, one), (above, below) in zip(boxes, ends, strict=True)
+        (1000 * one.start, device + upper, 1000 * one.end, device + lower)
+        for (device, one), (upper, lower) in zip(boxes, ends, strict=True)
     ]
     shade_of, count = shade_numbers(problem), len(shade_names(problem))
     colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]

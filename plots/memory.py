@@ -16,7 +16,7 @@ from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
-from plots.drawing.frame import Handle, device_labels, draw_frame, legend_below
+from plots.drawing.frame import Handle, device_labels, draw_frame, legend_under_axis
 from plots.drawing.memory_heat import HEAT_MAP
 from plots.drawing.memory_marks import AREA, CAP, HOST, OUTLINE, STATIC, whole_memory, without_notches, write_peak
 
@@ -32,7 +32,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     draw_frame(timeline, axes)
     steps = [memory_steps(timeline, device) for device in range(problem.devices)]
     static = [problem.static[device] for device in range(problem.devices)]
-    steps = [[(tick, held + level) for tick, level in strip] for held, strip in zip(static, steps, strict=True)]
+    steps = [[(tick, own + level) for tick, level in strip] for own, strip in zip(static, steps, strict=True)]
     peaks = [max(level for _, level in strip) for strip in steps]
     capacities = [c for device in range(problem.devices) if (c := whole_memory(problem, device)) is not None]
     hosts = list(_hosts(timeline))
@@ -50,8 +50,8 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     for device in labelled:
         write_peak(axes, problem, device, peaks[device], 0.8 * size)
     axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)
-    held = Patch(facecolor=AREA, edgecolor=OUTLINE)
-    entries: list[tuple[Handle, str]] = [(held, f"In use (a row is {memory_text(problem, scale)} high)")]
+    in_use = Patch(facecolor=AREA, edgecolor=OUTLINE)
+    entries: list[tuple[Handle, str]] = [(in_use, f"In use (a row is {memory_text(problem, scale)} high)")]
     if any(static):
         entries.append((Patch(facecolor=STATIC), "Static: weights, gradients, optimizer"))
     if capacities:
@@ -59,7 +59,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     if hosts:
         shared = " (of devices that share one, at the first)" if any(number > 1 for _, number, _ in hosts) else ""
         entries.append((Line2D([], [], color=HOST), f"On the host{shared}"))
-    legend_below(axes, entries)
+    legend_under_axis(axes, entries)
 
 
 def _hosts(timeline: Timeline) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
@@ -78,10 +78,10 @@ def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int
     axes.axhline(baseline, color=OUTLINE, linewidth=0.6)
 
 
-def _draw_static(axes: Axes, device: int, held: int, scale: int) -> None:
+def _draw_static(axes: Axes, device: int, static: int, scale: int) -> None:
     """Draw the static memory of the device, as a band at the bottom of its strip."""
-    if held:
-        axes.axhspan(_height(device, 0, scale), _height(device, held, scale), facecolor=STATIC, linewidth=0)
+    if static:
+        axes.axhspan(_height(device, 0, scale), _height(device, static, scale), facecolor=STATIC, linewidth=0)
 
 
 def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> None:

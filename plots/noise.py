@@ -12,11 +12,11 @@ from matplotlib.mlab import GaussianKDE
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from plots.drawing.frame import legend_below
+from plots.drawing.frame import legend_under_axis
 from plots.render import Format, paper, saved
 
 BODY, LINE, NOMINAL = "#a9c6e3", "#2f5f91", "#c0392b"
-WIDTH, ROW, REST = 9.0, 0.55, 1.8  # inches: the picture, one schedule's row, title and axis and legend
+WIDTH, ROW, MARGIN = 9.0, 0.55, 1.8  # inches: the picture, one schedule's row, title and axis and legend
 
 
 class Spread(NamedTuple):
@@ -29,7 +29,7 @@ class Spread(NamedTuple):
 
 def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Format = "png") -> bytes:
     """Return the image; the same samples give the same bytes. `label` names the axis with its unit."""
-    figure = paper(WIDTH, REST + ROW * max(2, len(spreads)))
+    figure = paper(WIDTH, MARGIN + ROW * max(2, len(spreads)))
     axes = figure.add_subplot()
     draw_noise(spreads, axes)
     axes.set_xlabel(label, parse_math=False)
@@ -54,7 +54,7 @@ def draw_noise(spreads: Sequence[Spread], axes: Axes) -> None:
     axes.set_ylim(len(spreads) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
-    legend_below(
+    legend_under_axis(
         axes,
         [
             (Line2D([], [], linestyle="", marker="D", color=NOMINAL), "Without noise"),

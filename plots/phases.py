@@ -25,7 +25,7 @@ from plots.catalogue import PLOTS, Plot
 from plots.drawing.frame import Handle, device_labels, draw_frame
 from plots.drawing.memory_marks import AREA, CAP, HOST, OUTLINE, without_notches
 from plots.drawing.stream_boxes import Lanes, phases
-from plots.drawing.stream_marks import PHASES, colours_below, draw_tasks, mark_phases, name_lanes
+from plots.drawing.stream_marks import PHASES, colour_legend, draw_tasks, mark_phases, name_lanes
 
 WARM_UP, COOL_DOWN = "#eaf2fb", "#fcedeb"
 # What is copied in each phase.
@@ -49,7 +49,7 @@ def draw_phases(timeline: Timeline, axes: Axes) -> None:
     name_lanes(problem, axes, {name: edges for name, edges in rows.items() if name})
     marks = mark_phases(timeline, axes, [f"{of} ({what})" for of, what in zip(PHASES, COPIED, strict=True)]
                         if OFFLOAD in rows else PHASES)  # fmt: skip
-    colours_below(problem, axes, boxes, [*marks, *_draw_memory(timeline, axes, rows[MEMORY])])
+    colour_legend(problem, axes, boxes, [*marks, *_draw_memory(timeline, axes, rows[MEMORY])])
 
 
 def _copying(problem: Problem) -> dict[str, tuple[float, float]]:

@@ -16,7 +16,7 @@ from pipesched.problem.passes import BW, KINDS, RECOMPUTATIONS, REDUCE, STEP, UN
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory, stage_rows
 from pipesched.schedule.drawing.colours import RGB
-from plots.drawing.frame import Handle, legend_below
+from plots.drawing.frame import Handle, legend_under_axis
 from plots.drawing.memory_marks import AREA, CAP, OUTLINE, STATIC
 from plots.render import Format, paper, saved
 
@@ -36,13 +36,13 @@ def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> b
     """Return the image of a plan; the same plan gives the same bytes."""
     devices = best.timeline.problem.devices
     figure = paper(_WIDTH, max(3.2, 1.6 + _ROW * devices))
-    rows, held = stage_rows(plan, best), device_memory(plan, best)
-    says_memory = any(one.parameters or one.activations or one.capacity is not None for one in held)
+    rows, memory = stage_rows(plan, best), device_memory(plan, best)
+    says_memory = any(one.parameters or one.activations or one.capacity is not None for one in memory)
     narrow = 1 + says_memory + plan.model.parameters.some
     layers, *others = figure.subplots(1, 1 + narrow, width_ratios=(2.2, *[1] * narrow))
     _draw_layers(plan, best, rows, layers)
     if says_memory:
-        _draw_memory(plan, held, others.pop(0))
+        _draw_memory(plan, memory, others.pop(0))
     _draw_times(plan, rows, others.pop(0), devices)
     for axes in others:
         _draw_for_parameters(plan, rows, axes, devices)
@@ -96,7 +96,7 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
     handles: list[tuple[Handle, str]] = [(Patch(color=colour), name) for name, colour in colours.items()]
     if any(best.partition.recompute):
         handles.append((Patch(color=_AGAIN), "recomputed"))
-    legend_below(axes, handles)
+    legend_under_axis(axes, handles)
 
 
 def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -> None:
@@ -121,7 +121,7 @@ def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -
         handles.append((Patch(facecolor=_SAVED, edgecolor=OUTLINE), "saved by recomputing"))
     if any(one.capacity is not None for one in found):
         handles.append((Line2D([], [], color=CAP, linewidth=1.5), "capacity"))
-    legend_below(axes, handles)
+    legend_under_axis(axes, handles)
 
 
 def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
@@ -164,4 +164,4 @@ def _draw_bars(
     _devices(axes, devices, title)
     axes.set_xlim(0, max(right) or 1)
     axes.set_xlabel(plan.time_unit or "time", parse_math=False)
-    legend_below(axes, [(Patch(color=colour), name) for name, colour in colours.items()])
+    legend_under_axis(axes, [(Patch(color=colour), name) for name, colour in colours.items()])

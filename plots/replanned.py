@@ -13,7 +13,7 @@ from pipesched.results.replanned import Replanned
 from pipesched.schedule.drawing.boxes import lanes
 from pipesched.schedule.drawing.colours import EDGE, LINE, shade, shade_names, shade_numbers
 from plots.drawing.box_numbers import draw_boxes, outlines
-from plots.drawing.frame import device_rows, legend_below
+from plots.drawing.frame import device_rows, legend_under_axis
 from plots.drawing.gantt_legend import HANDLERS, kind_entries, shade_entries
 from plots.render import paper, saved
 
@@ -56,7 +56,7 @@ def draw_replanned(found: Replanned, axes: Axes) -> None:
         PolyCollection(hatched, facecolors="none", edgecolors=EDGE, linewidths=0, hatch="////"), autolim=False
     )
     kinds = {p.kind for p, _ in tasks}
-    legend_below(
+    legend_under_axis(
         axes,
         [
             *kind_entries(kinds),

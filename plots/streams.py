@@ -11,7 +11,7 @@ from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
 from plots.drawing.frame import draw_frame
 from plots.drawing.stream_boxes import lanes
-from plots.drawing.stream_marks import colours_below, draw_tasks, mark_phases, name_lanes
+from plots.drawing.stream_marks import colour_legend, draw_tasks, mark_phases, name_lanes
 
 
 def draw_streams(timeline: Timeline, axes: Axes) -> None:
@@ -24,7 +24,7 @@ def draw_streams(timeline: Timeline, axes: Axes) -> None:
     # The first lane's label is the device's.
     names = {"micro-batch" if stream is None else stream: edges for stream, edges in list(where.items())[1:]}
     name_lanes(problem, axes, names)
-    colours_below(problem, axes, boxes, mark_phases(timeline, axes))
+    colour_legend(problem, axes, boxes, mark_phases(timeline, axes))
 
 
 PLOTS.register(Plot("streams", "what every stream of every device does", draw_streams, row=1.6))

@@ -117,9 +117,9 @@ def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[st
     """Return the key path and value to set for a field's edit; a time by nodes replaces one for all transfers."""
     where = key_path(path, plan)
     outer, _, key = where.rpartition(".")
-    held = _at(document, outer)
-    if path in _NODE_PATHS and held is not None and not isinstance(held, Mapping):
-        return outer, str(held) if value is None else f"{{{key}: {value}}}"
+    present = _at(document, outer)
+    if path in _NODE_PATHS and present is not None and not isinstance(present, Mapping):
+        return outer, str(present) if value is None else f"{{{key}: {value}}}"
     return where, value
 
 

@@ -11,7 +11,7 @@ from pipesched.errors import BadInput
 
 _ALIAS = re.compile(r"\s*\*[^\s,\]}]+")
 # A comment after a value, to the end of its line.
-_REST_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\n|\Z)")
+_END_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\n|\Z)")
 
 
 def with_value(text: str, path: str, value: str | None) -> str:
@@ -57,8 +57,8 @@ def _root(text: str) -> yaml.MappingNode | None:
 
 
 def _new_lines(keys: Sequence[str], value: str) -> str:
-    first, *rest = keys
-    return f"{first}:\n  {rest[0]}: {_nested(rest[1:], value)}\n" if rest else f"{first}: {value}\n"
+    first, *inner = keys
+    return f"{first}:\n  {inner[0]}: {_nested(inner[1:], value)}\n" if inner else f"{first}: {value}\n"
 
 
 def _entry(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
@@ -111,15 +111,15 @@ def _inserted(text: str, mapping: yaml.MappingNode, entry: str) -> str:
         comma = "" if before.endswith(("{", ",")) else ", "
         return f"{before}{comma}{entry}{text[at:]}"
     key, value = mapping.value[-1]
-    rest = _REST_OF_LINE.match(text, _end(text, key, value))
-    at = rest.end() if rest else len(text)
+    end_of_line = _END_OF_LINE.match(text, _end(text, key, value))
+    at = end_of_line.end() if end_of_line else len(text)
     before = text[:at] if text[:at].endswith("\n") else text[:at] + "\n"
     return f"{before}{' ' * mapping.value[0][0].start_mark.column}{entry}\n{text[at:]}"
 
 
 def _removed_lines(text: str, start: int, end: int) -> str:
-    rest = _REST_OF_LINE.match(text, end)
-    return text[: text.rfind("\n", 0, start) + 1] + text[rest.end() if rest else end :]
+    end_of_line = _END_OF_LINE.match(text, end)
+    return text[: text.rfind("\n", 0, start) + 1] + text[end_of_line.end() if end_of_line else end :]
 
 
 def _removed_from_flow(text: str, start: int, end: int) -> str:

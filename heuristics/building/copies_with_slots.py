@@ -28,10 +28,10 @@ def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list
     An activation that is needed within three slots is kept, unless its stage may keep none.
     """
     all_may_offload(problem)
-    return [_beside(problem, order) for order in orders]
+    return [_with_copies(problem, order) for order in orders]
 
 
-def _beside(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
+def _with_copies(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
     """Return one device's slots with their copies inserted."""
     forward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is F}
     backward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is not F}

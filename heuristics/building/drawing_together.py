@@ -26,8 +26,8 @@ def draw_together(
     devices before the moves. With `displace_weights` the rows have no weight passes, and each W takes the first gap
     after its B, in the order of the Bs.
     """
-    held = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
-    cap = max(one.peak() for one in asking(held))
+    devices = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
+    cap = max(one.peak() for one in asking(devices))
     taken = [(t, d) for d, row in enumerate(asking(rows)) for t, p in enumerate(row) if p is not None]
     slot = {rows[d][t]: t for t, d in asking(taken, SHORT)}
     for t, d in asking(sorted(taken)):
@@ -35,7 +35,7 @@ def draw_together(
         if p is None or not moves((t, d)):
             continue
         earliest = 1 + max((slot[before] for before in _needs(problem, p)), default=-1)
-        gap = held[d].moved(t, p, earliest, cap)
+        gap = devices[d].moved(t, p, earliest, cap)
         if gap is not None:
             slot[p] = gap
 

@@ -36,7 +36,7 @@ def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
     On a device with one chunk, the activations of every other micro-batch.
     """
-    place = {s: n for held in problem.placement.stages_of for n, s in enumerate(held)}
+    place = {s: n for stages in problem.placement.stages_of for n, s in enumerate(stages)}
     chunks = problem.placement.stages // problem.devices
     if chunks == 1:
         return _offload(problem, schedule, lambda p: p.microbatch % 2 == 0)
@@ -65,8 +65,8 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
     return _saved(problem, schedule, OFFLOAD, copied, ahead=1)
 
 
-def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, ahead: int) -> Schedule:
-    """Return the order with the passes of mode `way` for the chosen activations, `ahead` passes before backward."""
+def _saved(problem: Problem, schedule: Schedule, mode: PassKind, chosen: Chosen, ahead: int) -> Schedule:
+    """Return the order with the passes of mode `mode` for the chosen activations, `ahead` passes before backward."""
     orders: list[list[Pass]] = []
     waits: list[Wait] = []
     for device in asking(range(problem.devices)):
@@ -76,14 +76,14 @@ def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, 
         before: dict[int, list[Pass]] = {}
         for which, forward in saved.items():
             at = max(forward + 1, backward[which] - ahead)
-            again = Pass(RELOAD if way is OFFLOAD else way, *which)
+            again = Pass(RELOAD if mode is OFFLOAD else mode, *which)
             before.setdefault(at, []).append(again)
-            if way is OFFLOAD and at > forward + 1:
+            if mode is OFFLOAD and at > forward + 1:
                 waits.append(Wait(_end(problem, passes[at - 1]), Task(again)))
         order: list[Pass] = []
         for n, p in enumerate(passes):
             order += [*before.get(n, ()), p]
-            if way is OFFLOAD and p.kind is F and p[1:] in saved:
+            if mode is OFFLOAD and p.kind is F and p[1:] in saved:
                 order.append(p._replace(kind=OFFLOAD))
         orders.append(order)
     return Schedule(schedule_of(orders).orders, schedule.name, waits=waits)

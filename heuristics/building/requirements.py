@@ -90,12 +90,12 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
     return EqualCosts(f, b, w, bw)
 
 
-def peaks_along(problem: Problem, held: Callable[[int, int], int]) -> tuple[int, ...]:
-    """Return the peak of each device from `held(i, stage)`, that of the i-th device of the pipeline.
+def peaks_along(problem: Problem, peak_of: Callable[[int, int], int]) -> tuple[int, ...]:
+    """Return the peak of each device from `peak_of(i, stage)`, that of the i-th device of the pipeline.
 
     One stage per device.
     """
-    placed = {problem.placement.stage_device[s]: held(i, s) for i, s in enumerate(problem.placement.chains[0])}
+    placed = {problem.placement.stage_device[s]: peak_of(i, s) for i, s in enumerate(problem.placement.chains[0])}
     return tuple(placed[d] for d in range(problem.devices))
 
 
@@ -106,4 +106,4 @@ def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | No
     """
     each = set(problem.network.memory_in_flight)
     most = problem.microbatches * problem.placement.stages // problem.devices
-    return tuple(min(most, held) * min(each) for held in chunks) if len(each) == 1 else None
+    return tuple(min(most, number) * min(each) for number in chunks) if len(each) == 1 else None

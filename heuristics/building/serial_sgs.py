@@ -86,18 +86,18 @@ class _Row:
         while place and self.end[place - 1] > ready and (kept <= 0 or self.level[place - 1] + kept <= self.ceiling):
             place -= 1
             start = max(ready, self.end[place - 1]) if place else ready
-            held = self.left[place - 1] if place else 0
-            if start + ticks <= self.start[place] and held + taken <= self.ceiling:
+            in_use = self.left[place - 1] if place else 0
+            if start + ticks <= self.start[place] and in_use + taken <= self.ceiling:
                 found = place, start
         return found
 
     def put(self, number: int, place: int, start: int, ticks: int, taken: int, kept: int) -> None:
-        held = self.left[place - 1] if place else 0
+        in_use = self.left[place - 1] if place else 0
         self.passes.insert(place, number)
         self.start.insert(place, start)
         self.end.insert(place, start + ticks)
-        self.level.insert(place, held + taken)
-        self.left.insert(place, held + kept)
+        self.level.insert(place, in_use + taken)
+        self.left.insert(place, in_use + kept)
         if kept:
             for later in range(place + 1, len(self.passes)):
                 self.level[later] += kept

@@ -30,7 +30,7 @@ class Weights(Enum):
     """Position of the weight tasks of a pair."""
 
     AFTER_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
-    LAST = auto()  # behind the backward, while its gradient travels
+    LAST = auto()  # after the backward, while its gradient travels
 
 
 def interleaved(
@@ -86,17 +86,17 @@ def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks
     if len(slot) == 1:
         return list(problem.tasks(slot[0]))
     forward, backward = (list(problem.tasks(p)) for p in slot[:2])
-    behind: dict[int, Tasks] = {}
+    after_part: dict[int, Tasks] = {}
     for task, part in problem.tasks(slot[2]) if len(slot) > 2 else ():
         after = len(backward) - 1 if part.after is None or weights is Weights.LAST else part.after
-        behind.setdefault(after, []).append((task, part))
+        after_part.setdefault(after, []).append((task, part))
     found: Tasks = []
     nothing: Tasks = []
     units = zip_longest(_forward_units(problem, forward), _backward_units(problem, backward), fillvalue=nothing)
     for one, other in units:
         leading = _communication(problem, other)
         found += other[:leading] + one[:1] + other[leading:]
-        found += [each for task, _ in other for each in behind.get(task.part, ())]
+        found += [each for task, _ in other for each in after_part.get(task.part, ())]
         found += one[1:]
     return found
 

@@ -50,7 +50,7 @@ def device_labels(devices: int, axes: Axes) -> tuple[float, range]:
     return size, range(0, devices, ceil(1.3 * size / row) if row > 0 else devices)
 
 
-def legend_below(
+def legend_under_axis(
     axes: Axes,
     entries: Sequence[tuple[Handle, str]],
     handlers: Mapping[type, HandlerBase] | None = None,

@@ -15,14 +15,14 @@ from pipesched.problem.passes import BW, F, PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import Box
 from pipesched.schedule.drawing.colours import EDGE, LINE, NAMES, TRANSFER, shade, shade_names
-from plots.drawing.frame import Handle, legend_below
+from plots.drawing.frame import Handle, legend_under_axis
 
 HANDLERS: dict[type, HandlerBase] = {tuple: HandlerTuple(ndivide=None, pad=0)}
 
 
 def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
     """Draw the legend under the chart, with entries only for what the boxes show."""
-    legend_below(axes, _entries(problem, boxes), HANDLERS | {OverlappedBlock: OverlappedHandler()})
+    legend_under_axis(axes, _entries(problem, boxes), HANDLERS | {OverlappedBlock: OverlappedHandler()})
 
 
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:

@@ -30,7 +30,7 @@ def label(axes: Axes, marks: Sequence[tuple[float, float, str]], colour: str) ->
         axes,
         [x for x, _ in names],
         [y for _, y in names],
-        [", ".join(held) for held in names.values()],
+        [", ".join(names_there) for names_there in names.values()],
         x_scatter=[x for x, _ in dots],
         y_scatter=[y for _, y in dots],
         x_lines=[line[:, 0] for line in lines],

@@ -17,10 +17,10 @@ from pipesched.schedule.host_memory import hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import Plot
-from plots.drawing.frame import Handle, device_labels, draw_frame, legend_below
+from plots.drawing.frame import Handle, device_labels, draw_frame, legend_under_axis
 from plots.drawing.memory_marks import OVER, whole_memory, write_peak
 
-COLUMNS = 1200  # of the picture; each shows the most that is held in its part of the time
+COLUMNS = 1200  # of the picture; each shows the most in use in its part of the time
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
     draw_frame(timeline, axes)
     end = makespan(timeline) or 1
     devices = range(problem.devices)
-    steps = [[(at, held + problem.static[d]) for at, held in memory_steps(timeline, d)] for d in devices]
+    steps = [[(at, level + problem.static[d]) for at, level in memory_steps(timeline, d)] for d in devices]
     peaks = [max(level for _, level in row) for row in steps]
     largest = max(*peaks, 1)
     rooms = [whole_memory(problem, device) for device in devices]
@@ -65,17 +65,17 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
     entries.append((Patch(facecolor=SHADES(1.0)), f"100 % of {of}"))
     if any(peak > most for peak, most in zip(peaks, whole, strict=True)):
         entries.append((Patch(facecolor=OVER), "more than it has"))
-    legend_below(axes, entries)
+    legend_under_axis(axes, entries)
 
 
 def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
     """Return the largest memory in each column, from steps (tick, level from then on)."""
-    held = np.zeros(COLUMNS)
+    largest = np.zeros(COLUMNS)
     for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
         first, last = tick * COLUMNS // end, -(-until * COLUMNS // end)
-        part = held[first : max(last, first + 1)]
+        part = largest[first : max(last, first + 1)]
         np.maximum(part, float(level), out=part)
-    return held
+    return largest
 
 
 def is_dense(timeline: Timeline) -> bool:

@@ -26,7 +26,7 @@ _COPIES = {OFFLOAD: "offload", RELOAD: "onload"}
 # What the legend says of the colours, in its order.
 KINDS = {**NAMES, OFFLOAD: "Offload: copy to the host", RELOAD: "Onload: copy back"}
 MEANINGS = (*dict.fromkeys(KINDS.values()), "Dispatch, combine (other streams)", "Transfer to another device")
-_BESIDE, _TRAVELS = MEANINGS[-2:]
+_OTHER_STREAMS, _TRANSFERS = MEANINGS[-2:]
 
 
 class Drawn(NamedTuple):
@@ -88,7 +88,7 @@ def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
                     yield _half_block(timeline, p, where, half, colours)
                 else:
                     yield from _tasks(timeline, p, where, colours)
-                yield from _on_its_way(timeline, p, where)
+                yield from _in_transfer(timeline, p, where)
         yield from _microbatches(timeline, device, where, colours)
 
 
@@ -108,18 +108,18 @@ def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Itera
     for task, part in problem.tasks(p):
         top, bottom = (problem.device(p) + edge for edge in where[part.stream])
         start = timeline.starts[task]
-        beside, sends = part.stream != problem.streams[0], part.name == SENDING
+        on_other_stream, sends = part.stream != problem.streams[0], part.name == SENDING
         copies = p.kind not in (F, B, W, BW)
         own, name = colours[p.kind, p.stage], _COPIES.get(p.kind, "" if sends else part.name)
         colour = own
-        if beside and not copies:
-            colour = (TRANSFER, _TRAVELS) if sends else (COMMUNICATION, _BESIDE)
+        if on_other_stream and not copies:
+            colour = (TRANSFER, _TRANSFERS) if sends else (COMMUNICATION, _OTHER_STREAMS)
         yield Drawn(start, start + part.ticks, top, bottom, *colour, _number(problem, p), name)
-        if beside and not copies:
+        if on_other_stream and not copies:
             yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *own)
 
 
-def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
+def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
     """Yield the tensor of a pass sent to another device without occupying a stream, under the second stream's tasks."""
     problem, walk = timeline.problem, timeline.problem.placement
     to = walk.next[p.stage] if p.kind is F else walk.previous[p.stage] if p.kind in (B, BW) else None
@@ -127,7 +127,7 @@ def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
     if lag and not problem.resources.sends(lag) and len(problem.streams) > 1:
         top, bottom = (problem.device(p) + edge for edge in where[problem.streams[1]])
         end = timeline.end(p)
-        yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER, _TRAVELS)
+        yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER, _TRANSFERS)
 
 
 def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colours) -> Iterator[Drawn]:

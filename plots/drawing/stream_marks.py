@@ -14,7 +14,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.colours import EDGE, LINE, RGB
 from pipesched.schedule.timeline import Timeline
 from plots.drawing.box_numbers import draw_boxes
-from plots.drawing.frame import Handle, legend_below, points
+from plots.drawing.frame import Handle, legend_under_axis, points
 from plots.drawing.gantt_legend import HANDLERS, shade_entries
 from plots.drawing.stream_boxes import KINDS, MEANINGS, Drawn, Lanes, boxes_of, phases
 
@@ -73,7 +73,7 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
     return [(Line2D([], [], color="black", linestyle="dashed", linewidth=1.0), "Change of phase")] if marked else []
 
 
-def colours_below(
+def colour_legend(
     problem: Problem, axes: Axes, boxes: Sequence[Drawn], more: Sequence[tuple[Handle, str]] = ()
 ) -> None:
     """Draw a legend of the colours that occur, of their shades, and of `more` entries."""
@@ -88,4 +88,4 @@ def colours_below(
     ]
     entries += shade_entries(problem, {kind for kind, text in KINDS.items() if text in seen})
     if entries or more:
-        legend_below(axes, [*entries, *more], HANDLERS)
+        legend_under_axis(axes, [*entries, *more], HANDLERS)

@@ -61,11 +61,11 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
         "memory": {
             "unit": problem.memory_unit,
             "steps": [
-                _paired([(tick, level + held) for tick, level in one], unit)
-                for held, one in zip(problem.static, steps, strict=True)
+                _paired([(tick, level + static) for tick, level in one], unit)
+                for static, one in zip(problem.static, steps, strict=True)
             ],
             "capacity": [None if c is None else _short(c * unit) for c in capacity],
-            "static": [_short(held * unit) for held in problem.static],
+            "static": [_short(static * unit) for static in problem.static],
             "hosts": [
                 {"device": devices[0], "devices": len(devices), "steps": _paired(host_steps(timeline, devices), unit)}
                 for _, devices in hosts_of(timeline)

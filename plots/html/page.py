@@ -22,8 +22,8 @@ def page(timeline: Timeline, title: str, caption: str) -> str:
 def whole_page(title: str, body: str, documents: Mapping[str, str], start: str) -> str:
     """Return a page with its scripts, styles and packed documents; `start` is the script in `page/` that runs it."""
     data = "".join(
-        f'<script type="application/octet-stream" id="data-{name}">{held}</script>\n'
-        for name, held in documents.items()
+        f'<script type="application/octet-stream" id="data-{name}">{content}</script>\n'
+        for name, content in documents.items()
     )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(title)}</title>\n'

@@ -42,9 +42,9 @@ def _with_data(part: Part, documents: dict[str, str]) -> Iterator[Part]:
     if isinstance(part, Course):
         documents["course"] = packed(part.document())
     if isinstance(part, Schedules):
-        held, left_out = _packed_within(part.timelines)
+        fitting, left_out = _packed_within(part.timelines)
         names = []
-        for number, (name, data) in enumerate(held):
+        for number, (name, data) in enumerate(fitting):
             documents[f"schedule-{number}"] = data
             names.append(name)
         documents["schedules"] = packed(names)
@@ -54,16 +54,16 @@ def _with_data(part: Part, documents: dict[str, str]) -> Iterator[Part]:
 
 def _packed_within(timelines: Sequence[tuple[str, Timeline]]) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the packed documents of timelines that fit the page, and the names of the others."""
-    held: list[tuple[str, str]] = []
+    fitting: list[tuple[str, str]] = []
     left_out: list[str] = []
     size = 0
     for name, timeline in timelines:
-        if left_out or (held and size + len(held[-1][1]) > MOST):
+        if left_out or (fitting and size + len(fitting[-1][1]) > MOST):
             left_out.append(name)
             continue
-        held.append((name, packed(document(timeline))))
-        size += len(held[-1][1])
-    return held, left_out
+        fitting.append((name, packed(document(timeline))))
+        size += len(fitting[-1][1])
+    return fitting, left_out
 
 
 def _name(title: str) -> str:

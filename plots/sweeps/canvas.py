@@ -58,10 +58,10 @@ def spread_out(axes: Axes, both: bool = False) -> None:
         axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
 
 
-def entitle(figure: Figure, title: str, below: str, left_out: int = 0) -> None:
+def entitle(figure: Figure, title: str, subtitle: str, left_out: int = 0) -> None:
     """Set a title of two lines over all panels; the second says how many panels are left out, if any."""
     more = f" · {left_out} more are not shown" if left_out else ""
-    figure.suptitle(f"{title}\n{below}{more}", x=0.01, ha="left", fontsize=11, parse_math=False)
+    figure.suptitle(f"{title}\n{subtitle}{more}", x=0.01, ha="left", fontsize=11, parse_math=False)
 
 
 def legend(figure: Figure, entries: Sequence[tuple[Handle, str]]) -> None:

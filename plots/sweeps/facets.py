@@ -54,11 +54,11 @@ def panels(found: Table, x: Axis) -> list[Panel]:
     """Return one panel for each combination of values on all other axes but that of the series; only the first few."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     own = _series_axis(found, others)
-    rest = [axis for axis in others if axis is not own]
-    held: dict[tuple[str, ...], list[Row]] = {}
+    panel_axes = [axis for axis in others if axis is not own]
+    rows_by_panel: dict[tuple[str, ...], list[Row]] = {}
     for row in found.rows:
-        held.setdefault(tuple(_said(row, axis) for axis in rest), []).append(row)
-    shown = list(held.items())[:MOST_PANELS]
+        rows_by_panel.setdefault(tuple(_panel_name(row, axis) for axis in panel_axes), []).append(row)
+    shown = list(rows_by_panel.items())[:MOST_PANELS]
     return [Panel(", ".join(names), _series(found, rows, own, x)) for names, rows in shown]
 
 
@@ -66,7 +66,7 @@ def left_out(found: Table, x: Axis) -> int:
     """Return the number of panels that are not drawn."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     own = _series_axis(found, others)
-    return max(0, len({tuple(_said(r, a) for a in others if a is not own) for r in found.rows}) - MOST_PANELS)
+    return max(0, len({tuple(_panel_name(r, a) for a in others if a is not own) for r in found.rows}) - MOST_PANELS)
 
 
 def colours(number: int) -> list[str]:
@@ -106,8 +106,8 @@ def _series(found: Table, rows: Sequence[Row], own: Axis | None, x: Axis) -> tup
     for name, colour in zip(names, colours(len(names)), strict=True):
         mine = [(as_number(row.cell.place[x.name]) or Fraction(0), row) for row in rows if _value(row, own) == name]
         solved = any(row.value is not None for row in found.rows if _value(row, own) == name)
-        said = name if solved else f"{name}: no schedule"
-        made.append(Series(said, colour, tuple(sorted(mine, key=lambda one: one[0]))))
+        label_of_series = name if solved else f"{name}: no schedule"
+        made.append(Series(label_of_series, colour, tuple(sorted(mine, key=lambda one: one[0]))))
     return tuple(made)
 
 
@@ -119,7 +119,7 @@ def _value(row: Row, axis: Axis | None) -> str:
     return label(value) if number is None else f"{named(axis)} {plain(float(number))}"
 
 
-def _said(row: Row, axis: Axis) -> str:
+def _panel_name(row: Row, axis: Axis) -> str:
     value = row.cell.place[axis.name]
     number = as_number(value)
     return f"{named(axis)} {label(value) if number is None else plain(float(number))}"

@@ -38,11 +38,11 @@ class Scale:
 def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") -> bytes:
     """Return the picture, with a panel for each value of the axes that are not axes of the map."""
     down, across, panel_scales = scales(found, numeric)
-    held: dict[str, list[Row]] = {}
+    rows_by_title: dict[str, list[Row]] = {}
     for row in found.rows:
         if not row.cell.refused:
-            held.setdefault(_title(row, found, numeric, panel_scales), []).append(row)
-    shown = list(held.items())[:MOST_PANELS]
+            rows_by_title.setdefault(_title(row, found, numeric, panel_scales), []).append(row)
+    shown = list(rows_by_title.items())[:MOST_PANELS]
     figure, grid = figure_of_panels([title for title, _ in shown])
     ratios = [float(row.ratio) for row in found.rows if row.ratio is not None]
     most = max([_LEAST_SCALE, *ratios])
@@ -53,12 +53,12 @@ def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") 
         bar = figure.colorbar(image, ax=[column[0] for column in grid], shrink=0.85, pad=0.02)
         bar.set_label("best published ÷ best found")
     open_ones = any(row.ratio is not None and row.state is not State.OPTIMAL for row in found.rows)
-    below = "≥ where the best found is not proved optimal: the true ratio is this or more" if open_ones else ""
+    note = "≥ where the best found is not proved optimal: the true ratio is this or more" if open_ones else ""
     entitle(
         figure,
         f"{found.sweep.name}: how far published schedules are from the best",
-        below or "all proved optimal",
-        len(held) - len(shown),
+        note or "all proved optimal",
+        len(rows_by_title) - len(shown),
     )
     entries: list[tuple[Handle, str]] = []
     if any(row.value is not None and row.ratio is None for row in found.rows):
@@ -77,9 +77,9 @@ def scales(found: Table, numeric: Sequence[Axis]) -> tuple[Scale, Scale, list[Sc
     """
     by_path = {axis.path: axis for axis in numeric}
     devices = by_path.get("devices")
-    rest = [axis for axis in numeric if axis is not devices]
-    rest.sort(key=lambda axis: (axis.path != "microbatches", axis.path != "memory.capacity"))
-    made = [_scale(axis, found, devices) for axis in rest]
+    axes_of_map = [axis for axis in numeric if axis is not devices]
+    axes_of_map.sort(key=lambda axis: (axis.path != "microbatches", axis.path != "memory.capacity"))
+    made = [_scale(axis, found, devices) for axis in axes_of_map]
     if devices is not None:
         made.insert(0, Scale("Devices p", _number_of(devices)))
     return made[0], made[1], made[2:]
@@ -121,9 +121,9 @@ def _draw(rows: Sequence[Row], down: Scale, across: Scale, axes: Axes, most: flo
         place = xs.index(x), ys.index(y)
         if row.ratio is not None:
             shades[place[1], place[0]] = float(row.ratio)
-            said = f"{'' if row.state is State.OPTIMAL else '≥ '}{float(row.ratio):.3f}"
+            text = f"{'' if row.state is State.OPTIMAL else '≥ '}{float(row.ratio):.3f}"
             dark = float(row.ratio) > 1 + 0.55 * (most - 1)
-            axes.text(*place, said, ha="center", va="center", fontsize=7.5, color=_ON_DARK if dark else _ON_LIGHT)
+            axes.text(*place, text, ha="center", va="center", fontsize=7.5, color=_ON_DARK if dark else _ON_LIGHT)
         elif row.value is not None:
             axes.fill_between(
                 [place[0] - 0.5, place[0] + 0.5], place[1] - 0.5, place[1] + 0.5, color=_NO_PUBLISHED, lw=0

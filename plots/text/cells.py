@@ -40,8 +40,8 @@ def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
 def _label(mark: Mark, columns: int, coloured: bool) -> str:
     """Return the longest label of at most `columns` characters; a number alone only if a colour shows the kind."""
     names = [mark.name, *([mark.number] if coloured else []), mark.letter]
-    held = next((name for name in names if 0 < len(name) <= columns), "")
-    return held.ljust(columns, " " if coloured else "-")
+    longest = next((name for name in names if 0 < len(name) <= columns), "")
+    return longest.ljust(columns, " " if coloured else "-")
 
 
 def in_proportion(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:

@@ -78,18 +78,18 @@ def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) 
     pending: Box | None = None
     for box in boxes:
         p = box.of
-        held = marks.setdefault((problem.device(p), box.stream), [])
+        row = marks.setdefault((problem.device(p), box.stream), [])
         if box.overlapped and pending is None:
             pending = box
         elif box.overlapped:
             assert pending is not None
             both = [(letters[one.kind], str(microbatch_number(problem, one))) for one in (pending.of, p)]
             names, numbers = "&".join(map("".join, both)), "&".join(number for _, number in both)
-            held.append(Mark(box.start, box.end, "&", names, numbers, fill(box)))
+            row.append(Mark(box.start, box.end, "&", names, numbers, fill(box)))
             pending = None
         else:
             letter, number = "T" if box.sends else letters[p.kind], str(microbatch_number(problem, p))
-            held.append(Mark(box.start, box.end, letter, f"{letter}{number}", number, fill(box)))
+            row.append(Mark(box.start, box.end, letter, f"{letter}{number}", number, fill(box)))
     return marks
 
 
@@ -118,8 +118,8 @@ def _legend(
     yield from map(tuple, lines)
     if scale is not None:
         each = number_text(float(f"{scale.ticks_each * float(problem.tick):.3g}"))
-        said = f"a column is {each} {problem.time_unit}".rstrip() + ", with letters in proportion to time"
-        yield from ((Piece(part),) for part in wrap(said, columns))
+        text = f"a column is {each} {problem.time_unit}".rstrip() + ", with letters in proportion to time"
+        yield from ((Piece(part),) for part in wrap(text, columns))
 
 
 def _entries(
@@ -130,8 +130,8 @@ def _entries(
     for kind, name in NAMES.items():
         if kind in alone and letters[kind] not in seen:
             seen.add(letters[kind])
-            said = "recomputation" if kind in RECOMPUTATIONS else name.lower()
-            both = "backward, both parts at once" if letters[kind] == "X" else said
+            meaning = "recomputation" if kind in RECOMPUTATIONS else name.lower()
+            both = "backward, both parts at once" if letters[kind] == "X" else meaning
             yield letters[kind], both, shade(kind, 0, 1)
     if any(box.overlapped for box in boxes):
         yield "&", "forward and backward together", shade(BW, 0, 1)

@@ -92,7 +92,7 @@ def _send_export(channel: Channel, timeline: Timeline, name: str) -> None:
         channel.send("bytes", (f"schedule{exporter.suffix}", next(iter(texts.values())).encode()))
         return
     archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as held:
+    with zipfile.ZipFile(archive, "w") as zipped:
         for suffix, text in texts.items():
-            held.writestr(zipfile.ZipInfo(f"schedule{suffix}"), text, zipfile.ZIP_DEFLATED)
+            zipped.writestr(zipfile.ZipInfo(f"schedule{suffix}"), text, zipfile.ZIP_DEFLATED)
     channel.send("bytes", (f"schedule.{name}.zip", archive.getvalue()))

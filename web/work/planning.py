@@ -88,7 +88,7 @@ def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str |
 def _document(answer: Planned) -> dict[str, object]:
     found, own = answer.found, {one.form.name: one for one in answer.settings}
     narrowed = [] if answer.narrowed is None else narrowed_sentences(found, answer.narrowed)
-    told: dict[str, object] = {
+    additions: dict[str, object] = {
         "interrupted": found.interrupted,
         "choices": [choice.document() | {"named": str(choice.choice)} for choice in found.choices],
         "problem_text": None,
@@ -96,18 +96,18 @@ def _document(answer: Planned) -> dict[str, object]:
         "settings_texts": [],
     }
     if found.best is not None:
-        told["problem_text"] = problem_text(found.best.timeline.problem)
+        additions["problem_text"] = problem_text(found.best.timeline.problem)
         settings = [own.get(form.name) or settings_of(form, found, found) for form in PARTITION_FORMATS]
         settings.sort(key=lambda one: one.form.name not in own)
-        told["stages"] = [
+        additions["stages"] = [
             {"stage": row.stage, "device": row.device, "layers": row.layers, "recomputed": row.recomputed}
             for row in stage_rows(found.problem, found.best)
         ]
-        told["settings_texts"] = [
+        additions["settings_texts"] = [
             {"name": one.form.name, "refusal": one.refusal, "text": one.settings.text if one.settings else None}
             for one in settings
         ]
-    return found.document() | {"notes": [*found.notes, *narrowed]} | told
+    return found.document() | {"notes": [*found.notes, *narrowed]} | additions
 
 
 def _number(value: Fraction | None) -> float | None:
