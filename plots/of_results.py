@@ -52,18 +52,18 @@ def _(comparison: Comparison) -> Picture:
 def _(plan: Plan) -> Picture:
     if plan.best is None:
         raise BadInput("plot: found no plan; allowed: a result with a plan")
-    return Picture(plan.said(), partial(render_plan, plan.problem, plan.best))
+    return Picture(plan.summary(), partial(render_plan, plan.problem, plan.best))
 
 
 @picture_of.register
 def _(frontier: Frontier) -> Picture:
     if not frontier.points:
         raise BadInput("plot: found a frontier without points; allowed: one with points")
-    return Picture(frontier.said(), partial(render_frontier, frontier))
+    return Picture(frontier.summary(), partial(render_frontier, frontier))
 
 
 @picture_of.register
 def _(table: Table) -> Picture:
     if all(row.value is None for row in table.rows):
         raise BadInput("plot: found a sweep without any schedule; allowed: one with a schedule")
-    return Picture(table.said(), lambda format: next(iter(pictures(table, format).values())))
+    return Picture(table.summary(), lambda format: next(iter(pictures(table, format).values())))

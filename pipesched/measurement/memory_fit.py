@@ -49,10 +49,10 @@ def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
     free = list(range(len(unknowns)))
     while True:
         found, *_ = np.linalg.lstsq(matrix[:, free], measured, rcond=None)
-        below = [at for at, value in zip(free, found, strict=True) if value < 0]
-        if not below:
+        negative = [at for at, value in zip(free, found, strict=True) if value < 0]
+        if not negative:
             break
-        lowest = min(below, key=lambda at: found[free.index(at)])
+        lowest = min(negative, key=lambda at: found[free.index(at)])
         free.remove(lowest)
     values = np.zeros(len(unknowns))
     values[free] = found

@@ -76,9 +76,9 @@ def _candidates(peaks: Sequence[Peak]) -> list[tuple[str, Peak]]:
         for again in (0, 1) if name in used else (0,):
             layers = f"{number} {name} layers"
             recomputed = f", {again} of them recomputed" if again else ""
-            held = "1 micro-batch" if flight == 1 else f"{flight} micro-batches"
+            microbatches = "1 micro-batch" if flight == 1 else f"{flight} micro-batches"
             text = f"the {place} device" if place != "middle" else "a middle device"
             stage = PeakStage({name: number}, {name: again}, flight)
             peak = Peak((stage,), place == "first", place == "last", Fraction(0), text)
-            found.append((f"{text} with {layers}{recomputed} and {held} in flight", peak))
+            found.append((f"{text} with {layers}{recomputed} and {microbatches} in flight", peak))
     return found

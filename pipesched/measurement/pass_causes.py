@@ -40,18 +40,18 @@ def longer_by_cause(
     differences from one to the next add up to the pass's own.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
-    beside = dict.fromkeys(here.ran, False)
+    during_message = dict.fromkeys(here.ran, False)
     for step in steps:
-        found = _beside_messages(step)
-        beside = found if step is here else beside
+        found = _during_messages(step)
+        during_message = found if step is here else during_message
         for p, one in step.ran.items():
             samples.setdefault((p.kind, p.stage, found[p]), []).append(one.seconds)
     causes = {}
     for p, one in here.ran.items():
         alone, busy = (samples.get((p.kind, p.stage, which), []) for which in (False, True))
         stage = median(alone + busy)
-        told = min(len(alone), len(busy)) >= _SAMPLES
-        like = median(busy if beside[p] else alone) if told else stage
+        enough = min(len(alone), len(busy)) >= _SAMPLES
+        like = median(busy if during_message[p] else alone) if enough else stage
         causes[p] = {
             Cause.STAGE_TIMES: stage - planned[p],
             Cause.CONTENTION: like - stage,
@@ -61,15 +61,15 @@ def longer_by_cause(
     return causes
 
 
-def _beside_messages(step: StepArcs) -> dict[Pass, bool]:
+def _during_messages(step: StepArcs) -> dict[Pass, bool]:
     """Return by pass True if a message to or from its device was in transfer during at least half of the pass."""
-    under_way: dict[int, list[tuple[float, float]]] = {}
+    in_transfer: dict[int, list[tuple[float, float]]] = {}
     for p, arcs in step.arcs.items():
         for arc in (arc for arc in arcs if arc.message):
             sent = step.ran[arc.before].end
             for device in (step.device[p], step.device[arc.before]):
-                under_way.setdefault(device, []).append((sent, sent + arc.measured))
-    union = {device: _union(intervals) for device, intervals in under_way.items()}
+                in_transfer.setdefault(device, []).append((sent, sent + arc.measured))
+    union = {device: _union(intervals) for device, intervals in in_transfer.items()}
     return {
         p: 2 * _shared(union.get(step.device[p], []), one.start, one.end) >= one.seconds > 0
         for p, one in step.ran.items()

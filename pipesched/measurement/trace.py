@@ -128,11 +128,11 @@ def read_measured(path: str | Path) -> Measured:
     )
 
 
-def _steps(path: str | Path, held: Any, problem: Problem) -> tuple[Step, ...]:
+def _steps(path: str | Path, given: Any, problem: Problem) -> tuple[Step, ...]:
     """Read the steps, which must all have the same passes, on the devices of the problem."""
-    if not isinstance(held, list) or not held:
-        raise BadInput(f"{path}: steps: found {shown(held)}; allowed: a list of at least one step")
-    steps = tuple(_step(f"{path}: steps.{number}", step, problem) for number, step in enumerate(held))
+    if not isinstance(given, list) or not given:
+        raise BadInput(f"{path}: steps: found {shown(given)}; allowed: a list of at least one step")
+    steps = tuple(_step(f"{path}: steps.{number}", step, problem) for number, step in enumerate(given))
     expected = [sorted(one.of for one in row) for row in steps[0]]
     for number, step in enumerate(steps):
         if [sorted(one.of for one in row) for row in step] != expected:
@@ -140,14 +140,14 @@ def _steps(path: str | Path, held: Any, problem: Problem) -> tuple[Step, ...]:
     return steps
 
 
-def _step(where: str, held: Any, problem: Problem) -> Step:
-    if not isinstance(held, list) or len(held) != problem.devices or not all(isinstance(row, list) for row in held):
+def _step(where: str, given: Any, problem: Problem) -> Step:
+    if not isinstance(given, list) or len(given) != problem.devices or not all(isinstance(row, list) for row in given):
         raise BadInput(
-            f"{where}: found {shown(held)}; allowed: one list of passes for each of {problem.devices} devices"
+            f"{where}: found {shown(given)}; allowed: one list of passes for each of {problem.devices} devices"
         )
     return tuple(
         tuple(_pass(f"{where}.{device}.{place}", entry, device, problem) for place, entry in enumerate(row))
-        for device, row in enumerate(held)
+        for device, row in enumerate(given)
     )
 
 
@@ -175,5 +175,5 @@ def _seconds(where: str, value: Any) -> float:
     return number
 
 
-def _texts(held: Any) -> dict[str, str]:
-    return {str(key): str(value) for key, value in held.items()} if isinstance(held, dict) else {}
+def _texts(given: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}

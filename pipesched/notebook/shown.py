@@ -76,7 +76,7 @@ def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
     def time(ticks: int | None) -> str:
         return "" if ticks is None else amount(problem, ticks)
 
-    def held(level: int) -> str:
+    def memory(level: int) -> str:
         return memory_amount(problem, level)
 
     stages, unit = problem.stages, problem.memory_unit
@@ -87,9 +87,9 @@ def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
         ("fused", lambda s: time(s.fused), problem.pipeline.splits),
         ("overlapped", lambda s: time(s.overlapped), bool(problem.network.blocks)),
         ("transfer", lambda s: time(s.transfer), any(s.transfer for s in stages)),
-        (f"activation ({unit})", lambda s: held(s.activation), True),
-        (f"freed by backward ({unit})", lambda s: held(s.freed), any(s.freed for s in stages)),
-        (f"static ({unit})", lambda s: held(s.static), any(s.static for s in stages)),
+        (f"activation ({unit})", lambda s: memory(s.activation), True),
+        (f"freed by backward ({unit})", lambda s: memory(s.freed), any(s.freed for s in stages)),
+        (f"static ({unit})", lambda s: memory(s.static), any(s.static for s in stages)),
     ]
     return [(name, show) for name, show, shown in columns if shown]
 

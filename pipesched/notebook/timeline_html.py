@@ -23,8 +23,8 @@ def timeline_html(timeline: Timeline) -> str:
     """Return the figures and the chart of a timeline."""
     problem, metrics = timeline.problem, measure(timeline)
 
-    def shares(held: Mapping[str, float]) -> str:
-        return ", ".join(f"{100 * share:.2f} % of {of}" for of, share in held.items())
+    def shares(by_objective: Mapping[str, float]) -> str:
+        return ", ".join(f"{100 * share:.2f} % of {of}" for of, share in by_objective.items())
 
     line = (
         f"{timeline.schedule.name or 'schedule'} on {problem.name}: {size(problem)} · "
@@ -60,9 +60,9 @@ def timeline_svg(timeline: Timeline) -> str:
     unit = f" {visible(problem.time_unit)}" if problem.time_unit else ""
     times = round_times(0.0, problem.in_units(whole), _TIMES)
     ticks = [(time / float(problem.tick), f"{time:g}{'' if number else unit}") for number, time in enumerate(times)]
-    said = f"Gantt chart: {len(timeline.schedule.columns)} passes, {size(problem)}"
+    description = f"Gantt chart: {len(timeline.schedule.columns)} passes, {size(problem)}"
     names = [f"device {device}" for device in range(problem.devices)]
-    picture = svg(cells, names, float(whole), ticks, said, row_shares(problem))
+    picture = svg(cells, names, float(whole), ticks, description, row_shares(problem))
     return picture + legend({box.of.kind for box in boxes}, shades, any(box.sends for box in boxes))
 
 

@@ -84,8 +84,8 @@ class BatchSizes:
         others = [one for one in self.results if one is not best]
         longer = [one.status is Status.INFEASIBLE or one.lower_bound > _value(best) for one in others]
         no_less = [one.status is Status.INFEASIBLE or one.lower_bound >= _value(best) for one in others]
-        said = "every other is worse" if all(longer) else "no other is better" if all(no_less) else _OPEN
-        yield f"best size: {best.name}; {said}"
+        verdict = "every other is worse" if all(longer) else "no other is better" if all(no_less) else _OPEN
+        yield f"best size: {best.name}; {verdict}"
         yield from (f"  {one.name}: {self._apart(one)}" for one in others)
 
     def _apart(self, one: SizeResult) -> str:

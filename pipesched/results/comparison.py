@@ -50,7 +50,7 @@ class Comparison(tuple[Candidate, ...], Tabular):
         """Return a row for each schedule."""
         return [one.record(self.solution.problem, self.solution.lower_bound_ticks) for one in self]
 
-    def said(self) -> str:
+    def summary(self) -> str:
         published = best_fitting((one for one in self if one.name != OURS), self.solution.problem)
-        said = "no published one fits" if published is None else f"best published {published.name}"
-        return f"{self.solution.said()}; {said}"
+        best = "no published one fits" if published is None else f"best published {published.name}"
+        return f"{self.solution.summary()}; {best}"

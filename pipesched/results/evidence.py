@@ -196,12 +196,12 @@ class UnknownForm:
 
     def __str__(self) -> str:
         form = visible(self.form[:60])
-        said = (
+        description = (
             f"of a form unknown to this version: {form}"
             if self.mistake is None
             else f"that cannot be read: {self.mistake}"
         )
-        return f"evidence {said}"
+        return f"evidence {description}"
 
 
 Evidence = (

@@ -27,11 +27,11 @@ def evidence_document(evidence: Evidence) -> dict[str, object]:
     """Return the object under `evidence` of a certificate in a schedule file."""
     if isinstance(evidence, WithMoreMemory):
         capacities = [None if one is None else str(one) for one in evidence.capacities]
-        held = evidence_document(evidence.evidence)
-        return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": held}
+        inner = evidence_document(evidence.evidence)
+        return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": inner}
     if isinstance(evidence, TasksAsStages):
-        rows, held = [list(row) for row in evidence.stages], evidence_document(evidence.evidence)
-        return {"form": _TASKS, "stages": rows, "kind": evidence.kind, "evidence": held}
+        rows, inner = [list(row) for row in evidence.stages], evidence_document(evidence.evidence)
+        return {"form": _TASKS, "stages": rows, "kind": evidence.kind, "evidence": inner}
     if isinstance(evidence, UnknownForm):
         document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)
         return document
@@ -93,26 +93,26 @@ def unknown_form(document: object, mistake: str | None = None) -> UnknownForm:
 
 
 def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:
-    given, held = document.get("capacities"), document.get("evidence")
+    given, inner = document.get("capacities"), document.get("evidence")
     listed = given if isinstance(given, list) else []
     capacities = [None if one is None else _fraction(str(one)) for one in listed]
     if not capacities or any((one is None) is not (own is None) for one, own in zip(listed, capacities, strict=True)):
         raise BadInput(f"capacities: found {str(given)[:40]}; allowed: a number or null for each device")
-    if isinstance(held, dict) and held.get("form") == _MORE_MEMORY:
+    if isinstance(inner, dict) and inner.get("form") == _MORE_MEMORY:
         raise BadInput("evidence: found evidence with more memory within evidence with more memory; allowed: another")
-    return WithMoreMemory(tuple(capacities), str(document.get("kind")), evidence_from(held))
+    return WithMoreMemory(tuple(capacities), str(document.get("kind")), evidence_from(inner))
 
 
 def _tasks_as_stages(document: dict[str, Any]) -> TasksAsStages:
-    given, held = document.get("stages"), document.get("evidence")
+    given, inner = document.get("stages"), document.get("evidence")
     listed = given if isinstance(given, list) and len(given) <= _MOST_ENTRIES else []
     rows = [_read_row(row) for row in listed]
     known = [row for row in rows if row is not None]
     if not known or len(known) < len(rows):
         raise BadInput(f"stages: found {str(given)[:40]}; allowed: a stage and numbers of tasks or null for each")
-    if isinstance(held, dict) and held.get("form") in (_MORE_MEMORY, _TASKS):
-        raise BadInput(f"evidence: found {held['form']} within {_TASKS}; allowed: evidence of another argument")
-    return TasksAsStages(tuple(known), str(document.get("kind")), evidence_from(held))
+    if isinstance(inner, dict) and inner.get("form") in (_MORE_MEMORY, _TASKS):
+        raise BadInput(f"evidence: found {inner['form']} within {_TASKS}; allowed: evidence of another argument")
+    return TasksAsStages(tuple(known), str(document.get("kind")), evidence_from(inner))
 
 
 def _read_row(row: object) -> tuple[int, int | None, int | None, int | None] | None:
@@ -136,11 +136,11 @@ def _read(value: object, choices: tuple[Any, ...]) -> object:
     return _read_list(value, {get_args(choice)[0] for choice in choices if get_args(choice)})
 
 
-def _read_list(value: object, held: set[Any]) -> tuple[object, ...] | None:
+def _read_list(value: object, types: set[Any]) -> tuple[object, ...] | None:
     """Read a list whose entries are of these types; None for anything else."""
-    if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
+    if not types or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
         return None
-    if Fraction in held:
+    if Fraction in types:
         numbers = [_fraction(str(one)) for one in value]
         return None if None in numbers else tuple(numbers)
     whole = all(isinstance(one, int) and not isinstance(one, bool) and abs(one) < 10**_MOST_DIGITS for one in value)

@@ -134,7 +134,7 @@ class Layouts(Tabular):
         """Return a row for each layout."""
         return [row.document() for row in self.rows]
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the recommended layout and its step as a line."""
         one = self.recommended
         if one is None:

@@ -129,7 +129,7 @@ class Plan(Tabular):
     asked: PlanProblem | None = None
     free: MostFree | None = None
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the name of the plan problem, and the plan's value, as a line."""
         unit, best = self.problem.time_unit, self.best
         value = "no plan" if best is None else f"{self.problem.objective.value} {plain(float(best.value))} {unit}"

@@ -157,7 +157,7 @@ def searched(plan: PlanProblem) -> str:
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
     """Return every stage, those of an encoder last; a stage on two devices appears twice."""
     partition, placement = best.partition, best.choice.on(plan.cluster.devices)
-    costs, held = plan.costs(placement, partition), partition.layers_of(plan.model)
+    costs, layers = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages
     rows = []
     for stage in range(placement.stages):
@@ -165,7 +165,7 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
         again = Counter[str]()
         for one in partition.recomputed_on(at):
             again[one.layer] += one.layers
-        grouped = [list(group) for _, group in groupby(held[at], key=lambda layer: layer.name)]
+        grouped = [list(group) for _, group in groupby(layers[at], key=lambda layer: layer.name)]
         runs = tuple((group[0], len(group)) for group in grouped)
         rows.append(StageRow(stage, placement.stage_device[stage], runs, costs[stage], counts[at], again))
     if plan.encoder is not None:

@@ -11,7 +11,7 @@ from pipesched.schedule.timeline import Timeline
 
 def static_memory(problem: Problem) -> dict[str, list[float]]:
     """Return `static_memory` of each device in the file's unit; empty if the problem has none."""
-    static = [float(held * problem.resolution) for held in problem.static]
+    static = [float(amount * problem.resolution) for amount in problem.static]
     return {"static_memory": static} if any(static) else {}
 
 
@@ -47,6 +47,6 @@ def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object
         return {"decisions": {"offloaded": [], "recomputed": []}}
     offloaded, recomputed = decisions(problem, schedule)
     document: dict[str, object] = {"offloaded": list(map(str, offloaded)), "recomputed": list(map(str, recomputed))}
-    if len({way.name for stage in problem.stages for way in stage.recompute}) > 1:
+    if len({mode.name for stage in problem.stages for mode in stage.recompute}) > 1:
         document["ways"] = {str(p): name for p, name in recomputed.items()}
     return {"decisions": document}

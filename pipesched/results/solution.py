@@ -68,7 +68,7 @@ class Solution(Tabular):
     notes: tuple[str, ...] = ()
     parts: tuple[tuple[str, float], ...] = ()
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the name of the problem, and the schedule's verdict, as a line."""
         return f"{self.problem.name!r}: {self._verdict()}"
 
@@ -80,11 +80,11 @@ class Solution(Tabular):
 
     def _verdict(self) -> str:
         value = (
-            "no schedule" if self.value is None else f"{self.problem.objective.value} {self._said(self.value_ticks)}"
+            "no schedule" if self.value is None else f"{self.problem.objective.value} {self._amount(self.value_ticks)}"
         )
-        return f"{self.status.value}, {value}, lower bound {self._said(self.lower_bound_ticks)}"
+        return f"{self.status.value}, {value}, lower bound {self._amount(self.lower_bound_ticks)}"
 
-    def _said(self, ticks: int | None) -> str:
+    def _amount(self, ticks: int | None) -> str:
         return "none" if ticks is None else amount(self.problem, ticks)
 
     def _repr_html_(self) -> str:

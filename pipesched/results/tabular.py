@@ -65,22 +65,22 @@ def _flat(record: Mapping[str, Any], nested: Set[str]) -> Iterator[tuple[str, An
 
 
 class Tabular(ABC):
-    """A result that is a table: `records` are its rows, in the file's units; `said` is all of it in a line."""
+    """A result that is a table: `records` are its rows, in the file's units; `summary` is all of it in a line."""
 
     @abstractmethod
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as figures by name."""
 
     @abstractmethod
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the result as a line of text."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.said()}>"
+        return f"<{type(self).__name__} {self.summary()}>"
 
     def _repr_html_(self) -> str:
         """Return the table as HTML for notebooks."""
-        return table_html(self.said(), self.records())
+        return table_html(self.summary(), self.records())
 
     def to_frame(self) -> Any:
         """Return the records as a `pandas.DataFrame`; `BadInput` if pandas is not installed."""

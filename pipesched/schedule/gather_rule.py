@@ -23,8 +23,8 @@ def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
     does not suffice, the result exceeds the memory.
     """
     given = any(p.kind is UNSHARD for p in schedule.passes())
-    said = given and bool(schedule.task_orders or schedule.waits)
-    if said or all(stage.gather is None for stage in problem.stages):
+    complete = given and bool(schedule.task_orders or schedule.waits)
+    if complete or all(stage.gather is None for stage in problem.stages):
         return schedule
     left = None
     if problem.parameters.most is not None:
@@ -65,7 +65,7 @@ class _Device:
         Gatherings are then moved earlier as far as memory admits.
         """
         found: list[Slot] = []
-        behind: dict[int, int] = {}  # of each stage that is there, the place behind its last use
+        after_last_use: dict[int, int] = {}  # of each stage that is there, the place after its last use
         level = 0
         for place, slot in enumerate(self._slots):
             takes = sum(max(0, self._change[p[:2]].at_start) for p in slot)
@@ -73,25 +73,25 @@ class _Device:
                 own = self._problem.stages[stage].gather
                 assert own is not None
                 self._later[stage].pop()
-                if stage not in behind:
-                    while self._full(level + takes + own.memory, len(behind) + 1):
-                        dropped = self._farthest([one for one in behind if one not in self._uses[place]])
+                if stage not in after_last_use:
+                    while self._full(level + takes + own.memory, len(after_last_use) + 1):
+                        dropped = self._farthest([one for one in after_last_use if one not in self._uses[place]])
                         if dropped is None:
                             break
-                        level -= self._drop(dropped, behind, found)
+                        level -= self._drop(dropped, after_last_use, found)
                     found.append((Pass(UNSHARD, stage, self._count[stage]),))
                     self._count[stage] += 1
                     level += own.memory
-            while self._full(level + takes, len(behind)):
-                dropped = self._farthest([one for one in behind if one not in self._uses[place]])
+            while self._full(level + takes, len(after_last_use)):
+                dropped = self._farthest([one for one in after_last_use if one not in self._uses[place]])
                 if dropped is None:
                     break
-                level -= self._drop(dropped, behind, found)
+                level -= self._drop(dropped, after_last_use, found)
             found.append(slot)
-            behind |= dict.fromkeys(self._uses[place], len(found))
+            after_last_use |= dict.fromkeys(self._uses[place], len(found))
             level += sum(sum(self._change[p[:2]]) for p in slot)
-        for stage in list(behind):
-            self._drop(stage, behind, found)
+        for stage in list(after_last_use):
+            self._drop(stage, after_last_use, found)
         return self._earlier(found)
 
     def _full(self, level: int, gathered: int) -> bool:
@@ -109,12 +109,12 @@ class _Device:
         self.left = None if self.left is None else self.left - 1
         return max(able, key=lambda stage: self._later[stage][-1])
 
-    def _drop(self, stage: int, behind: dict[int, int], found: list[Slot]) -> int:
+    def _drop(self, stage: int, after_last_use: dict[int, int], found: list[Slot]) -> int:
         """Insert the drop of a stage's parameters after their last use; returns the memory that it frees."""
-        place = behind.pop(stage)
+        place = after_last_use.pop(stage)
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))
-        for other, at in behind.items():
-            behind[other] = at + (at >= place)
+        for other, at in after_last_use.items():
+            after_last_use[other] = at + (at >= place)
         own = self._problem.stages[stage].gather
         return own.memory if own is not None else 0
 
@@ -124,7 +124,7 @@ class _Device:
         Gatherings stay in order and after the previous drop.
         """
         found: list[Slot] = []
-        levels: list[tuple[int, int]] = []  # the most held at each slot, and behind it; the stages gathered
+        levels: list[tuple[int, int]] = []  # the most memory in use at each slot, and after it; the stages gathered
         after, gathered = 0, 0
         for slot in order:
             place, kind = len(found), slot[0].kind

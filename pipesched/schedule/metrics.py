@@ -53,8 +53,8 @@ class Metrics:
     @property
     def peak_memory(self) -> list[float]:
         """The peak memory of each device, static memory included."""
-        held = zip(self.peak_quanta, self.problem.static, strict=True)
-        return [float(sum(both) * self.problem.resolution) for both in held]
+        parts = zip(self.peak_quanta, self.problem.static, strict=True)
+        return [float(sum(both) * self.problem.resolution) for both in parts]
 
     def value_ticks(self, objective: Objective) -> int:
         """Return the objective's value; ValueError for the period of a timeline that is no unrolled pattern."""

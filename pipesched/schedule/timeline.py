@@ -90,13 +90,13 @@ class Timeline:
         first = columns.each(lambda *pass_type: problem.tasks_of(*pass_type)[0].ticks)
         end = begin + np.where(block < 0, by_microbatch(problem, first, columns.microbatch), block)
         for part in range(1, int(parts.max(initial=1))):
-            held = np.flatnonzero(parts > part)
-            start = self.starts_of(held, np.full(len(held), part))
-            ticks = columns.each(lambda *pass_type, n=part: _ticks(problem.tasks_of(*pass_type), n))[held]
-            ticks = by_microbatch(problem, ticks, columns.microbatch[held])
+            longer = np.flatnonzero(parts > part)
+            start = self.starts_of(longer, np.full(len(longer), part))
+            ticks = columns.each(lambda *pass_type, n=part: _ticks(problem.tasks_of(*pass_type), n))[longer]
+            ticks = by_microbatch(problem, ticks, columns.microbatch[longer])
             exact = np.result_type(begin, end, start, ticks)
             begin, end = begin.astype(exact), end.astype(exact)
-            begin[held], end[held] = np.minimum(begin[held], start), np.maximum(end[held], start + ticks)
+            begin[longer], end[longer] = np.minimum(begin[longer], start), np.maximum(end[longer], start + ticks)
         return begin, end
 
     def starts_of(self, rows: Ints, part: Ints) -> Whole:

@@ -47,25 +47,25 @@ def transfers_in_turn(problem: Problem, schedule: Schedule, orders: _Orders) -> 
 
 def _pairs(problem: Problem, schedule: Schedule) -> Iterator[tuple[Task, Task]]:
     """Yield pairs of a task that sends and the task that receives from it."""
-    held = schedule.pass_set
+    passes = schedule.pass_set
     meetings = {meeting.receive.pass_type: meeting for meeting in problem.network.meetings}
     for p in asking(schedule.passes(), SHORT):
         meeting = meetings.get((p.kind, p.stage))
         for send in meeting.sends if meeting else ():
             sender = Pass(send.kind, send.stage, p.microbatch)
-            if meeting and sender in held:
+            if meeting and sender in passes:
                 yield Task(sender, send.part), Task(p, meeting.receive.part)
 
 
 def _needs(problem: Problem, schedule: Schedule, joined: Callable[[Task], Task]) -> dict[Task, list[Task]]:
     """Return the predecessors of each task by the network and by waits between streams, a transfer as one task."""
-    held = schedule.pass_set
+    passes = schedule.pass_set
     needs: dict[Task, list[Task]] = {joined(task): [] for p in schedule.passes() for task, _ in problem.tasks(p)}
     for p in asking(schedule.passes(), SHORT):
         for arc in problem.network.arcs_into[p.kind, p.stage]:
             for j in (p.microbatch,) if arc.share is None else arc.share.numbers(p.microbatch):
                 named = (Task(Pass(one.kind, one.stage, j), one.part) for one in arc.alternatives)
-                own = [joined(task) for task in named if task.of in held]
+                own = [joined(task) for task in named if task.of in passes]
                 needs[joined(Task(p, arc.after.part))] += own
     for before, after in schedule.waits:
         needs[joined(after)].append(joined(before))

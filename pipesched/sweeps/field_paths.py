@@ -58,10 +58,10 @@ def set_field(document: dict[str, Any], path: str, value: object) -> None:
 
 def without_field(document: Mapping[str, Any], path: str) -> dict[str, Any]:
     """Return a copy of the document without the field at a path of keys."""
-    key, _, rest = path.partition(".")
-    kept = {name: value for name, value in document.items() if rest or name != key}
-    if rest and isinstance(kept.get(key), Mapping):
-        kept[key] = without_field(kept[key], rest)
+    key, _, inner = path.partition(".")
+    kept = {name: value for name, value in document.items() if inner or name != key}
+    if inner and isinstance(kept.get(key), Mapping):
+        kept[key] = without_field(kept[key], inner)
     return kept
 
 

@@ -68,15 +68,15 @@ def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
     chosen = known.choice
     if known.schedule is None or chosen is None:
         return None
-    said = placements_of(known)
+    stated = placements_of(known)
     recompute = tuple(tuple(Recomputed(*one) for one in stage) for stage in chosen["recompute"])
     return PlanAnswer(
         problem,
         Fraction(0) if known.lower_bound is None else known.lower_bound,
-        said.choices,
+        stated.choices,
         placement_from(chosen),
         Partition(tuple(chosen["partition"]), recompute),
         unpack(known.schedule),
-        said.capacities,
-        said.variants,
+        stated.capacities,
+        stated.variants,
     )

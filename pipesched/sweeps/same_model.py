@@ -89,8 +89,8 @@ def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., lis
     memory.update(copy.deepcopy({key: memory[key] for key in ("offload", "recompute") if key in memory}))
     if isinstance(memory.get("offload"), dict):
         _each(memory["offload"], ("out", "in", "amount"), stages, recut)
-    for way in memory.get("recompute") or ():
-        _each(way, ("time",), stages, recut)
+    for mode in memory.get("recompute") or ():
+        _each(mode, ("time",), stages, recut)
 
 
 def _recut_static(

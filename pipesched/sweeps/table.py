@@ -129,7 +129,7 @@ class Table(Tabular):
     read: int = 0
     interrupted: bool = False
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the name of the sweep, and the states of its cells, as a line."""
         counts = [(state.value, self.count(state)) for state in State]
         cells = ", ".join(f"{number} {name}" for name, number in counts if number)

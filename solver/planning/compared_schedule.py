@@ -95,7 +95,7 @@ class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
         """Return one row (a dictionary) for each schedule, in the order of the table."""
         return [row.record() for row in self]
 
-    def said(self) -> str:
+    def summary(self) -> str:
         best = next((row for row in self if row.fits), None)
         if best is None or best.plan is None or best.plan.value is None:
             return f"{self.problem.name!r}: no plan fits, of {len(self)} schedules"

@@ -84,7 +84,7 @@ class Frontier(Tabular):
             if one.metrics is not None and one.timeline is not None
         )
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return the name, and the range of memory, as a line."""
         levels = [self.scale.text(point.level) for point in self.points]
         reach = f"from {levels[0]} to {levels[-1]}" if levels else "no point"

@@ -63,19 +63,19 @@ def svg(
     rows: Sequence[str],
     length: float,
     times: Iterable[tuple[float, str]],
-    said: str,
+    description: str,
     high: float = 1.0,
 ) -> str:
     """Return the picture: named rows with their boxes, and the times of the axis.
 
-    `high` is the height of rows relative to the usual one; `said` is the description for screen readers.
+    `high` is the height of rows relative to the usual one; `description` is the description for screen readers.
     """
     frame = _Frame((WIDTH - NAMES) / (length or 1), ROW * high)
     height = frame.row * len(rows)
     drawn = cells if len(cells) <= MOST_CELLS else _sampled(cells, len(rows), length)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height + AXIS:g}" width="{WIDTH}" role="img" '
-        f'aria-label="{escape(said)}" style="max-width:100%;height:auto;font:11px sans-serif">',
+        f'aria-label="{escape(description)}" style="max-width:100%;height:auto;font:11px sans-serif">',
         *_names(rows, frame),
         *_axis(((frame.x(time), name) for time, name in times), height),
         *(_with_tips(drawn, frame) if len(drawn) <= MOST_WITH_TIPS else _as_paths(drawn, frame)),
@@ -128,8 +128,8 @@ def _as_paths(cells: Iterable[Cell], frame: _Frame) -> Iterator[str]:
 
 def _numbers(cells: Iterable[Cell], frame: _Frame) -> Iterator[str]:
     """Yield the numbers in the boxes that are wide enough, grouped by text colour."""
-    held = filter(frame.holds_number, cells)
-    for (ink, high), group in _grouped(held, lambda cell: (ink_on(cell.colour), frame.letters(cell))):
+    numbered = filter(frame.holds_number, cells)
+    for (ink, high), group in _grouped(numbered, lambda cell: (ink_on(cell.colour), frame.letters(cell))):
         texts = (
             f'<text x="{x + w / 2:.1f}" y="{y + h / 2:.1f}">{escape(cell.number)}</text>'
             for cell in group
@@ -153,9 +153,9 @@ def _sampled(cells: Sequence[Cell], rows: int, length: float) -> list[Cell]:
         lanes.setdefault((cell.top, cell.bottom), []).append(cell)
     columns = max(60, min(WIDTH - NAMES, MOST_CELLS // max(rows, len(lanes))))
     each, found = length / columns, []
-    for (top, bottom), held in lanes.items():
+    for (top, bottom), lane in lanes.items():
         at = 0
-        for colour, run in groupby(sampled(((c.start / each, c.end / each, c.colour) for c in held), columns)):
+        for colour, run in groupby(sampled(((c.start / each, c.end / each, c.colour) for c in lane), columns)):
             until = at + len(list(run))
             found += [] if colour is None else [Cell(at * each, until * each, top, bottom, colour)]
             at = until
