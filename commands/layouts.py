@@ -69,7 +69,7 @@ def run(args: Namespace) -> Exit:
         raise BadInput(*absent)
     config, folder = read_config(args.source, args.vocabulary), plan_folder(args.output)
     sizes = args.microbatch_size or (
-        MICROBATCH_SIZES if args.batch is not None else (config.said.get("microbatch_size", 1),)
+        MICROBATCH_SIZES if args.batch is not None else (config.settings.get("microbatch_size", 1),)
     )
     batch = Batch(args.microbatches, args.batch, sizes)
     wanted = wanted_of(Namespace(**vars(args) | {"microbatch_size": None, "microbatches": 1}), 1, None)

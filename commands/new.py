@@ -126,8 +126,8 @@ def _refuse_model_options(args: Namespace) -> None:
 def _plan(args: Namespace) -> tuple[str, list[str]]:
     """Return the text of the plan file, and its main figures in a few lines."""
     config = read_config(args.source, args.vocabulary)
-    devices = args.devices or config.said.get("devices")
-    args.microbatches = args.microbatches or config.said.get("microbatches")
+    devices = args.devices or config.settings.get("devices")
+    args.microbatches = args.microbatches or config.settings.get("microbatches")
     absent = missing(args, "microbatches", "hardware") + ([] if devices else ["--devices"])
     if absent or not devices:
         raise BadInput(*(f"{option}: missing; it is required with --from" for option in absent))

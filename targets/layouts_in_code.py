@@ -58,7 +58,7 @@ def layouts(
     read = config if isinstance(config, ModelConfig) else read_config(str(config))
     name, device = find_device(hardware)
     asked = (microbatch_size,) if isinstance(microbatch_size, int) else microbatch_size
-    default = MICROBATCH_SIZES if batch is not None else (read.said.get("microbatch_size", 1),)
+    default = MICROBATCH_SIZES if batch is not None else (read.settings.get("microbatch_size", 1),)
     rated = with_rates(device, {**(rates or {}), **({} if node is None else {"node": node})})
     wanted = Wanted(1, 1, name, rated.device, sequence, training=training or {}, rates=rated.of_plans)
     given: dict[str, int | None] = {**(sizes or {})}

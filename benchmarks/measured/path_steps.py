@@ -82,7 +82,7 @@ def path_step(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
         for layer in layers[stage]:
             counts[layer.name, kind] += passes
         for again in run.partition.recomputed_on(stage) if kind in (B, BW) else ():
-            counts[again.layer, again.way] += passes * again.layers
+            counts[again.layer, again.mode] += passes * again.layers
     on = [placement.stage_device[one.stage] for one in path]
     counts[_TRANSFER] = sum(one != other for one, other in pairwise(on))
     assert plan.step is not None

@@ -82,7 +82,7 @@ class StageLayers(NamedTuple):
 
         kinds = {kind.name: kind for kind in model.kinds}
         ways = self.recomputed.items()
-        again = sum(number * _whole(kinds[name].way(way).time, tick) for (name, way), number in ways)
+        again = sum(number * _whole(kinds[name].mode(way).time, tick) for (name, way), number in ways)
         more_forward = _whole(model.forward_overhead, tick)
         more_backward = _whole(model.backward_overhead, tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
@@ -137,7 +137,7 @@ class StageLayers(NamedTuple):
 
 
 def _kept(layer: LayerType, way: str) -> Fraction:
-    return layer.activation * layer.way(way).keeps
+    return layer.activation * layer.mode(way).keeps
 
 
 def _whole(amount: Fraction, step: Fraction) -> int:

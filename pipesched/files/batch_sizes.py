@@ -87,12 +87,12 @@ def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str,
 
 def or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Extend the JSON Schema of a key for one micro-batch size so that the key may also hold a list of sizes."""
-    ways = schema.get("anyOf") or [{key: schema[key] for key in ("type", "minimum")}]
-    one = next(way for way in ways if way["type"] == "integer")
+    options = schema.get("anyOf") or [{key: schema[key] for key in ("type", "minimum")}]
+    one = next(option for option in options if option["type"] == "integer")
     own = {key: value for key, value in schema.items() if key not in ("anyOf", *one)}
-    return {"anyOf": [*ways, {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}], **own}
+    return {"anyOf": [*options, {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}], **own}
 
 
 def _with(document: Mapping[str, Any], path: Sequence[str], value: int) -> dict[str, Any]:
-    first, *below = path
-    return {**document, first: _with(document[first], below, value) if below else value}
+    first, *inner = path
+    return {**document, first: _with(document[first], inner, value) if inner else value}

@@ -36,15 +36,15 @@ def _entry(layer: LayerType, timed: bool) -> Iterator[tuple[str, str]]:
     if layer.freed_by_backward != zero:
         yield "freed_by_backward", number_text(layer.freed_by_backward, up=False)
     if layer.recompute:
-        yield "recompute", f"[{', '.join(map(_way, layer.recompute))}]"
+        yield "recompute", f"[{', '.join(map(_mode, layer.recompute))}]"
     if layer.forward_only:
         yield "frozen", "true"
     if layer.with_previous:
         yield "with_previous", "true"
 
 
-def _way(way: RecomputeMode) -> str:
-    return _mapping([("name", way.name), ("time", number_text(way.time)), ("keeps", number_text(way.keeps))])
+def _mode(mode: RecomputeMode) -> str:
+    return _mapping([("name", mode.name), ("time", number_text(mode.time)), ("keeps", number_text(mode.keeps))])
 
 
 def _mapping(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:

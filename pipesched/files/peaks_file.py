@@ -140,9 +140,9 @@ def _of_run(run: RunEntry, total: int) -> Iterator[str]:
     if run.in_flight is None and run.microbatches is None:
         yield "microbatches: missing; it is required without in_flight"
     for stage, number in enumerate(run.recompute or []):
-        held = sum(number.values()) if isinstance(number, dict) else number
-        if stage < stages and held > run.partition[stage]:
-            yield f"recompute[{stage}]: found {held}; allowed: up to the stage's {shown(run.partition[stage])} layers"
+        again = sum(number.values()) if isinstance(number, dict) else number
+        if stage < stages and again > run.partition[stage]:
+            yield f"recompute[{stage}]: found {again}; allowed: up to the stage's {shown(run.partition[stage])} layers"
 
 
 def _peaks_of(form: PeaksDocument, run: RunEntry, place: str) -> Iterator[Peak]:
@@ -151,22 +151,22 @@ def _peaks_of(form: PeaksDocument, run: RunEntry, place: str) -> Iterator[Peak]:
     names = [str(layer.name) for layer in form.layers for _ in range(layer.count)]
     devices, stages = len(run.peaks), []
     for stage, number in enumerate(run.partition):
-        held, names = names[:number], names[number:]
+        layers, names = names[:number], names[number:]
         again = run.recompute[stage] if run.recompute else 0
         flight = run.in_flight[stage] if run.in_flight else min(run.microbatches or 0, devices - stage)
-        stages.append(PeakStage(_counts(held), _recomputed(held, again, f"{place}.recompute[{stage}]"), flight))
+        stages.append(PeakStage(_counts(layers), _recomputed(layers, again, f"{place}.recompute[{stage}]"), flight))
     for device, amount in enumerate(run.peaks):
         if amount is not False:
             mine = tuple(stages[device::devices])
             yield Peak(mine, device == 0, device == (len(stages) - 1) % devices, amount, f"{place}, device {device}")
 
 
-def _recomputed(held: list[str], again: int | dict[str, int], place: str) -> dict[str, int]:
+def _recomputed(layers: list[str], again: int | dict[str, int], place: str) -> dict[str, int]:
     if not isinstance(again, dict):
-        return _counts(held[:again])
+        return _counts(layers[:again])
     for name, number in again.items():
-        if number > held.count(name):
-            raise BadInput(f"{place}: found {number} {name}; allowed: up to the stage's {held.count(name)}")
+        if number > layers.count(name):
+            raise BadInput(f"{place}: found {number} {name}; allowed: up to the stage's {layers.count(name)}")
     return again
 
 
@@ -177,9 +177,9 @@ def _counts(names: list[str]) -> dict[str, int]:
 def _layer(entry: LayerEntry) -> LayerType:
     """Return the layer type of an entry. Missing times become 0; `PeaksFile.timed` says that they are unknown."""
     zero = Fraction(0)
-    ways = tuple(
-        RecomputeMode(way.name or "full", way.time or zero, zero if way.keeps is None else way.keeps)
-        for way in entry.recompute or ()
+    modes = tuple(
+        RecomputeMode(mode.name or "full", mode.time or zero, zero if mode.keeps is None else mode.keeps)
+        for mode in entry.recompute or ()
     )
     return LayerType(
         str(entry.name),
@@ -188,6 +188,6 @@ def _layer(entry: LayerEntry) -> LayerType:
         entry.count,
         entry.weight,
         entry.fused,
-        recompute=ways,
+        recompute=modes,
         with_previous=entry.with_previous,
     )

@@ -104,7 +104,7 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
     if not is_plan_answer(document) or document.get("format_version") != _VERSION:
         raise BadInput(f"{path}: not a plan's file of version {_VERSION}; `pipesched plan -o` writes one")
     problem = _part(path, "problem", lambda: plan_from_document(document["problem"], f"{path}: problem"))
-    held = document.get("plan")
+    plan = document.get("plan")
     return PlanAnswer(
         problem,
         _part(path, "lower_bound", lambda: Fraction(str(document["lower_bound"]))),
@@ -112,9 +112,9 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
             _part(path, f"choices[{n}]", partial(choice_from, one))
             for n, one in enumerate(_part(path, "choices", lambda: list(document["choices"])))
         ),
-        _part(path, "plan.placement and plan.chunks", lambda: placement_from(held)),
-        _part(path, "plan.layers and plan.recompute", lambda: partition_from(held)),
-        _part(path, "plan.schedule", lambda: schedule_from(held["schedule"], f"{path}: plan.schedule")),
+        _part(path, "plan.placement and plan.chunks", lambda: placement_from(plan)),
+        _part(path, "plan.layers and plan.recompute", lambda: partition_from(plan)),
+        _part(path, "plan.schedule", lambda: schedule_from(plan["schedule"], f"{path}: plan.schedule")),
         _part(path, "proved_with_capacity", lambda: capacities_from(document.get("proved_with_capacity"))),
         _part(path, "variants", lambda: tuple(map(variant_from, document.get("variants", ())))),
         None if problem.leaves is None else _part(path, "free_memory", lambda: _free_from(document["free_memory"])),

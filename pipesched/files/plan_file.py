@@ -183,11 +183,13 @@ def _layer(entry: LayerEntry, form: PlanFile, rounding: Rounding, splits: bool) 
     """
     zero, step = Fraction(0), rounding.step
     whole, activation = entry.activation or zero, rounding.amount(entry.activation)
-    ways = []
-    for way in entry.recompute or ():
-        assert way.name is not None and way.keeps is not None
-        kept = rounding.amount(whole * way.keeps)
-        ways.append(RecomputeMode(way.name, rounding.time(way.time), kept / activation if activation else Fraction(1)))
+    modes = []
+    for mode in entry.recompute or ():
+        assert mode.name is not None and mode.keeps is not None
+        kept = rounding.amount(whole * mode.keeps)
+        modes.append(
+            RecomputeMode(mode.name, rounding.time(mode.time), kept / activation if activation else Fraction(1))
+        )
     weight, fused = (None if own is None else rounding.time(own) for own in (entry.weight, entry.fused))
     given_back = min(activation, ceil((entry.freed_by_backward or zero) / step) * step)
     if splits and weight is None:
@@ -203,7 +205,7 @@ def _layer(entry: LayerEntry, form: PlanFile, rounding: Rounding, splits: bool) 
         rounding.amount(entry.memory),
         activation,
         given_back,
-        tuple(ways),
+        tuple(modes),
         entry.with_previous,
         **{key: own for feature in PLAN_FEATURES for key, own in feature.layer(entry, form, rounding).items()},
     )

@@ -183,14 +183,14 @@ def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
         most_steps,
     )
     section = form.memory or MemorySection.model_validate({})
-    held, pools, resolution, memory_rounded = _memory(form, section, where, most_steps)
+    memory, pools, resolution, memory_rounded = _memory(form, section, where, most_steps)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
     whole = Problem(
         where,
         form.microbatches,
-        stages_from(form, times, held),
+        stages_from(form, times, memory),
         pools,
         Objective(form.objective),
         form.name or default_name,
@@ -201,7 +201,7 @@ def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
         notes=tuple(notes),
     )
     for feature in FEATURES:
-        whole = replace(whole, **feature.fields(whole, form, times | held))
+        whole = replace(whole, **feature.fields(whole, form, times | memory))
     for feature in FEATURES:
         whole = feature.lower(whole, form)
     return whole
@@ -234,7 +234,7 @@ def _memory(
     )
     taken = [floor(number / step) for number in activation]
     given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]
-    held = [floor(number / step) for number in static]
+    always_in_use = [floor(number / step) for number in static]
     whole = [floor(number / step) for number in capacity or ()]
     if whole and max(whole) > LARGEST:
         most = float(LARGEST * step)
@@ -246,7 +246,14 @@ def _memory(
     parts = {key: [floor(number / step) for number in column] for key, column in moved.items()}
     besides = {key: [min(floor(number / step), LARGEST) for number in own] for key, own in limits_besides.items()}
     factor = (
-        gcd(*taken, *given, *whole, *held, *(n for column in (*besides.values(), *parts.values()) for n in column)) or 1
+        gcd(
+            *taken,
+            *given,
+            *whole,
+            *always_in_use,
+            *(n for column in (*besides.values(), *parts.values()) for n in column),
+        )
+        or 1
     )
 
     def in_steps(values: list[int]) -> tuple[int, ...]:
@@ -254,7 +261,7 @@ def _memory(
 
     columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given)}
     columns |= {key: in_steps(column) for key, column in (parts | besides).items()}
-    always = in_steps(held)
+    always = in_steps(always_in_use)
     if by_stage:
         columns["static"], always = always, (0,) * where.devices
     limits = in_steps(whole) if whole else (None,) * where.devices

@@ -53,13 +53,13 @@ class _Walk:
             if f"{prefix}activation" == self._form.activations:
                 activation = value.get("activation")
             return {
-                key: self._value(held, f"{prefix}{key}", f"{before}{key}", activation, only_parts)
-                for key, held in value.items()
+                key: self._value(inner, f"{prefix}{key}", f"{before}{key}", activation, only_parts)
+                for key, inner in value.items()
             }
         if isinstance(value, list):
             by_stage = isinstance(activation, list) and len(activation) == len(value) and self._kind(path)
             own: list[Any] = activation if by_stage and isinstance(activation, list) else [activation] * len(value)
-            return [self._value(held, path, f"{shown}[{n}]", own[n], only_parts) for n, held in enumerate(value)]
+            return [self._value(inner, path, f"{shown}[{n}]", own[n], only_parts) for n, inner in enumerate(value)]
         kind = self._kind(path) if isinstance(value, str) else None
         if kind is not None and _FRACTION.fullmatch(value.strip()):
             return Fraction(value.strip())

@@ -38,11 +38,11 @@ def parse_model(
     good = copy.deepcopy(entries)
     for problem in problems:
         path = tuple(f"[{key}]" if isinstance(key, int) else key for key in problem["loc"])
-        held: list[WrongEntry] | None = problem.get("ctx", {}).get("entries")
-        if held is None:
+        wrong: list[WrongEntry] | None = problem.get("ctx", {}).get("entries")
+        if wrong is None:
             found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
         else:
-            found += [f"{_place(path)}{at}: found {shown(one)}; allowed: {allowed}" for at, one, allowed in held]
+            found += [f"{_place(path)}{at}: found {shown(one)}; allowed: {allowed}" for at, one, allowed in wrong]
         _remove(good, problem["loc"])
     return model.model_validate(good), found, frozenset(".".join(map(str, p["loc"])) for p in problems)
 

@@ -151,32 +151,32 @@ def _recomputed(
     Where a begun forward's entry does not say, it is the recomputation that has begun, or the stage's only mode. It is
     a mistake if a stage has several modes and may neither keep nor offload its activation.
     """
-    told: dict[tuple[int, int], PassKind] = {}
+    modes: dict[tuple[int, int], PassKind] = {}
     reader = TaskReader(problem)
     for at, one in enumerate(form.passes or ()):
         if one.recompute is not None:
             p = reader.task(one.name or "").of
             known = {
-                way.name: kind for kind, way in zip(RECOMPUTATIONS, problem.stages[p.stage].recompute, strict=False)
+                mode.name: kind for kind, mode in zip(RECOMPUTATIONS, problem.stages[p.stage].recompute, strict=False)
             }
             if p.kind is not F or one.recompute not in known:
                 allowed = ", ".join(known) or "none, since the stage recomputes nothing"
                 allowed = allowed if p.kind is F else "with a forward"
                 found.append(f"passes[{at}].recompute: found {one.recompute!r}; allowed: {allowed}")
             else:
-                told[p[1:]] = known[one.recompute]
+                modes[p[1:]] = known[one.recompute]
     for p in sorted({task.of for task in ran}):
         own = problem.stages[p.stage]
         if p.kind in RECOMPUTATIONS:
-            told.setdefault(p[1:], p.kind)
-        elif p.kind is F and p[1:] not in told and not own.may_keep and own.offload is None:
+            modes.setdefault(p[1:], p.kind)
+        elif p.kind is F and p[1:] not in modes and not own.may_keep and own.offload is None:
             begun = [kind for kind in RECOMPUTATIONS if any(task.of == p._replace(kind=kind) for task in ran)]
-            ways = begun or RECOMPUTATIONS[: len(own.recompute)]
-            told[p[1:]] = ways[0]
-            if len(ways) > 1:
-                allowed = ", ".join(way.name for way in own.recompute)
+            kinds = begun or RECOMPUTATIONS[: len(own.recompute)]
+            modes[p[1:]] = kinds[0]
+            if len(kinds) > 1:
+                allowed = ", ".join(mode.name for mode in own.recompute)
                 found.append(f"passes: found no recompute of {problem.task_text(Task(p))}; allowed: {allowed}")
-    return told
+    return modes
 
 
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
@@ -202,15 +202,15 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
             if before not in ran or ran[before].end > ran[task].start:
                 says = "has not begun" if before not in ran else "ends later"
                 yield f"passes: {text(task)} needs {text(before)}, which {says}"
-    for (stage, j), ways in state.saving_options(problem).items():
-        if not ways:
+    for (stage, j), options in state.saving_options(problem).items():
+        if not options:
             name = text(Task(Pass(F, stage, j)))
             yield f"passes: the activation of {name} can no longer be held, copied or recomputed as the problem says"
     yield from gather_mistakes(problem, state)
-    yield from _held_too_much(problem, state)
+    yield from _too_much_memory(problem, state)
 
 
-def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
+def _too_much_memory(problem: Problem, state: State) -> Iterator[str]:
     """Yield mistakes for devices and hosts whose memory the begun passes exceed."""
     network, devices, hosts = problem.network, [0] * problem.devices, [0] * len(problem.network.hosts)
     for p in dict.fromkeys(task.of for task in state.ran):
@@ -218,8 +218,8 @@ def _held_too_much(problem: Problem, state: State) -> Iterator[str]:
         ended = all(one is not None and one.end <= state.now for one in ends)
         change, host = network.change[p.kind, p.stage], network.host_change.get((p.kind, p.stage))
         devices[problem.device(p)] += change.total if ended else change.at_start
-        way = state.recomputed.get(p[1:]) if p.kind is F and ended else None
-        devices[problem.device(p)] -= network.given_up.get((way, p.stage), 0) if way else 0
+        mode = state.recomputed.get(p[1:]) if p.kind is F and ended else None
+        devices[problem.device(p)] -= network.given_up.get((mode, p.stage), 0) if mode else 0
         for number, own in enumerate(network.hosts):
             if host is not None and problem.device(p) in own.devices:
                 hosts[number] += host.total if ended else host.at_start

@@ -32,7 +32,7 @@ def _counts(value: object) -> list[int] | None:
     return [one for one in found if one is not None] if found and None not in found else None
 
 
-def _way(value: object) -> str | None:
+def _mode(value: object) -> str | None:
     known = isinstance(value, str) and (value in ("none", "full", "selective") or {*value.split("+")} <= {*MODULES})
     return str(value) if known else None
 
@@ -61,7 +61,7 @@ class StepEntry(Section):
     batch: field_types.Count | None = Field(None, description="sequences of a step, instead of microbatches")
     sequence: field_types.Count | None = Field(None, description="tokens; default: the configuration's")
     schedule: field_types.Text | None = Field(None, description="its name; default 1f1b, with chunks interleaved-1f1b")
-    recompute: Annotated[str, field(f"none, full, or some of {', '.join(MODULES)} joined by +", _way)] | None = Field(
+    recompute: Annotated[str, field(f"none, full, or some of {', '.join(MODULES)} joined by +", _mode)] | None = Field(
         None, description="what every layer recomputes; default none"
     )
     recomputed_layers: Annotated[int, field("a whole number of at least 0", whole_number(0))] | None = Field(

@@ -21,8 +21,8 @@ def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
     needed = gatherings * stages * gather.memory if gather else Fraction(0)
     encoder = () if plan.encoder is None else (plan.encoder.layer,)
     for layer in (*plan.model.layers, *plan.shared, *encoder):
-        held = layer.activation + max(Fraction(0), -layer.freed_by_backward)
-        needed += layer.count * (layer.memory + plan.microbatches * held + gatherings * layer.gathered)
+        activation = layer.activation + max(Fraction(0), -layer.freed_by_backward)
+        needed += layer.count * (layer.memory + plan.microbatches * activation + gatherings * layer.gathered)
     # A bidirectional placement holds every layer twice.
     needed *= 2
     if needed > min(capacity):

@@ -31,8 +31,8 @@ def shares(plan: PlanProblem, choice: Choice, partition: Partition) -> list[int]
     stages_of = choice.on(plan.cluster.devices).stages_of
     if plan.leaves is not Leaves.PER_LAYER:
         return [1] * len(stages_of)
-    held = [sum(map(holds_cache, layers)) for layers in partition.layers_of(plan.model)]
-    return [sum(held[stage % len(held)] for stage in own) for own in stages_of]
+    caches = [sum(map(holds_cache, layers)) for layers in partition.layers_of(plan.model)]
+    return [sum(caches[stage % len(caches)] for stage in own) for own in stages_of]
 
 
 def reserving(plan: PlanProblem, amount: Fraction) -> PlanProblem:

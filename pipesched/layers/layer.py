@@ -85,7 +85,7 @@ class LayerType:
         """
         return replace(self, count=1, with_previous=False)
 
-    def way(self, name: str) -> RecomputeMode:
+    def mode(self, name: str) -> RecomputeMode:
         """Return the recomputation mode of this name; KeyError if there is none."""
         for one in self.recompute:
             if one.name == name:

@@ -11,10 +11,10 @@ from pipesched.layers.model import Model
 
 
 class Recomputed(NamedTuple):
-    """Recomputation of `layers` layers of one name on a stage, in mode `way`; they are the first ones not yet taken."""
+    """Recomputation of `layers` layers of one name on a stage, in a mode; they are the first ones not yet taken."""
 
     layer: str
-    way: str
+    mode: str
     layers: int
 
 
@@ -39,7 +39,7 @@ class Partition:
 
     def layers_of(self, model: Model) -> tuple[tuple[LayerType, ...], ...]:
         """Return the layers of each stage."""
-        return tuple(model.sequence[held.start : held.stop] for held in self.ranges())
+        return tuple(model.sequence[layers.start : layers.stop] for layers in self.ranges())
 
     def recompute_counts(self) -> tuple[dict[str, int], ...]:
         """Return for each stage the number of layers recomputed in each mode; modes without layers are left out."""
@@ -47,8 +47,8 @@ class Partition:
         for stage in range(self.stages):
             counts: dict[str, int] = {}
             for one in self.recomputed_on(stage):
-                counts[one.way] = counts.get(one.way, 0) + one.layers
-            found.append({way: number for way, number in counts.items() if number})
+                counts[one.mode] = counts.get(one.mode, 0) + one.layers
+            found.append({mode: number for mode, number in counts.items() if number})
         return tuple(found)
 
 
@@ -57,10 +57,10 @@ def mistakes(model: Model, partition: Partition) -> list[str]:
     found = []
     if sum(partition.counts) != len(model.sequence):
         found.append(f"found {sum(partition.counts)} layers in all; allowed: the model's {len(model.sequence)}")
-    for stage, held in enumerate(partition.ranges()):
-        if not held and not model.empty_stages:
+    for stage, layers in enumerate(partition.ranges()):
+        if not layers and not model.empty_stages:
             found.append(f"found no layer on stage {stage}; allowed: at least one on each stage")
-        elif held.start not in model.cuts and held.start < len(model.sequence):
-            layer = model.sequence[held.start].name
+        elif layers.start not in model.cuts and layers.start < len(model.sequence):
+            layer = model.sequence[layers.start].name
             found.append(f"stage {stage} begins with {layer}, which shares a stage with the layer before it")
     return found

@@ -58,7 +58,7 @@ def exact_numbers(layer: LayerType, ends: tuple[Fraction, ...]) -> list[Fraction
     totals = [layer.forward, layer.backward, layer.weight or Fraction(0), layer.full_backward]
     parts = [share * layer.forward, _backward_attention(layer), Fraction(0), _backward_attention(layer)]
     found = [_up_to(total, part, end) for total, part in zip(totals, parts, strict=True) for end in ends]
-    return found + [way.time * ((1 - share) * end + share * end * end) for way in layer.recompute for end in ends]
+    return found + [mode.time * ((1 - share) * end + share * end * end) for mode in layer.recompute for end in ends]
 
 
 class _Between:
@@ -70,8 +70,8 @@ class _Between:
     def layer(self, layer: LayerType) -> LayerType:
         """Return the layer with the costs and memory of this piece."""
         forward, backward = layer.attention * layer.forward, _backward_attention(layer)
-        later = self._held(layer.kept_for_later)
-        activation = self._held(layer.activation) - later
+        later = self._amount(layer.kept_for_later)
+        activation = self._amount(layer.activation) - later
         return replace(
             layer,
             forward=self._time(layer.forward, forward),
@@ -79,21 +79,21 @@ class _Between:
             weight=None if layer.weight is None else self._time(layer.weight, Fraction(0)),
             fused=None if layer.fused is None else self._time(layer.fused, backward),
             activation=activation,
-            freed_by_backward=min(activation, self._held(layer.freed_by_backward)),
+            freed_by_backward=min(activation, self._amount(layer.freed_by_backward)),
             kept_for_later=later,
-            recompute=tuple(self._way(layer, way, activation, later) for way in layer.recompute),
+            recompute=tuple(self._mode(layer, mode, activation, later) for mode in layer.recompute),
         )
 
-    def _way(self, layer: LayerType, way: RecomputeMode, activation: Fraction, later: Fraction) -> RecomputeMode:
-        kept = min(activation, max(Fraction(0), self._held(layer.activation * way.keeps) - later))
-        time = self._time(way.time, way.time * layer.attention)
-        return RecomputeMode(way.name, time, kept / activation if activation else Fraction(1))
+    def _mode(self, layer: LayerType, mode: RecomputeMode, activation: Fraction, later: Fraction) -> RecomputeMode:
+        kept = min(activation, max(Fraction(0), self._amount(layer.activation * mode.keeps) - later))
+        time = self._time(mode.time, mode.time * layer.attention)
+        return RecomputeMode(mode.name, time, kept / activation if activation else Fraction(1))
 
     def _time(self, total: Fraction, attention: Fraction) -> Fraction:
         before, after = (round(_up_to(total, attention, at) / self._tick) for at in (self._start, self._end))
         return (after - before) * self._tick
 
-    def _held(self, amount: Fraction) -> Fraction:
+    def _amount(self, amount: Fraction) -> Fraction:
         before, after = (round(amount * at / self._step) for at in (self._start, self._end))
         return (after - before) * self._step
 

@@ -286,8 +286,8 @@ class PlanProblem:
         )
         if own.gather is None or not each_pass:
             return stage
-        held = self._whole_memory(costs.gathered)
-        return gathering_each_pass(stage, own.gather.of.stream, self._ticks(costs.gather), held)
+        gathered = self._whole_memory(costs.gathered)
+        return gathering_each_pass(stage, own.gather.of.stream, self._ticks(costs.gather), gathered)
 
     def _once(self, costs: StageCosts, own: Parameters) -> Iterator[Once]:
         """Yield the reduction of a stage's gradients and the optimizer step, as far as the plan has them."""

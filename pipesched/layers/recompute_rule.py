@@ -52,18 +52,18 @@ class _Stage(NamedTuple):
     names: tuple[str, ...]
 
     @property
-    def ways(self) -> set[str]:
-        return {way for way in (*self.layers, *self.mtp) if way is not None}
+    def modes(self) -> set[str]:
+        return {mode for mode in (*self.layers, *self.mtp) if mode is not None}
 
     @property
     def first(self) -> int:
         """The number of leading transformer layers that are recomputed."""
-        return next((at for at, way in enumerate(self.layers) if way is None), len(self.layers))
+        return next((at for at, mode in enumerate(self.layers) if mode is None), len(self.layers))
 
 
-def modules_of(way: str) -> frozenset[str]:
+def modules_of(mode: str) -> frozenset[str]:
     """Return the modules that a recomputation mode names; empty if it is not a mode of modules."""
-    names = {"core_attn" if one in _ATTENTION else one for one in way.split("+")}
+    names = {"core_attn" if one in _ATTENTION else one for one in mode.split("+")}
     return frozenset(names) if names <= set(MODULES) else frozenset()
 
 
@@ -77,21 +77,21 @@ def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
     parts: dict[str, frozenset[str]] = {}
     before = _EVERYWHERE
     for kind in (kind for kind in kinds if role_of(kind.name) in ROLES):
-        ways = {modules_of(way.name): way.name for way in reversed(kind.recompute) if modules_of(way.name)}
-        own[kind.name] = ways
-        has = _EVERYWHERE.union(*ways)
+        modes = {modules_of(mode.name): mode.name for mode in reversed(kind.recompute) if modules_of(mode.name)}
+        own[kind.name] = modes
+        has = _EVERYWHERE.union(*modes)
         parts[kind.name] = has | before if role_of(kind.name) is Role.MTP else has
         before = parts[kind.name]
     lists = {frozenset[str]()}
-    for ways in own.values():
-        for way in ways:
-            lists |= {way | each for each in lists}
+    for modes in own.values():
+        for mode in modes:
+            lists |= {mode | each for each in lists}
     found: list[Mapping[str, str]] = []
     for each in sorted(lists, key=lambda one: (len(one), sorted(one))):
         effects = {name: each & has for name, has in parts.items() if each & has}
         if effects and all(effect in own[name] for name, effect in effects.items()):
-            said = {name: own[name][effect] for name, effect in effects.items()}
-            found += [said] if said not in found else []
+            chosen = {name: own[name][effect] for name, effect in effects.items()}
+            found += [chosen] if chosen not in found else []
     return found
 
 
@@ -106,8 +106,8 @@ def why_not_expressible(model: Model, partition: Partition, rule: RecomputeRule)
         if ends:
             return f"a recomputed {role_of(ends[0]).value} (stage {at})"
         stages.append(_stage(layers, again))
-    used = set().union(*(stage.ways for stage in stages))
-    unknown = {way for way in used - set(FULL) if rule is not RecomputeRule.SAME or not modules_of(way)}
+    used = set().union(*(stage.modes for stage in stages))
+    unknown = {mode for mode in used - set(FULL) if rule is not RecomputeRule.SAME or not modules_of(mode)}
     if unknown:
         return f"recomputation in the way {min(unknown)!r}"
     if used - set(FULL):
@@ -124,17 +124,17 @@ def _stage(layers: Sequence[LayerType], again: Sequence[Recomputed]) -> _Stage:
     """
     left: dict[str, Counter[str]] = {}
     for one in again:
-        left.setdefault(one.layer, Counter())[one.way] += one.layers
+        left.setdefault(one.layer, Counter())[one.mode] += one.layers
 
-    def way_of(name: str) -> str | None:
-        for way, number in left.get(name, {}).items():
+    def mode_of(name: str) -> str | None:
+        for mode, number in left.get(name, {}).items():
             if number:
-                left[name][way] -= 1
-                return way
+                left[name][mode] -= 1
+                return mode
         return None
 
-    ways = [(role_of(layer.name), way_of(layer.name)) for layer in layers]
-    transformer, mtp = (tuple(way for role, way in ways if role is wanted) for wanted in ROLES)
+    modes = [(role_of(layer.name), mode_of(layer.name)) for layer in layers]
+    transformer, mtp = (tuple(mode for role, mode in modes if role is wanted) for wanted in ROLES)
     names = [layer.name for wanted in ROLES for layer in layers if role_of(layer.name) is wanted]
     return _Stage(transformer, mtp, tuple(names))
 
@@ -142,15 +142,15 @@ def _stage(layers: Sequence[LayerType], again: Sequence[Recomputed]) -> _Stage:
 def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
     """Return a reason unless one list of modules describes the recomputation of all layers."""
     every = [one for stage in stages for one in zip(stage.names, (*stage.layers, *stage.mtp), strict=True)]
-    if any(all(said.get(name) == way for name, way in every) for said in selections(model.kinds)):
+    if any(all(chosen.get(name) == mode for name, mode in every) for chosen in selections(model.kinds)):
         return None
     return "recomputed modules that are not the same of all layers"
 
 
-def _not_all(stages: Sequence[_Stage], ways: Sequence[str]) -> str | None:
+def _not_all(stages: Sequence[_Stage], modes: Sequence[str]) -> str | None:
     """Return a reason if some layers are recomputed in these modes and others are not, else None."""
-    every = [way for stage in stages for way in (*stage.layers, *stage.mtp)]
-    number = sum(way in ways for way in every)
+    every = [mode for stage in stages for mode in (*stage.layers, *stage.mtp)]
+    number = sum(mode in modes for mode in every)
     return None if number in (0, len(every)) else f"{number} of {len(every)} layers recomputed, not all or none"
 
 
@@ -160,7 +160,7 @@ def _not_first(stages: Sequence[_Stage]) -> str | None:
     Multi-token prediction layers count as last.
     """
     for at, stage in enumerate(stages):
-        every = [way is not None for way in (*stage.layers, *stage.mtp)]
+        every = [mode is not None for mode in (*stage.layers, *stage.mtp)]
         if every != sorted(every, reverse=True):
             return f"layers recomputed on stage {at} that are not its first"
     return None
@@ -172,10 +172,10 @@ def _not_same(stages: Sequence[_Stage]) -> str | None:
     A stage with fewer layers may recompute all of them. Multi-token prediction layers may be recomputed only if all
     others of the stage are.
     """
-    counts, held = [stage.first for stage in stages], [len(stage.layers) for stage in stages]
-    mtp = [way is not None for stage in stages for way in stage.mtp]
-    if any(mtp) and not (all(mtp) and counts == held):
+    counts, lengths = [stage.first for stage in stages], [len(stage.layers) for stage in stages]
+    mtp = [mode is not None for stage in stages for mode in stage.mtp]
+    if any(mtp) and not (all(mtp) and counts == lengths):
         return "recomputed multi-token prediction layers, and not all other layers"
-    if counts != [min(max(counts), each) for each in held]:
+    if counts != [min(max(counts), each) for each in lengths]:
         return f"{', '.join(map(str, counts))} layers recomputed by stage, not the same number"
     return None

@@ -55,8 +55,10 @@ class StageCosts:
 
 def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:
     """Return the costs of every stage of a partition; ValueError if more layers are recomputed than a stage has."""
-    held = partition.layers_of(model)
-    return tuple(costs_of(model, layers, partition.recomputed_on(stage)) for stage, layers in enumerate(held))
+    layers_of_stages = partition.layers_of(model)
+    return tuple(
+        costs_of(model, layers, partition.recomputed_on(stage)) for stage, layers in enumerate(layers_of_stages)
+    )
 
 
 def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Recomputed] = ()) -> StageCosts:
@@ -73,13 +75,13 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         return sum((number * of(layer) for layer, number in numbers), Fraction(0))
 
     time = saved = Fraction(0)
-    for name, way_name, number in recomputed:
+    for name, mode_name, number in recomputed:
         available[name] -= number
         if number < 0 or available[name] < 0:
             raise ValueError(f"recomputed: found {number} layers {name}; allowed: those of the stage, each in one way")
-        way = types[name].way(way_name)
-        time += number * way.time
-        saved += number * types[name].activation * (1 - way.keeps)
+        mode = types[name].mode(mode_name)
+        time += number * mode.time
+        saved += number * types[name].activation * (1 - mode.keeps)
     backward = total(lambda layer: layer.backward) + model.backward_overhead
     splits, own = model.splittable, model.parameters
     return StageCosts(

@@ -27,9 +27,9 @@ class Vocabulary(StrEnum):
 
 def without_vocabulary(model: Model) -> tuple[Model, tuple[LayerType, ...]]:
     """Return the model without its embedding and head, and these layers."""
-    rest = [layer for layer in model.layers if not is_vocabulary(layer.name)]
-    rest[:1] = [replace(layer, with_previous=False) for layer in rest[:1]]
-    return replace(model, layers=tuple(rest)), tuple(layer for layer in model.layers if is_vocabulary(layer.name))
+    others = [layer for layer in model.layers if not is_vocabulary(layer.name)]
+    others[:1] = [replace(layer, with_previous=False) for layer in others[:1]]
+    return replace(model, layers=tuple(others)), tuple(layer for layer in model.layers if is_vocabulary(layer.name))
 
 
 def is_vocabulary(name: str) -> bool:

@@ -76,13 +76,13 @@ def _neighbours(value: Value, parts: int) -> tuple[Fraction, Fraction]:
     return Fraction(p, q), Fraction(last_p + times * p, last_q + times * q)
 
 
-def _next(value: Value, parts: int, way: int) -> Value:
-    """Return the next fraction with a denominator of at most `parts`, larger than `value` (`way` 1) or smaller (-1).
+def _next(value: Value, parts: int, direction: int) -> Value:
+    """Return the next fraction with a denominator of at most `parts` in a direction: 1 for larger than `value`, or -1.
 
     Neighbours a/b and c/d in a Farey sequence differ by 1/(bd); of the candidates the one with the largest d is
     nearest.
     """
     a, b = value.numerator, value.denominator
-    least = -way * pow(a, -1, b) % b if b > 1 else 0
+    least = -direction * pow(a, -1, b) % b if b > 1 else 0
     d = least + (parts - least) // b * b
-    return simplest(Fraction(a * d + way, b * d))
+    return simplest(Fraction(a * d + direction, b * d))

@@ -35,11 +35,11 @@ def refuse_overflow(problem: Problem) -> None:
             f"{problem.name}: times: found {ticks:.1e} ticks in all; allowed: up to {LARGEST:.1e}: a larger tick, "
             "or smaller times"
         )
-    held = problem.microbatches * largest * sum(abs(one) for stage in problem.stages for one in numbers_of(stage)[1])
+    units = problem.microbatches * largest * sum(abs(one) for stage in problem.stages for one in numbers_of(stage)[1])
     ample = max((room or 0 for room in problem.room), default=0)
-    if max(held, ample) > LARGEST:
+    if max(units, ample) > LARGEST:
         raise BadInput(
-            f"{problem.name}: memory: found {float(held):.1e} units in all activations, and capacities of up to "
+            f"{problem.name}: memory: found {float(units):.1e} units in all activations, and capacities of up to "
             f"{float(ample):.1e}; allowed: up to {LARGEST:.1e}: a larger unit, or less memory"
         )
 
@@ -66,16 +66,18 @@ def why_infeasible(problem: Problem) -> str | None:
             alone = _least_peak(problem, stages, in_turn, [1] * len(stages)) * max(scale)
             needed = int(max(alone, _least_peak(problem, stages, in_turn, most) * min(scale)))
             if capacity is not None and needed > capacity:
-                held = problem.static[device]
-                need, whole = memory_text(problem, needed), memory_text(problem, capacity + held)
-                static = f" in addition to {memory_text(problem, held)} of static memory" if held else ""
+                static_memory = problem.static[device]
+                need, whole = memory_text(problem, needed), memory_text(problem, capacity + static_memory)
+                static = (
+                    f" in addition to {memory_text(problem, static_memory)} of static memory" if static_memory else ""
+                )
                 named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))
                 least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
-                beside = ", with what passes hold while they run or keep until the end"
-                beside = beside if problem.network.has_pass_memory else ""
+                with_pass_memory = ", with what passes hold while they run or keep until the end"
+                with_pass_memory = with_pass_memory if problem.network.has_pass_memory else ""
                 return (
                     f"memory: device {device} must hold the activations of {_listed(named)} of one micro-batch at "
-                    f"once{beside}, {need}{static}{least}; its capacity is {whole}"
+                    f"once{with_pass_memory}, {need}{static}{least}; its capacity is {whole}"
                 )
     return None
 
@@ -94,7 +96,7 @@ def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequenc
     """
     whole = [problem.stages[s] for s in stages]
     least = min((own.workspace.forward for own in whole), default=0)
-    held, kept = 0, Fraction(0)
+    in_use, kept = 0, Fraction(0)
     peak: Fraction | int = 0
     forwards = sum((own.until_end.forward * times for own, times in zip(whole, ran, strict=True)), Fraction(0))
     backwards = sum((own.until_end.backward * times for own, times in zip(whole, ran, strict=True)), Fraction(0))
@@ -102,13 +104,13 @@ def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequenc
         gather = problem.stages[problem.parameters.holder(s)].gather
         running = own.workspace.forward if in_turn else least * (place == len(whole) - 1)
         kept += own.until_end.forward * times * in_turn
-        peak = max(peak, kept + held + own.activation + own.lent + running + (gather.memory if gather else 0))
-        # At its backward all forwards have run, and the backwards of this stage and those behind it.
-        behind = (held + forwards + backwards) * in_turn + own.activation + own.workspace.backward
+        peak = max(peak, kept + in_use + own.activation + own.lent + running + (gather.memory if gather else 0))
+        # At its backward all forwards have run, and the backwards of this stage and those after it.
+        at_backward = (in_use + forwards + backwards) * in_turn + own.activation + own.workspace.backward
         weight = min(own.activation, own.activation - own.freed) + own.workspace.weight
-        peak = max(peak, behind, Fraction(weight))
+        peak = max(peak, at_backward, Fraction(weight))
         backwards -= own.until_end.backward * times
-        held += own.lent + min(keeps for keeps, _ in own.memory_until_backward.values())
+        in_use += own.lent + min(keeps for keeps, _ in own.memory_until_backward.values())
     return max(peak, sum(sum(own.until_end) * times for own, times in zip(whole, ran, strict=True)))
 
 

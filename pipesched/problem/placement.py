@@ -30,10 +30,10 @@ class Placement:
     @cached_property
     def stages_of(self) -> tuple[tuple[int, ...], ...]:
         """The stages of each device, in stage order; a stage's position is its chunk number."""
-        held: list[list[int]] = [[] for _ in range(self.devices)]
+        stages: list[list[int]] = [[] for _ in range(self.devices)]
         for stage, device in enumerate(self.stage_device):
-            held[device].append(stage)
-        return tuple(map(tuple, held))
+            stages[device].append(stage)
+        return tuple(map(tuple, stages))
 
     @cached_property
     def chain_index(self) -> tuple[int, ...]:

@@ -117,8 +117,8 @@ class Problem:
     @cached_property
     def static(self) -> tuple[int, ...]:
         """The memory always in use on each device."""
-        held = self.placement.stages_of
-        pools = zip(self.pools, held, strict=True)
+        stages_of = self.placement.stages_of
+        pools = zip(self.pools, stages_of, strict=True)
         return tuple(pool.static + sum(self.stages[s].static for s in on) for pool, on in pools)
 
     @cached_property

@@ -45,7 +45,7 @@ def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[in
         and copies._replace(
             out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=amount(copies.amount)
         ),
-        recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=amount(way.keeps)) for way in stage.recompute),
+        recompute=tuple(mode._replace(ticks=ticks(mode.ticks), keeps=amount(mode.keeps)) for mode in stage.recompute),
         once=tuple(one._replace(task=task(one.task)) for one in stage.once),
         gather=gather and gather._replace(task=task(gather.task), memory=amount(gather.memory)),
     )

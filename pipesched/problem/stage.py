@@ -168,8 +168,8 @@ class Stage:
         found: dict[PassKind | None, tuple[int, int]] = {None: (self.activation, 0)} if self.may_keep else {}
         if self.offload:
             found[OFFLOAD] = self.activation - self.offload.amount, self.offload.amount
-        for kind, way in zip(RECOMPUTATIONS, self.recompute, strict=False):
-            found[kind] = way.keeps, 0
+        for kind, mode in zip(RECOMPUTATIONS, self.recompute, strict=False):
+            found[kind] = mode.keeps, 0
         return found
 
     def with_tasks(self, tasks: Mapping[PassKind, tuple[TaskSpec, ...]]) -> Stage:
@@ -197,8 +197,8 @@ class Stage:
             own = self.offload
             return (TaskSpec(*((own.out_stream, own.out_ticks) if kind is OFFLOAD else (own.in_stream, own.in_ticks))),)
         if kind in RECOMPUTATIONS:
-            way = self.recompute[RECOMPUTATIONS.index(kind)]
-            return (TaskSpec(self.stream, way.ticks, way.name),)
+            mode = self.recompute[RECOMPUTATIONS.index(kind)]
+            return (TaskSpec(self.stream, mode.ticks, mode.name),)
         ticks = {F: self.forward, B: self.backward, W: self.weight, BW: self.fused}[kind]
         assert ticks is not None, "this stage's backward is never split"
         return (TaskSpec(self.stream, ticks),)

@@ -197,10 +197,10 @@ class _Nodes:
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device
-        beside = IdleCause.COLLECTIVE if needed in self._collective else IdleCause.OTHER_STREAMS
+        on_device = IdleCause.COLLECTIVE if needed in self._collective else IdleCause.OTHER_STREAMS
         pieces = self._for_pieces(first, since, sent)
         yield pieces, IdleCause.CHUNK
-        yield sent - since - pieces, beside if own else IdleCause.OTHER_DEVICES
+        yield sent - since - pieces, on_device if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
     def _fits(self, takes: Fraction | int, device: int, level: int) -> bool:

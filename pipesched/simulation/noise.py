@@ -68,14 +68,14 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
     for the span do) is delayed until the same tick here.
     """
     problem, reaches = timeline.problem, []
-    held = held_back(timeline)
+    starts = chosen_starts(timeline)
     for batch, first in enumerate(range(0, samples, BATCH)):
         count = min(BATCH, samples - first)
 
         def ticks_of(tasks: tuple[Task, ...], ticks: int, batch: int = batch, count: int = count) -> Floats:
             return ticks * factors(tasks[0], noise, count, seed, batch)
 
-        reaches.append(run_under(problem, timeline.schedule, ticks_of, count, held))
+        reaches.append(run_under(problem, timeline.schedule, ticks_of, count, starts))
     nominal = measure(timeline)
     return Noisy(
         Distribution(nominal.makespan_ticks, np.concatenate([reach.makespan for reach in reaches])),
@@ -95,11 +95,11 @@ def _number(task: Task) -> tuple[int, int, int, int]:
     return list(PassKind).index(task.of.kind), task.of.stage, task.of.microbatch, task.part
 
 
-def held_back(timeline: Timeline) -> list[float]:
+def chosen_starts(timeline: Timeline) -> list[float]:
     """Return the time until which each device idles by the timeline's choice; 0 where it starts as soon as it can."""
     soonest = simulate(timeline.problem, timeline.schedule)
-    held = []
+    starts = []
     for order in timeline.schedule.orders:
         start = timeline.start(order[0][0]) if order else 0
-        held.append(float(start) if order and start > soonest.start(order[0][0]) else 0.0)
-    return held
+        starts.append(float(start) if order and start > soonest.start(order[0][0]) else 0.0)
+    return starts

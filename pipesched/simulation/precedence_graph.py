@@ -233,9 +233,9 @@ class Graph:
 
     def _at(self, microbatches: Ints, each: Ints) -> Ints:
         """Return the entries of `each` for these micro-batches of the schedule; -1 for one that it does not contain."""
-        held = self._columns.microbatches
-        place = np.minimum(np.searchsorted(held, microbatches), len(held) - 1)
-        return np.where(held[place] == microbatches, each[place], -1)
+        known = self._columns.microbatches
+        place = np.minimum(np.searchsorted(known, microbatches), len(known) - 1)
+        return np.where(known[place] == microbatches, each[place], -1)
 
     @cached_property
     def waits(self) -> list[list[tuple[int, int]]]:

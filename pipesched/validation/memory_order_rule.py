@@ -85,9 +85,9 @@ def _first_above(
         state = units.hand_out(row, amount)
         if state:
             away = np.flatnonzero(given[state].any(axis=0)).tolist()
-            held = sum(taking[one][1] for one in state) - sum(giving[one][1] for one in away)
+            in_use = sum(taking[one][1] for one in state) - sum(giving[one][1] for one in away)
             static = memory.static or 0
-            most, limit = memory_text(problem, held + static), memory_text(problem, memory.capacity + static)
+            most, limit = memory_text(problem, in_use + static), memory_text(problem, memory.capacity + static)
             text = (
                 f"{memory.name} may hold {most} when {pass_text(problem, p)} starts, if tasks take other times: its "
                 f"orders and waits do not let it wait for what gives memory back; its capacity is {limit}"

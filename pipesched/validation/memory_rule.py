@@ -43,10 +43,10 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
         for at in np.flatnonzero(too_much)[:1].tolist():
             p = columns.passes[rows.start + order[at] // 2]
             static = problem.static[device]
-            held, limit = memory_text(problem, int(levels[at]) + static), memory_text(problem, capacity + static)
+            in_use, limit = memory_text(problem, int(levels[at]) + static), memory_text(problem, capacity + static)
             start = amount(problem, timeline.start(p))
             name = pass_text(problem, p)
-            text = f"device {device} holds {held} when {name} starts at {start}; its capacity is {limit}"
+            text = f"device {device} holds {in_use} when {name} starts at {start}; its capacity is {limit}"
             yield Violation("memory", (p,), text)
 
 
@@ -79,10 +79,10 @@ def host_memory(timeline: Timeline) -> Iterator[Violation]:
         for tick, _, change, p in sorted(events):
             level += change
             if change > 0 and level > capacity:
-                held, limit = memory_text(problem, level), memory_text(problem, capacity)
+                in_use, limit = memory_text(problem, level), memory_text(problem, capacity)
                 when = amount(problem, tick)
                 name = pass_text(problem, p)
-                text = f"{host_name(devices)} holds {held} when {name} starts at {when}; its capacity is {limit}"
+                text = f"{host_name(devices)} holds {in_use} when {name} starts at {when}; its capacity is {limit}"
                 yield Violation("memory", (p,), text)
                 break
 

@@ -21,14 +21,16 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Yield violations unless every stage runs each of its micro-batches in one of its alternatives, and no other
     passes."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
-    held = {pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)}
+    numbers_of = {
+        pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)
+    }
     others = {pass_type for pass_type in columns.pass_types if pass_type[0] not in (F, B, W, BW)}
     for stage, walked in enumerate(problem.microbatches_of):
         bases = [{F, BW}] + ([{F, B, W}] if W in problem.stages[stage].kinds else [])
         alternatives = [base | saving for base in bases for saving in saving_options(problem, stage)]
         known = [F, B, W, BW, *sorted({kind for kind, s in others if s == stage}.union(*alternatives) - {F, B, W, BW})]
         known = [kind for kind in known if kind not in OF_PARAMETERS]
-        times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in known}
+        times = {kind: _times_in(numbers_of.get((kind, stage), none), walked) for kind in known}
         right = np.any([np.all([times[k] == (k in kinds) for k in known], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
             yield from _not_once(problem, stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
@@ -44,9 +46,9 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         if once[p] != (p in allowed):
             must = "once an iteration" if p in allowed else "not at all"
             yield Violation("complete", (p,), f"{pass_text(problem, p)} runs {often(once[p])}; it must run {must}")
-    held = {of: numbers for of, numbers in held.items() if of[0] not in OF_PARAMETERS}
+    numbers_of = {of: numbers for of, numbers in numbers_of.items() if of[0] not in OF_PARAMETERS}
     unknown: dict[tuple[int, int], list[Pass]] = {}
-    for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
+    for (kind, stage), numbers in sorted(numbers_of.items(), key=lambda one: one[0]):
         walked = problem.microbatches_of[stage] if stage < problem.placement.stages else range(0)
         for j in np.unique(numbers[(numbers < walked.start) | (numbers >= walked.stop)]).tolist():
             unknown.setdefault((stage, j), []).append(Pass(kind, stage, j))

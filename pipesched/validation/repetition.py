@@ -84,9 +84,9 @@ class _Part:
     def fits(self) -> bool:
         """Return True if no device ever exceeds its memory."""
         rooms = [self._problem.room[device] for device in self._device]
-        return all(room is None or self._held(node) <= room for node, room in enumerate(rooms))
+        return all(room is None or self._level(node) <= room for node, room in enumerate(rooms))
 
-    def _held(self, node: int) -> int:
+    def _level(self, node: int) -> int:
         """Return the memory level of a slot's device while it runs, including what all earlier repetitions left."""
         total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
         for (kind, stage, residue), forward in self._places.items():
@@ -161,7 +161,7 @@ def _index(problem: Problem, p: Pass) -> int:
 
 def _possible(part: _Part, length: int) -> bool:
     """Return True if starts can be chosen: no cycle is longer than the repetitions that it spans."""
-    arcs = [(sooner, later, ticks - behind * length) for sooner, later, ticks, behind in part.arcs()]
+    arcs = [(sooner, later, ticks - ahead * length) for sooner, later, ticks, ahead in part.arcs()]
     starts = [0] * len(part.slots)
     for _ in range(len(starts) + 1):
         changed = False

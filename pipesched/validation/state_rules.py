@@ -65,9 +65,9 @@ def _complete(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
             saving = frozenset(kind for kind in (OFFLOAD, RELOAD, *RECOMPUTATIONS) if Pass(kind, stage, j) in passes)
             expected += [Pass(kind, stage, j) for kind in saving]
-            told = state.recomputed.get((stage, j))
+            recomputed = state.recomputed.get((stage, j))
             again = next(iter(saving.intersection(RECOMPUTATIONS)), None)
-            if saving not in saving_options(problem, stage) or ((stage, j) in forwards and again != told):
+            if saving not in saving_options(problem, stage) or ((stage, j) in forwards and again != recomputed):
                 have = ", ".join(sorted(saving)) or "none of its copies and recomputations"
                 yield Violation("complete", (Pass(F, stage, j),), f"{stage_text(problem, stage, j)} runs {have}")
     times = 0

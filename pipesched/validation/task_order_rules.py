@@ -27,10 +27,10 @@ def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
                 name = problem.task_text(task)
                 text = f"{where}: {name} is in the order of tasks {often(given[task])}; it must be {often(own[task])}"
                 yield Violation("complete", (task.of,), text)
-    held = {task for tasks in expected.values() for task in tasks}
+    tasks_there = {task for tasks in expected.values() for task in tasks}
     for wait in schedule.waits:
         for task in wait:
-            if task not in held:
+            if task not in tasks_there:
                 text = f"a wait between streams names {problem.task_text(task)}, which the schedule does not run"
                 yield Violation("complete", (task.of,), text)
 

@@ -94,13 +94,13 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
         run_once(timeline.problem, s) for s in range(timeline.problem.placement.stages)
     ):
         return
-    held = timeline.schedule.pass_set
+    passes = timeline.schedule.pass_set
     for p in timeline.schedule.passes():
         for other, lag in needed_of_others(timeline.problem, p):
             begun = timeline.start(p)
             if receives(timeline.problem, p.kind, p.stage):
                 begun = timeline.starts[Task(p, awaits(timeline.problem, p.kind, p.stage, None))]
-            if other in held and begun < (come := _given(timeline, p, other) + lag):
+            if other in passes and begun < (come := _given(timeline, p, other) + lag):
                 yield _too_early(timeline, other, p, come)
 
 
@@ -201,7 +201,7 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     parts = np.where(second, 0, _parts(timeline))
     busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
-    behind = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
+    ends_of_parts = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
     owner = columns.device[rows]
     for shared in problem.resources.shared_streams:
         numbers = [n for n, name in enumerate(problem.streams) if name == shared.stream]
@@ -214,7 +214,7 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     for at in np.flatnonzero((on[one] == on[other]) & (start[other] < end[one])).tolist():
         a, b = one[at], other[at]
         rule = "order" if end[b] <= start[a] else "overlap"
-        parts_of = (int(np.searchsorted(behind, n, side="right")) for n in (a, b))
+        parts_of = (int(np.searchsorted(ends_of_parts, n, side="right")) for n in (a, b))
         one_task, next_task = (Task(columns.passes[rows[n]], part) for n, part in zip((a, b), parts_of, strict=True))
         begun, ended = amount(problem, int(start[b])), amount(problem, int(end[a]))
         where = f"device {columns.device[rows[a]]}, {problem.streams[stream[a]]}"

@@ -76,7 +76,7 @@ class VectorClocks:
             needed_of[stream] = max(needed_of[stream], place + 1)
         return needed_of
 
-    def _inside(self, p: Pass, held: frozenset[Pass]) -> Iterator[tuple[Task, Task]]:
+    def _inside(self, p: Pass, passes: frozenset[Pass]) -> Iterator[tuple[Task, Task]]:
         """Yield (predecessor, task) for the tasks of a pass: those before them in the same pass, or in passes that it
         needs."""
         problem = self._problem
@@ -90,7 +90,7 @@ class VectorClocks:
         own = [(Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage)]
         neighbours = {other.stage for other, _ in own} - {p.stage}
         for other, lag in (*own, *needed_of_others(problem, p)):
-            if other in held:
+            if other in passes:
                 # A receipt waits for the sending pass, not for the task that sends, which runs at the same time.
                 received = other.stage in neighbours and receives(problem, p.kind, p.stage)
                 sent = 1 if lag and not received and problem.resources.transfer_stream is not None else 0

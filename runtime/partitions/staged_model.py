@@ -141,7 +141,7 @@ def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tupl
     """
     left: Counter[tuple[str, str]] = Counter()
     for one in recomputed:
-        left[one.layer, one.way] += one.layers
+        left[one.layer, one.mode] += one.layers
     runs = []
     for name, group in groupby(layer.name for layer in layers):
         size = free = len(list(group))

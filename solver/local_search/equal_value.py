@@ -15,7 +15,7 @@ from pipesched.problem.passes import Task
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
-from pipesched.simulation.noise import Noise, factors, held_back
+from pipesched.simulation.noise import Noise, chosen_starts, factors
 from pipesched.simulation.sampled_durations import Floats
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -76,7 +76,7 @@ class EqualValueSearch:
         orders = timeline.schedule.orders
         begun = [min(map(timeline.start, order[0])) if order else 0 for order in orders]
         self.openings = begun if self.span else [0] * problem.devices
-        self.held = held_back(timeline) if self.span else [0.0] * problem.devices
+        self.held = chosen_starts(timeline) if self.span else [0.0] * problem.devices
 
     def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
         """Search for less memory, each device's divided by its weight, with a value of at most `most` ticks.

@@ -100,5 +100,5 @@ def test_a_list_of_modules_recomputes_what_each_layer_has_of_them(
     every = list(partitions(replace(plan, recompute_rule=RecomputeRule.ANY), choice))
     allowed = {_same(one) for one in every if why_not_expressible(plan.model, one, RecomputeRule.SAME) is None}
     assert {_same(one) for one in _solutions(plan)} == allowed
-    told = {frozenset((one.layer, one.way) for row in row_of for one in row) for _, row_of in allowed}
+    told = {frozenset((one.layer, one.mode) for row in row_of for one in row) for _, row_of in allowed}
     assert {frozenset(one.items()) for one in said} <= told

@@ -44,10 +44,10 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
             for size, ends in _parts_of_activation(paths, stage):
                 needed += count * size * max(since[end] for end in ends)
                 back += [_least(tails[end]) for end in ends]
-    known = [way for way in back if way is not None]
+    known = [path for path in back if path is not None]
     if not to or None in to or len(known) < len(back):
         raise RefusedEvidenceError(f"memory of device {device} may be needed outside of the span of device {owner}")
-    return min(way for way in to if way is not None) + Fraction(needed, usable) + min(known)
+    return min(path for path in to if path is not None) + Fraction(needed, usable) + min(known)
 
 
 def _least(times: list[int] | None) -> int | None:

@@ -69,14 +69,14 @@ def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
         for key, value in times.items()
     }
     memory = document.get("memory")
-    held = dict(memory) if isinstance(memory, Mapping) else {}
-    held.setdefault("activation", 1)
+    section_memory = dict(memory) if isinstance(memory, Mapping) else {}
+    section_memory.setdefault("activation", 1)
     for key in ("activation", "freed_by_backward", "workspace", "until_end"):
-        if key in held:
-            held[key] = scaled(held[key], count)
+        if key in section_memory:
+            section_memory[key] = scaled(section_memory[key], count)
     return dict(document) | {
         "times": found,
-        "memory": held if memory is None or isinstance(memory, Mapping) else memory,
+        "memory": section_memory if memory is None or isinstance(memory, Mapping) else memory,
     }
 
 

@@ -48,8 +48,8 @@ def _written(problem: Problem) -> dict[str, object]:
 
 def _has_frozen_module(document: Mapping[str, Any]) -> bool:
     modules = document.get("modules")
-    held = modules.values() if isinstance(modules, Mapping) else ()
-    return any(isinstance(keys, Mapping) and keys.get(_KEY) is True for keys in held)
+    sections = modules.values() if isinstance(modules, Mapping) else ()
+    return any(isinstance(keys, Mapping) and keys.get(_KEY) is True for keys in sections)
 
 
 _MODULE = Part(f"modules.{_KEY}", "a frozen module", _has_frozen_module)
@@ -57,13 +57,13 @@ _OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("
 _SPANS = "frozen passes end a span only when gradients are back at their place"
 _OWN = Part(_KEY, _KEY, lambda document: bool(at(document, _KEY)))
 _EITHER = "one of the two"
-_NOTHING_HELD = "a frozen stage holds no activation to save"
+_NO_ACTIVATION = "a frozen stage holds no activation to save"
 _REFUSED = (
     *(Refused(of_value("objective", "span"), one, "makespan or period", _SPANS) for one in (_OWN, _MODULE)),
     *(Refused(_OVERLAPS, one, _EITHER, _SPANS) for one in (_OWN, _MODULE)),
     Refused(given("times.overlapped"), _OWN, _EITHER, "a frozen stage has no backward for a block"),
-    Refused(_OWN, given("memory.offload"), _EITHER, _NOTHING_HELD),
-    Refused(_OWN, given("memory.recompute"), _EITHER, _NOTHING_HELD),
+    Refused(_OWN, given("memory.offload"), _EITHER, _NO_ACTIVATION),
+    Refused(_OWN, given("memory.recompute"), _EITHER, _NO_ACTIVATION),
     Refused(
         _OWN,
         given("memory.kept_for_later"),

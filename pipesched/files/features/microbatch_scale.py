@@ -55,7 +55,7 @@ def _unequal(document: Mapping[str, Any]) -> bool:
     return any(one != 1 for one in as_list(document.get(_KEY)) or ())
 
 
-def _differ_both_ways(document: Mapping[str, Any]) -> bool:
+def _differ_by_direction(document: Mapping[str, Any]) -> bool:
     """Return True if the transfer time from some device to another differs from the time in the other direction."""
     own = at(document, "times.transfer.time")
     rows = [as_list(row) or [] for row in as_list(at(document, "times.transfer") if own is None else own) or ()]
@@ -68,7 +68,7 @@ _OWN = Part(_KEY, _KEY, _unequal)
 _EITHER = "one of the two"
 _ONE_CHAIN = "such micro-batches are chains already"
 _PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
-_TWO_TIMES = Part("times.transfer", "transfers of two times between two devices", _differ_both_ways)
+_TWO_TIMES = Part("times.transfer", "transfers of two times between two devices", _differ_by_direction)
 _NO_STEADY_STATE = "makespan or span, since unequal micro-batches have no steady state"
 _REFUSED = (
     *(

@@ -50,8 +50,8 @@ def _times(form: Any) -> Iterator[Column]:
     if section is not None and section.offload is not None and _may(section, "offload"):
         yield OUT, section.offload.out or Fraction(0)
         yield BACK, getattr(section.offload, "in") or Fraction(0)
-    for n, way in enumerate(section.recompute or () if section and _may(section, "recompute") else ()):
-        yield ("recompute", n), way.time or Fraction(0)
+    for n, mode in enumerate(section.recompute or () if section and _may(section, "recompute") else ()):
+        yield ("recompute", n), mode.time or Fraction(0)
 
 
 def _memory(form: Any) -> Iterator[Column]:
@@ -62,8 +62,8 @@ def _memory(form: Any) -> Iterator[Column]:
     if section.offload is not None and _may(section, "offload"):
         activation = Fraction(1) if section.activation is None else section.activation
         yield AMOUNT, activation if section.offload.amount is None else section.offload.amount
-    for n, way in enumerate(section.recompute or () if _may(section, "recompute") else ()):
-        yield ("keeps", n), way.keeps or Fraction(0)
+    for n, mode in enumerate(section.recompute or () if _may(section, "recompute") else ()):
+        yield ("keeps", n), mode.keeps or Fraction(0)
 
 
 def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
@@ -82,12 +82,12 @@ def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
         copies = (
             Offload(columns[OUT][s], columns[BACK][s], out.stream, back.stream, columns[AMOUNT][s]) if copied else None
         )
-        ways = [
-            Recomputation(way.name or "", columns["recompute", n][s], columns["keeps", n][s])
-            for n, way in enumerate(section.recompute or () if again else ())
+        modes = [
+            Recomputation(mode.name or "", columns["recompute", n][s], columns["keeps", n][s])
+            for n, mode in enumerate(section.recompute or () if again else ())
         ]
         found["offload"].append(copies)
-        found["recompute"].append(tuple(ways))
+        found["recompute"].append(tuple(modes))
         found["may_keep"].append(ALWAYS not in (offload, recompute))
     return found
 
@@ -117,8 +117,8 @@ def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
     """The streams that devices share."""
     if section is None or section.offload is None or not _may(section, "offload"):
         return ()
-    held = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
-    return tuple(SharedStream(*one) for one in held)
+    groups = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
+    return tuple(SharedStream(*one) for one in groups)
 
 
 def _host_groups(form: Any) -> Groups:
@@ -197,10 +197,10 @@ def _stream(problem: Problem, name: str) -> object:
 
 
 def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
-    held = sorted(device for pool in limits for device in pool.devices)
+    limited = sorted(device for pool in limits for device in pool.devices)
     alike = len({pool.capacity for pool in limits}) == 1
     alone = all(len(pool.devices) == 1 for pool in limits)
-    if held != list(range(problem.devices)) or not (alike or alone):
+    if limited != list(range(problem.devices)) or not (alike or alone):
         raise ValueError("a problem file limits the memory of every host, or of none; those that devices share alike")
     if alone:
         return as_numbers(
@@ -211,15 +211,15 @@ def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
 
 
 def _recompute(problem: Problem) -> list[dict[str, object]]:
-    ways = [stage.recompute for stage in problem.stages]
-    names = max(([way.name for way in own] for own in ways), key=len)
-    if any(own and [way.name for way in own] != names for own in ways):
+    modes = [stage.recompute for stage in problem.stages]
+    names = max(([mode.name for mode in own] for own in modes), key=len)
+    if any(own and [mode.name for mode in own] != names for own in modes):
         raise ValueError("a problem file gives all stages that recompute the same ways")
     return [
         {
             "name": name,
-            "time": as_numbers([own[n].ticks if own else 0 for own in ways], problem.tick),
-            "keeps": as_numbers([own[n].keeps if own else 0 for own in ways], problem.resolution),
+            "time": as_numbers([own[n].ticks if own else 0 for own in modes], problem.tick),
+            "keeps": as_numbers([own[n].keeps if own else 0 for own in modes], problem.resolution),
         }
         for n, name in enumerate(names)
     ]
@@ -249,8 +249,8 @@ def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
     if section.offload is not None:
         for key in ("out", "in", "amount"):
             yield f"memory.offload.{key}", getattr(section.offload, key)
-    for n, way in enumerate(section.recompute or ()):
-        yield from ((f"memory.recompute[{n}].{key}", getattr(way, key)) for key in ("time", "keeps"))
+    for n, mode in enumerate(section.recompute or ()):
+        yield from ((f"memory.recompute[{n}].{key}", getattr(mode, key)) for key in ("time", "keeps"))
     if section.decide is not None:
         yield from ((f"memory.decide.{key}", getattr(section.decide, key)) for key in ("offload", "recompute"))
 
@@ -284,15 +284,15 @@ def _devices(path: str, groups: Groups, devices: int | None) -> Iterator[str]:
 
 
 def _recompute_mistakes(section: Any) -> Iterator[str]:
-    ways = section.recompute
-    if ways is None:
+    modes = section.recompute
+    if modes is None:
         return
-    if not 1 <= len(ways) <= len(RECOMPUTATIONS):
-        yield f"memory.recompute: found {len(ways)} ways; allowed: 1 to {len(RECOMPUTATIONS)}"
-    for n, way in enumerate(ways):
-        yield from way.missing(f"memory.recompute[{n}]")
-        if way.name is not None and way.name in [one.name for one in ways[:n]]:
-            yield f"memory.recompute[{n}].name: found {way.name!r} twice; allowed: each name once"
+    if not 1 <= len(modes) <= len(RECOMPUTATIONS):
+        yield f"memory.recompute: found {len(modes)} ways; allowed: 1 to {len(RECOMPUTATIONS)}"
+    for n, mode in enumerate(modes):
+        yield from mode.missing(f"memory.recompute[{n}]")
+        if mode.name is not None and mode.name in [one.name for one in modes[:n]]:
+            yield f"memory.recompute[{n}].name: found {mode.name!r} twice; allowed: each name once"
 
 
 def _decide(section: Any, stages: int | None) -> Iterator[str]:
@@ -323,7 +323,7 @@ def _parts_of_activation(section: Any) -> Iterator[str]:
     parts: list[tuple[str, Fraction | list[Fraction] | None]] = []
     if section.offload is not None:
         parts.append(("memory.offload.amount", section.offload.amount))
-    parts += [(f"memory.recompute[{n}].keeps", way.keeps) for n, way in enumerate(section.recompute or ())]
+    parts += [(f"memory.recompute[{n}].keeps", mode.keeps) for n, mode in enumerate(section.recompute or ())]
     for path, part in parts:
         some = part if isinstance(part, list) else [part] * (len(activation) if isinstance(activation, list) else 1)
         whole = activation if isinstance(activation, list) else [activation] * len(some)

@@ -95,8 +95,10 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
         most = 1 if own.keep == ALWAYS else most_gathers(own.most, form.microbatches or 1, len(set(holders)))
         tasks = zip(found["gather"], columns[MEMORY], strict=True)
         found["gather"] = [Gather(task, memory, most) for task, memory in tasks]
-    held = [stage == holder for stage, holder in enumerate(holders)]
-    found = {key: [one if own else None for one, own in zip(tasks, held, strict=True)] for key, tasks in found.items()}
+    is_holder = [stage == holder for stage, holder in enumerate(holders)]
+    found = {
+        key: [one if own else None for one, own in zip(tasks, is_holder, strict=True)] for key, tasks in found.items()
+    }
     parts = section.reduce.buckets if section.reduce else 1
     each = section.reduce is not None and section.reduce.every == MICROBATCH
     rows = [
@@ -215,8 +217,8 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
         return {}
     gathers = [stage.gather for stage in stages if stage.gather is not None]
     if gathers:
-        held = [as_number(one.memory * problem.resolution) for one in gathers]
-        more: dict[str, object] = {"memory": held[0] if len(set(held)) == 1 else held}
+        memory = [as_number(one.memory * problem.resolution) for one in gathers]
+        more: dict[str, object] = {"memory": memory[0] if len(set(memory)) == 1 else memory}
         once = problem.parameters.most is None and all(one.most == 1 for one in gathers)
         more |= {"keep": ALWAYS} if once else {}
         more |= {} if problem.parameters.window is None else {"keep": {"window": problem.parameters.window}}

@@ -70,9 +70,9 @@ class _Amounts:
 
     def mistakes(self, form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
         """Yield a mistake where an amount for W is given but the passes have no W."""
-        held = form.tasks or form.times
+        passes = form.tasks or form.times
         section = self._section(form)
-        if section is None or not section.weight or held is None or held.weight is not None:
+        if section is None or not section.weight or passes is None or passes.weight is not None:
             return
         needed = "tasks.weight" if form.tasks else "times.weight"
         if needed not in wrong:

@@ -97,27 +97,27 @@ def _documents(document: Mapping[str, Any]) -> tuple[list[object], list[str]]:
     pieces: list[dict[str, Any]] = [dict(document) for _ in range(count)]
     for path, keys in _VALUES.items():
         for number, piece in enumerate(pieces):
-            held = piece
+            section = piece
             for name in path.split("."):
-                held = _section(held, name)
-            for key in (key for key in keys if held.get(key) is not None):
+                section = _section(section, name)
+            for key in (key for key in keys if section.get(key) is not None):
                 try:
-                    held[key] = _of_piece(held[key], number, count)
+                    section[key] = _of_piece(section[key], number, count)
                 except _NotOfPiecesError as allowed:
-                    found.append(f"{path}.{key}: found {shown(held[key])}; allowed: {allowed}")
-                    held[key] = 0
+                    found.append(f"{path}.{key}: found {shown(section[key])}; allowed: {allowed}")
+                    section[key] = 0
     return list(pieces), list(dict.fromkeys(found))
 
 
-def _section(held: dict[str, Any], key: str) -> dict[str, Any]:
+def _section(section: dict[str, Any], key: str) -> dict[str, Any]:
     """Copy the section `key` of a piece's document, so that it can be changed, and return the copy.
 
     An empty section where the document has none.
     """
-    if not isinstance(held.get(key), Mapping):
+    if not isinstance(section.get(key), Mapping):
         return {}
-    found: dict[str, Any] = dict(held[key])
-    held[key] = found
+    found: dict[str, Any] = dict(section[key])
+    section[key] = found
     return found
 
 

@@ -40,10 +40,10 @@ class Refused(NamedTuple):
 
 def at(document: Mapping[str, Any], path: str) -> Any:
     """The value at a key path; None where there is none."""
-    held: Any = document
+    value: Any = document
     for key in path.split("."):
-        held = held.get(key) if isinstance(held, Mapping) else None
-    return held
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def given(path: str) -> Part:

@@ -146,8 +146,8 @@ def _attention(keys: Keys, config: Mapping[str, Any], family: _Family) -> dict[s
 
 def _experts(keys: Keys, family: _Family, source: str) -> dict[str, int]:
     ffn = keys.number("moe_intermediate_size", "intermediate_size")
-    shared, rest = divmod(keys.optional("shared_expert_intermediate_size") or 0, ffn)
-    if rest:
+    shared, remainder = divmod(keys.optional("shared_expert_intermediate_size") or 0, ffn)
+    if remainder:
         raise BadInput(f"{source}: shared_expert_intermediate_size: found no multiple of an expert's width, {ffn}")
     return without_none({
         "number": keys.number("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),

@@ -28,9 +28,9 @@ class Layout(NamedTuple):
         return {"tensor": self.tensor, "context": self.context, "expert": self.expert, "data": self.data}
 
     def __str__(self) -> str:
-        said = {"TP": self.tensor, "CP": self.context, "PP": self.pipeline, "DP": self.data, "EP": self.expert}
-        said |= {"MBS": self.microbatch_size}
-        return " ".join(f"{name}{size}" for name, size in said.items() if size > 1 or name in ("TP", "PP", "DP"))
+        letters = {"TP": self.tensor, "CP": self.context, "PP": self.pipeline, "DP": self.data, "EP": self.expert}
+        letters |= {"MBS": self.microbatch_size}
+        return " ".join(f"{name}{size}" for name, size in letters.items() if size > 1 or name in ("TP", "PP", "DP"))
 
 
 def layouts_of(

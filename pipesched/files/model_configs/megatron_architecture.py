@@ -107,8 +107,8 @@ def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...
     """Return a note for each part that is left out of the model; `BadInput` for arguments that no plan can express."""
     pattern = bool(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern"))
     # A hybrid model's layers are those of its pattern, whatever these say.
-    said = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
-    given = {name: value for name, value in values.items() if _is_on(name, value) and name not in said}
+    of_pattern = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
+    given = {name: value for name, value in values.items() if _is_on(name, value) and name not in of_pattern}
     sparse = str(given.get("experimental_attention_variant")) == "dsa"
     refused = [
         f"{source}: {name}: found {shown(value)}: {_REFUSED[name]}; allowed: without; {_BY_HAND}"

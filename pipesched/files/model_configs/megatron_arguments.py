@@ -120,7 +120,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         model["experts_every"] = every if every > 1 else None
         model["dense_layers"] = dense or None
     model["ffn"] = inner if dense or every > 1 else None
-    said = {
+    settings = {
         "sequence": keys.optional("seq_length", "encoder_seq_length"),
         "microbatch_size": keys.optional("micro_batch_size"),
         "devices": keys.optional("pipeline_model_parallel_size"),
@@ -133,7 +133,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
     longest = keys.optional("max_position_embeddings")
     keys.check()
     name = str(values.get("name") or Path(source).stem)
-    return ModelConfig(name, without_none(model), without_none(said), longest, tuple(notes))
+    return ModelConfig(name, without_none(model), without_none(settings), longest, tuple(notes))
 
 
 def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:

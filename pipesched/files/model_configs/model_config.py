@@ -14,7 +14,7 @@ from pipesched.files.schema_errors import shown
 class ModelConfig:
     """The model of another program's configuration, and its training settings.
 
-    `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `said` has the
+    `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `settings` has the
     settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
     `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes; `notes` name what was left
     out.
@@ -22,7 +22,7 @@ class ModelConfig:
 
     name: str
     model: Mapping[str, Any]
-    said: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
     longest: int | None = None
     notes: tuple[str, ...] = ()
 

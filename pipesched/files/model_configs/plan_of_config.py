@@ -97,7 +97,7 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
     Where no data size is given, it grows to the least that makes room for the expert parallel size.
     """
     given = wanted.sizes or {}
-    found = {key: given.get(key) or config.said.get(key) or 1 for key in SIZES}
+    found = {key: given.get(key) or config.settings.get(key) or 1 for key in SIZES}
     if not given.get("data") and found["expert"] > found["tensor"] * found["context"]:
         found["data"] = -(-found["expert"] // (found["tensor"] * found["context"]))
     return found
@@ -105,7 +105,7 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
 
 def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
     """Return the tokens of a sequence: given, else the configuration's, else the model's longest up to a default."""
-    known: int | None = wanted.sequence or config.said.get("sequence")
+    known: int | None = wanted.sequence or config.settings.get("sequence")
     return known or min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
 
 
@@ -116,14 +116,14 @@ def _chunks(config: ModelConfig, devices: int) -> list[int]:
 
 
 def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
-    said = config.said
-    known = wanted.sequence or said.get("sequence")
+    settings = config.settings
+    known = wanted.sequence or settings.get("sequence")
     comment = "tokens" if known else "assumed: tokens of a sequence (--sequence)"
     yield _Entry("sequence", sequence_of(config, wanted), comment)
     longest = config.longest
     if longest is not None and longest < sequence_of(config, wanted):
         yield _Entry("max_position_embeddings", longest, "of the configuration, which settings raise to the sequence")
-    size = wanted.microbatch_size or said.get("microbatch_size")
+    size = wanted.microbatch_size or settings.get("microbatch_size")
     yield _Entry("microbatch_size", size or 1, "sequences" if size else "assumed: sequences (--microbatch-size)")
     own = {key: value for key, value in wanted.training.items() if key not in _OF_PARALLEL}
     if "dtype" not in own:
@@ -133,7 +133,7 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
     for key, value in own.items():
         yield _Entry(key, value, "given")
     sizes = sizes_of(config, wanted)
-    known = any((wanted.sizes or {}).get(key) or said.get(key) for key in SIZES)
+    known = any((wanted.sizes or {}).get(key) or settings.get(key) for key in SIZES)
     flags = "" if known else "assumed: "
     parallel = sizes | {key: value for key, value in wanted.training.items() if key in _OF_PARALLEL}
     yield _Entry("parallel", parallel, f"{flags}a stage's devices (--tensor, --context, ...)")

@@ -66,7 +66,7 @@ def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
         known = ", ".join(" ".join(one) for one in FLAVORS)
         raise BadInput(f"{source}: model: found {f'{name} {flavor}'.strip() or 'no name and flavor'}; known: {known}")
     keys = Keys(source, {**training, **document.get("parallelism", {})})
-    said = {
+    settings = {
         "sequence": keys.optional("seq_len"),
         "microbatch_size": keys.optional("pipeline_parallel_microbatch_size"),
         "devices": keys.optional("pipeline_parallel_degree"),
@@ -75,4 +75,4 @@ def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
         "expert": keys.optional("expert_parallel_degree"),
     }
     keys.check()
-    return ModelConfig(f"{name}-{flavor}", model, without_none(said))
+    return ModelConfig(f"{name}-{flavor}", model, without_none(settings))

@@ -78,27 +78,27 @@ def _solved_document(one: SolvedPartition) -> dict[str, object]:
     document = partition_document(one.partition) | {"lower_bound": None if one.bound is None else str(one.bound)}
     if certificate is None:
         return document
-    said: dict[str, object] = {
+    stated: dict[str, object] = {
         "kind": certificate.kind,
         "value": str(certificate.value_ticks),
         "text": certificate.text,
         "device": certificate.device,
     }
     evidence = None if certificate.evidence is None else evidence_document(certificate.evidence)
-    return document | {"certificate": said | {"evidence": evidence}}
+    return document | {"certificate": stated | {"evidence": evidence}}
 
 
 def _solved_from(document: Any) -> SolvedPartition:
-    bound, said = document["lower_bound"], document.get("certificate")
+    bound, stated = document["lower_bound"], document.get("certificate")
     certificate = None
-    if said is not None:
-        held = said.get("evidence")
+    if stated is not None:
+        evidence = stated.get("evidence")
         certificate = Certificate(
-            visible(str(said["kind"])),
-            simplest(Fraction(str(said["value"]))),
-            visible(str(said["text"])),
-            None if said["device"] is None else _whole(said["device"]),
-            None if held is None else evidence_from(held),
+            visible(str(stated["kind"])),
+            simplest(Fraction(str(stated["value"]))),
+            visible(str(stated["text"])),
+            None if stated["device"] is None else _whole(stated["device"]),
+            None if evidence is None else evidence_from(evidence),
         )
     return SolvedPartition(partition_from(document), None if bound is None else Fraction(str(bound)), certificate)
 

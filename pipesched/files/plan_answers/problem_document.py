@@ -104,9 +104,9 @@ def _layer(layer: LayerType) -> dict[str, object]:
     numbers: dict[str, object] = {**times, **amounts}
     for feature in PLAN_FEATURES:
         numbers |= feature.layer_written(layer)
-    ways = [{"name": way.name, "time": str(way.time), "keeps": str(way.keeps)} for way in layer.recompute]
+    modes = [{"name": mode.name, "time": str(mode.time), "keeps": str(mode.keeps)} for mode in layer.recompute]
     given = {key: value if value is True else str(value) for key, value in numbers.items() if value is not None}
-    more: dict[str, object] = {"recompute": ways} if ways else {}
+    more: dict[str, object] = {"recompute": modes} if modes else {}
     return {"name": layer.name, "count": layer.count, **given, **more, "with_previous": layer.with_previous}
 
 

@@ -78,8 +78,8 @@ def _layers(form: PlanFile) -> Iterator[str]:
     for at, layer in enumerate(entries):
         place = f"layers[{at}]"
         yield from layer.missing(place)
-        for way, entry in enumerate(layer.recompute or ()):
-            yield from entry.missing(f"{place}.recompute[{way}]")
+        for number, entry in enumerate(layer.recompute or ()):
+            yield from entry.missing(f"{place}.recompute[{number}]")
         yield from _layer(place, layer, unit)
     total = sum(layer.count for layer in entries)
     if form.layers is not None and not entries:
@@ -111,7 +111,7 @@ def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
         yield f"{place}.freed_by_backward: found {found}; allowed: at most the activation, {allowed}"
     for feature in PLAN_FEATURES:
         yield from feature.layer_mistakes(place, layer, unit)
-    twice = [name for name, number in Counter(way.name for way in layer.recompute or ()).items() if number > 1]
+    twice = [name for name, number in Counter(mode.name for mode in layer.recompute or ()).items() if number > 1]
     yield from (f"{place}.recompute: found {name!r} twice; allowed: each name once" for name in twice if name)
 
 
@@ -130,8 +130,8 @@ def _choices(form: PlanFile) -> Iterator[str]:
     if isinstance(form.partition, list):
         lengths = sorted({len(chain) for chain in chains.values()})
         if len(form.partition) not in lengths:
-            ways = " or ".join(map(str, lengths))
-            yield f"partition: found {len(form.partition)} values; allowed: a list of {ways}, one per stage"
+            allowed = " or ".join(map(str, lengths))
+            yield f"partition: found {len(form.partition)} values; allowed: a list of {allowed}, one per stage"
     cells = form.devices * max(choice.chunks * choice.pieces for choice in choices) * (form.microbatches or 1)
     if cells > MOST_CELLS:
         pieces = " and pieces" if any(choice.pieces > 1 for choice in choices) else ""

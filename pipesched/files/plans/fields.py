@@ -92,11 +92,11 @@ def _pieces(value: object) -> PieceChoices | None:
     return PieceChoices(tuple(dict.fromkeys(counts)), tuple(Lengths) if lengths == _FREE else (Lengths(lengths),))
 
 
-_WAY = "[A-Za-z_][A-Za-z0-9_+-]{0,79}"
+_MODE = "[A-Za-z_][A-Za-z0-9_+-]{0,79}"
 
 
-def _way(value: object) -> str | None:
-    return value if isinstance(value, str) and re.fullmatch(_WAY, value) else None
+def _mode(value: object) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch(_MODE, value) else None
 
 
 _WHOLE = {"type": "integer", "minimum": 1}
@@ -112,12 +112,12 @@ SpeedField = Annotated[
 ShareField = Annotated[
     Fraction, field("a share from 0 to 1", _share, or_unit({"type": "number", "minimum": 0, "maximum": 1}))
 ]
-WayField = Annotated[
+ModeField = Annotated[
     str,
     field(
         "a name: a letter or _, then letters, digits, -, _ and + between modules, up to 80 characters",
-        _way,
-        {"type": "string", "pattern": f"^{_WAY}$"},
+        _mode,
+        {"type": "string", "pattern": f"^{_MODE}$"},
     ),
 ]
 PlacementsField = Annotated[

@@ -76,7 +76,7 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, 
 def entry_of(layer: LayerType) -> LayerEntry:
     """Return a layer type as an entry of the key `layers`."""
     return LayerEntry(
-        recompute=[RecomputeEntry(**way._asdict()) for way in layer.recompute] or None,
+        recompute=[RecomputeEntry(**mode._asdict()) for mode in layer.recompute] or None,
         **{key: getattr(layer, key) for key in LayerKeys.model_fields if key != "recompute"},
         **{key: value for feature in PLAN_FEATURES for key, value in feature.layer_written(layer).items()},
     )

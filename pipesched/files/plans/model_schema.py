@@ -15,19 +15,19 @@ from pipesched.files.plans.fields import ShareField
 from pipesched.layers.derived.shape import PRECISIONS, Loss, Sharding
 from pipesched.layers.recompute_rule import FULL, MODULES
 
-_A_WAY = f"full, selective, or some of {', '.join(MODULES)} joined by +"
+_A_MODE = f"full, selective, or some of {', '.join(MODULES)} joined by +"
 
 
-def _way(value: object) -> str | None:
+def _mode(value: object) -> str | None:
     known = isinstance(value, str) and (value in (*FULL, "selective") or {*value.split("+")} <= {*MODULES})
     return str(value) if known else None
 
 
-def _ways(value: object) -> list[str] | None:
-    return [] if value == [] else list_of(_way, _A_WAY)(value)
+def _modes(value: object) -> list[str] | None:
+    return [] if value == [] else list_of(_mode, _A_MODE)(value)
 
 
-_WAYS = field(f"a list of {_A_WAY}", _ways, {"type": "array", "items": {"type": "string"}})
+_MODES = field(f"a list of {_A_MODE}", _modes, {"type": "array", "items": {"type": "string"}})
 
 
 class AttentionSection(Section):
@@ -123,7 +123,7 @@ class ModelKeys(Section):
     optimizer_bytes: field_types.Count | None = Field(
         None, description="of the optimizer's state a parameter; default 12 (Adam: weight, two moments), fp32 8"
     )
-    recompute: Annotated[list[str], _WAYS] | None = Field(
+    recompute: Annotated[list[str], _MODES] | None = Field(
         None,
         description="ways in which layers may be recomputed: full, or Megatron's modules joined by +; default full, "
         "and selective where scores are stored; [] for none",

@@ -19,7 +19,7 @@ def _fixed(document: Mapping[str, Any]) -> bool:
     return as_list(document.get("partition")) is not None
 
 
-_BOTH_WAYS = Part("placement", "placement bidirectional", _holds_stages_twice, "bidirectional")
+_BIDIRECTIONAL = Part("placement", "placement bidirectional", _holds_stages_twice, "bidirectional")
 _PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
 
 
@@ -28,7 +28,7 @@ def refused_with_modules(module: Part) -> Iterator[Refused]:
     sends = "transfers of modules occupy none"
     yield Refused(given("transfer.on"), module, "transfers that occupy no stream", sends)
     twice = "a module feeds one copy of a stage"
-    yield Refused(_BOTH_WAYS, module, "placements that hold each stage once", twice)
+    yield Refused(_BIDIRECTIONAL, module, "placements that hold each stage once", twice)
     yield Refused(_PARTITION, module, "free or even", "a list says nothing of the stages of modules")
     chains = "micro-batches whose pieces are chains have no modules"
     yield Refused(given("sequence_chunks"), module, "one of the two", chains)

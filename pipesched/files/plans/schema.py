@@ -16,11 +16,11 @@ from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.plans.features.catalogue import with_features
 from pipesched.files.plans.fields import (
     ChunksField,
+    ModeField,
     PartitionField,
     PlacementsField,
     SchedulesField,
     ShareField,
-    WayField,
 )
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
@@ -36,7 +36,7 @@ class RecomputeEntry(Section):
 
     required = ("name", "time", "keeps")
 
-    name: WayField | None = Field(
+    name: ModeField | None = Field(
         None, description="what it is called, such as full; Megatron's modules by their names, joined by +"
     )
     time: field_types.Number | None = Field(None, description="added to the backward")
@@ -169,8 +169,8 @@ def json_schema() -> Mapping[str, Any]:
     of_model = schema["$defs"]["ModelSection"]["properties"]
     of_model["microbatch_size"] = or_several(of_model["microbatch_size"])
     schema["allOf"] = [
-        {"anyOf": [{"required": [one], "properties": {one: {"not": {"type": "null"}}}} for one in ways]}
-        for ways in (("devices", "cluster"), ("layers", "model"), (COUNT, "batch"))
+        {"anyOf": [{"required": [one], "properties": {one: {"not": {"type": "null"}}}} for one in either]}
+        for either in (("devices", "cluster"), ("layers", "model"), (COUNT, "batch"))
     ]
     return schema
 

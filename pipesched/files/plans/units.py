@@ -22,7 +22,7 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
     for layer in every_layer(form):
         more = [time for feature in PLAN_FEATURES for time in feature.layer_times(layer, form)]
         own = [x for x in (layer.forward, layer.backward, layer.weight, layer.fused, *more) if x is not None]
-        own += [way.time for way in layer.recompute or () if way.time is not None]
+        own += [mode.time for mode in layer.recompute or () if mode.time is not None]
         numbers += own
         total += layer.count * sum(own, Fraction(0))
     numbers += [time for feature in PLAN_FEATURES for time in feature.parts(form, choices_of(form))[0]]
@@ -32,10 +32,10 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
     """Return the unit that all amounts of memory are multiples of, and True if they must be rounded to it."""
     zero, layers = Fraction(0), every_layer(form)
-    held = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
-    numbers = [number for _, own in held for number in own]
+    amounts = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
+    numbers = [number for _, own in amounts for number in own]
     numbers += [amount for feature in PLAN_FEATURES for amount in feature.parts(form, choices_of(form))[1]]
-    total = (form.microbatches or 1) * sum((count * sum(own, zero) for count, own in held), zero)
+    total = (form.microbatches or 1) * sum((count * sum(own, zero) for count, own in amounts), zero)
     also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
     also += [amount for feature in PLAN_FEATURES for amount in feature.amounts(form)]
     return step_of(numbers, total + max(capacity or [zero]), also=also)
@@ -43,6 +43,6 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fra
 
 def _amounts(layer: LayerEntry) -> list[Fraction | None]:
     """Return the amounts of memory that each micro-batch takes of a layer, and parts of them."""
-    kept = [(layer.activation or 0) * way.keeps for way in layer.recompute or () if way.keeps is not None]
+    kept = [(layer.activation or 0) * mode.keeps for mode in layer.recompute or () if mode.keeps is not None]
     more = [amount for feature in PLAN_FEATURES for amount in feature.layer_amounts(layer)]
     return [layer.activation, layer.freed_by_backward, *more, *kept]

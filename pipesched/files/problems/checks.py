@@ -100,9 +100,9 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         )
     static = form.memory.static if form.memory else None
     if isinstance(static, list) and None not in (stages, form.devices) and len(static) not in (form.devices, stages):
-        ways = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
+        counts = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
         yield (
-            f"memory.static: found {len(static)} values; allowed: one number, or a list of {ways}, one per device or "
+            f"memory.static: found {len(static)} values; allowed: one number, or a list of {counts}, one per device or "
             "stage"
         )
 

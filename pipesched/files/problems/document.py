@@ -23,15 +23,15 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     whole = problem
     for feature in FEATURES:
         problem = feature.unlowered(problem)
-    where, ways = problem.placement, _chains(problem)
+    where, chains = problem.placement, _chains(problem)
     # With `chains` a file lists the device of each stage, also where the two are those of a placement with a name.
-    placed = {"placement": list(where.stage_device)} if "chains" in ways else placement_keys(where)
+    placed = {"placement": list(where.stage_device)} if "chains" in chains else placement_keys(where)
     document: dict[str, Any] = {
         "name": problem.name,
         "devices": problem.devices,
         "microbatches": problem.microbatches,
         **placed,
-        **ways,
+        **chains,
         "time_unit": problem.time_unit,
         **_streams_and_tasks(problem),
         "times": _times(problem),

@@ -45,11 +45,11 @@ def stage_tasks(layer: Layer, layers: int) -> StageTasks:
         for turn, n in enumerate(last)
         for task in layer[W]
     )
-    behind: dict[int | None, list[TaskSpec]] = {}
+    after: dict[int | None, list[TaskSpec]] = {}
     for task in weight:
-        behind.setdefault(task.after, []).append(task._replace(after=None))
-    fused = [one for part, task in enumerate(backward) for one in (task, *behind.get(part, ()))]
-    fused += behind.get(None, [])
+        after.setdefault(task.after, []).append(task._replace(after=None))
+    fused = [one for part, task in enumerate(backward) for one in (task, *after.get(part, ()))]
+    fused += after.get(None, [])
     return (F, forward), (B, backward), (W, weight), (BW, _with_own_names(fused))
 
 
@@ -111,10 +111,10 @@ def _layers(stage: Stage) -> int:
 
 def _one_layer(stage: Stage, layers: int) -> Layer:
     """Return the tasks of one layer of a stage: the first layer of the forward, the last of the backward."""
-    held = dict(stage.tasks)
-    if W not in held and BW in held:
-        held[B] = held[BW]
-    chosen = {kind: held[kind][: len(held[kind]) // layers] for kind in KEYS if kind in held}
+    tasks = dict(stage.tasks)
+    if W not in tasks and BW in tasks:
+        tasks[B] = tasks[BW]
+    chosen = {kind: tasks[kind][: len(tasks[kind]) // layers] for kind in KEYS if kind in tasks}
     if layers == 1:
         return chosen
     return {kind: [t._replace(name=t.name.rpartition(".")[0]) for t in tasks] for kind, tasks in chosen.items()}

@@ -14,18 +14,18 @@ from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.problem.stage_columns import stages_of
 
 
-def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:
+def stages_from(form: ProblemFile, times: Columns, memory: Columns) -> tuple[Stage, ...]:
     """Return the stages, from columns of times in ticks and of memory; tasks without a stream run on the first one."""
-    first, count = first_stream(form), len(held["activation"])
+    first, count = first_stream(form), len(memory["activation"])
     options = dict[str, Sequence[Any]]()
     for feature in FEATURES:
-        for key, column in feature.stages(form, times | held, count).items():
+        for key, column in feature.stages(form, times | memory, count).items():
             # What stages run once an iteration may be of several features.
             before = options.get(key) if key == "once" else None
             options[key] = [(*a, *b) for a, b in zip(before, column, strict=True)] if before else column
-    held = {key: column for key, column in held.items() if isinstance(key, str)} | options
+    memory = {key: column for key, column in memory.items() if isinstance(key, str)} | options
     if form.tasks is None:
-        stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)
+        stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **memory)
         return stages if first == COMPUTE else tuple(replace(stage, stream=first) for stage in stages)
     ticks = {key: column for key, column in times.items() if isinstance(key, tuple)}
     others = {key: column for key, column in times.items() if isinstance(key, str)}
@@ -43,7 +43,7 @@ def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage
 
     tasks = [tasks_of(stage) for stage in range(len(layers))]
     passes = dict(zip(Totals._fields, zip(*map(totals, tasks), strict=True), strict=True))
-    return stages_of(**others | passes | held, tasks=tasks, stream=[first] * len(tasks))
+    return stages_of(**others | passes | memory, tasks=tasks, stream=[first] * len(tasks))
 
 
 def _task(task: ChainTask | WeightTask, first: str, backward: Sequence[str], ticks: int) -> TaskSpec:

@@ -66,7 +66,7 @@ def times_in_ticks(
 def _task_times(tasks: Tasks, stages: int) -> Columns:
     """Return the times of all tasks of one layer by column, with an entry for each stage."""
     lists = {kind: getattr(tasks, key) or () for kind, key in KEYS.items()}
-    return {(kind, n): per(task.time, stages) for kind, held in lists.items() for n, task in enumerate(held)}
+    return {(kind, n): per(task.time, stages) for kind, own in lists.items() for n, task in enumerate(own)}
 
 
 def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:

@@ -90,16 +90,16 @@ class ScheduleReader:
             raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
 
     def certificate(self) -> Certificate | None:
-        held = self._document.get("certificate")
-        if held is None:
+        given = self._document.get("certificate")
+        if given is None:
             return None
-        if not isinstance(held, dict):
-            raise BadInput(f"{self._path}: certificate: found {shown(held)}; allowed: kind, value, text and device")
-        device, evidence = held.get("device"), held.get("evidence")
+        if not isinstance(given, dict):
+            raise BadInput(f"{self._path}: certificate: found {shown(given)}; allowed: kind, value, text and device")
+        device, evidence = given.get("device"), given.get("evidence")
         return Certificate(
-            kind=visible(str(held.get("kind"))),
-            value_ticks=self._whole("certificate.value", held.get("value")),
-            text=visible(str(held.get("text"))),
+            kind=visible(str(given.get("kind"))),
+            value_ticks=self._whole("certificate.value", given.get("value")),
+            text=visible(str(given.get("text"))),
             device=device if isinstance(device, int) else None,
             evidence=None if evidence is None else evidence_from(evidence),
         )

@@ -12,13 +12,13 @@ def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: 
     computation, communication = _computation(training, hardware), _communication(parallel, hardware)
     frozen = ", ".join(sorted(training.frozen))
     weights = f"frozen: {frozen}: weights alone, without gradients and the optimizer's state; with a backward, all of"
-    told = [f"{weights} the activation until then"] if frozen else []
+    of_training = [f"{weights} the activation until then"] if frozen else []
     if training.lora is not None:
-        told.append(
+        of_training.append(
             f"lora: adapters of rank {training.lora.rank} of {', '.join(training.lora.modules)} train alone, and "
             "tensor parallel devices share them; of all else weights alone, and all of the activation"
         )
-    return (*_model(shape), *told, *computation, *communication, *_memory(training, parallel))
+    return (*_model(shape), *of_training, *computation, *communication, *_memory(training, parallel))
 
 
 def _model(shape: Shape) -> list[str]:
@@ -77,7 +77,7 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
             "data parallel: the exchange of gradients is not counted (hardware.data_bandwidth)"
             if hardware.data is None
             else f"data parallel: gradients are reduced and weights gathered at {_rate(hardware.data)} after a "
-            f"device's last backward, {_behind(hardware.data_hidden)}"
+            f"device's last backward, {_hidden(hardware.data_hidden)}"
             + ("; the optimizer's step is not counted" if hardware.memory_rate is None else "")
         )
     return found
@@ -105,7 +105,7 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
     ]
 
 
-def _behind(hidden: float) -> str:
+def _hidden(hidden: float) -> str:
     return (
         f"behind {plain(100 * hidden)} % of a backward and of a forward" if hidden else "not hidden behind computation"
     )

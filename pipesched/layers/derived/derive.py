@@ -104,16 +104,16 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     working = zero
     # Of files from before memory rates were known all working space is in `reserved`.
     if hardware.memory_rate:
-        ways = ((own, way) for own in found if own.name != "mtp" for way in own.recompute)
-        again = max((own.activation * (1 - way.keeps) for own, way in ways), default=zero)
+        modes = ((own, mode) for own in found if own.name != "mtp" for mode in own.recompute)
+        again = max((own.activation * (1 - mode.keeps) for own, mode in modes), default=zero)
         gathered = max(gathered_bytes(kind.parameters, parallel, training.precision) for kind in kinds)
         working = (working_bytes(shape, training, parallel) + gathered) / _GIB + again
         # The loss has its own where the backward of a layer has this later.
         loss = max(zero, loss_bytes(shape, training, parallel) / _GIB - working)
         found = [replace(own, memory=own.memory + loss) if own.name in ("mtp", "head") else own for own in found]
-    steps, held = Steps(found), {"embedding": vocabulary} | {kind.name: kind.parameters for kind in kinds}
+    steps, parameters = Steps(found), {"embedding": vocabulary} | {kind.name: kind.parameters for kind in kinds}
     adapters = {kind.name: kind.adapters for kind in kinds}
-    trained = held if training.lora is None else adapters
+    trained = parameters if training.lora is None else adapters
     return Derived(
         tuple(map(steps.layer, found)),
         steps.down(max(zero, hardware.memory / _GIB - working)),
@@ -122,7 +122,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
         {
             layer.name: time
             for layer in found
-            if (time := rates.exposed(layer, held[layer.name], adapters.get(layer.name, NO_PARAMETERS)))
+            if (time := rates.exposed(layer, parameters[layer.name], adapters.get(layer.name, NO_PARAMETERS)))
         },
         {name: time for name, one in trained.items() if name not in training.frozen and (time := rates.step(one))},
         model_operations(shape, training),
@@ -217,7 +217,7 @@ class _Rates:
             / Fraction(_GIB),
             activation=activation.total / _GIB,
             freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
-            recompute=tuple(self._ways(kind, forward)),
+            recompute=tuple(self._modes(kind, forward)),
             attention=_ms(attention) / _ms(forward) if forward else Fraction(0),
             attention_backward=_ms(back) / _ms(whole) if whole else Fraction(0),
         )
@@ -234,11 +234,11 @@ class _Rates:
             taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
         return taken * (1 - self.hardware.hidden)
 
-    def _ways(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
+    def _modes(self, kind: _Kind, forward: float) -> list[RecomputeMode]:
         """Return the recomputation modes of a layer: the whole layer, stored attention scores, and modules that are
         asked for."""
         activation, found = kind.activation, []
-        for name in ("full", "selective") if self.training.ways is None else self.training.ways:
+        for name in ("full", "selective") if self.training.modes is None else self.training.modes:
             modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))
             if name == "full":
                 keeps = Fraction(kind.inputs) * activation.layer_input / activation.total

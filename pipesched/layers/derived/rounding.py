@@ -36,12 +36,12 @@ class Steps:
             memory=self.up(layer.memory),
             activation=activation,
             freed_by_backward=min(activation, self.down(layer.freed_by_backward)),
-            recompute=tuple(self._way(way, layer.activation, activation) for way in layer.recompute),
+            recompute=tuple(self._mode(mode, layer.activation, activation) for mode in layer.recompute),
         )
 
-    def _way(self, way: RecomputeMode, exact: Fraction, activation: Fraction) -> RecomputeMode:
-        keeps = min(Fraction(1), self.up(way.keeps * exact) / activation) if activation else way.keeps
-        return way._replace(time=self.nearest(way.time), keeps=keeps)
+    def _mode(self, mode: RecomputeMode, exact: Fraction, activation: Fraction) -> RecomputeMode:
+        keeps = min(Fraction(1), self.up(mode.keeps * exact) / activation) if activation else mode.keeps
+        return mode._replace(time=self.nearest(mode.time), keeps=keeps)
 
     def nearest(self, time: Fraction) -> Fraction:
         """Return a time rounded to the nearest step."""

@@ -139,7 +139,7 @@ class Lora(NamedTuple):
 class Training:
     """Settings of training that decide times and memory. `microbatch_size` counts sequences of `sequence` tokens.
 
-    `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `ways` are
+    `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `modes` are
     the recomputation modes that a plan may choose; None for the usual ones. `fused_norms`: a normalization is one
     kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: a gated activation function and its
     product are one kernel. `fused_accumulation`: products of W add to the gradients of earlier micro-batches; else
@@ -155,7 +155,7 @@ class Training:
     flash: bool = True
     dropout: bool = False
     weight_split: bool = True
-    ways: tuple[str, ...] | None = None
+    modes: tuple[str, ...] | None = None
     fused_norms: bool = True
     fused_activation: bool = True
     fused_accumulation: bool = True

@@ -58,8 +58,10 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
         microbatches=one.microbatches * pipelines,
         # A device holds the parameters of its stages once, however many chains go through them, and reduces once.
         stages=tuple(
-            replace(scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0, **({} if n == held else _NOTHING_ONCE))
-            for n, ((who, s), held) in enumerate(zip(walked, holders, strict=True))
+            replace(
+                scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0, **({} if n == holder else _NOTHING_ONCE)
+            )
+            for n, ((who, s), holder) in enumerate(zip(walked, holders, strict=True))
         ),
         parameters=replace(one.parameters, holders=tuple(holders) if one.network.has_collectives else ()),
         pools=tuple(Pool(one.pools[worker.device].capacity, one.static[worker.device]) for worker in left),

@@ -39,7 +39,7 @@ class MicrobatchChains:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_place", {j: place for place, j in enumerate(self.microbatches)})
         walked = enumerate(zip(self.stages, self.problem.microbatches_of, strict=True))
-        object.__setattr__(self, "_stage", {(own, j): stage for stage, (own, held) in walked for j in held})
+        object.__setattr__(self, "_stage", {(own, j): stage for stage, (own, walking) in walked for j in walking})
 
     def into(self, p: Pass) -> Pass:
         """Return the pass of `problem` that stands for pass `p` of the problem with unequal micro-batches."""
@@ -74,11 +74,11 @@ def microbatch_chains(problem: Problem) -> MicrobatchChains:
             tuple(tuple(number[stage] for stage in chain) for chain in chains),
         ),
         stages=tuple(_scaled(problem, stage // count, groups[stage % count][0][1]) for stage in used),
-        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(problem.pools, problem.static, strict=True)),
+        pools=tuple(Pool(pool.capacity, static) for pool, static in zip(problem.pools, problem.static, strict=True)),
         links=(),
-        walks=Walks(tuple(len(held) for _, held in groups), stages if problem.walks.queues else ()),
+        walks=Walks(tuple(len(group) for _, group in groups), stages if problem.walks.queues else ()),
     )
-    return MicrobatchChains(problem, found, stages, tuple(j for _, held in groups for j in held))
+    return MicrobatchChains(problem, found, stages, tuple(j for _, group in groups for j in group))
 
 
 def unequal_microbatches(problem: Problem) -> MicrobatchChains | None:
@@ -107,8 +107,8 @@ def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
     keys = [(chain_of[problem.chain_of(j)], scale) for j, scale in enumerate(problem.walks.scale)]
     places = range(problem.microbatches)
     order = places if problem.walks.queues else sorted(places, key=lambda j: (keys[j][0], -keys[j][1], j))
-    for key, held in groupby(order, key=keys.__getitem__):
-        yield key, list(held)
+    for key, group in groupby(order, key=keys.__getitem__):
+        yield key, list(group)
 
 
 def _scaled(problem: Problem, number: int, scale: Fraction) -> Stage:

@@ -55,7 +55,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
             replace(stage, static=0, once=(), gather=None) if n % count else replace(stage, static=0)
             for n, stage in enumerate(stages)
         ),
-        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(first.pools, first.static, strict=True)),
+        pools=tuple(Pool(pool.capacity, static) for pool, static in zip(first.pools, first.static, strict=True)),
         walks=replace(first.walks, shares=tuple(len(walk) for walk in first.walking for _ in pieces)),
         chain_arcs=ChainArcs(
             (

@@ -36,7 +36,7 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
         passes = trunk.microbatches // module.serves
         devices += own.placement.stage_device
         stages += [replace(stage, static=0) for stage in own.stages]
-        static = [held + more for held, more in zip(static, own.static, strict=True)]
+        static = [own_static + more for own_static, more in zip(static, own.static, strict=True)]
         for copy, chain in enumerate(module.chains):
             chains.append(chain)
             taking_turns = module.copies > 1 and not module.shared
@@ -54,7 +54,7 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
         placement=Placement(where.name, where.devices, tuple(devices), tuple(chains)),
         microbatches=sum(shares),
         stages=tuple(replace(stage, static=0) for stage in stages),
-        pools=tuple(Pool(pool.capacity, held) for pool, held in zip(trunk.pools, static, strict=True)),
+        pools=tuple(Pool(pool.capacity, own_static) for pool, own_static in zip(trunk.pools, static, strict=True)),
         walks=Walks(tuple(shares), tuple(range(len(stages))) if copied else ()),
         chain_arcs=ChainArcs(tuple(arcs), modules=tuple(module for module, _ in modules)),
         notes=tuple(dict.fromkeys(note for one in (trunk, *others) for note in one.notes)),

@@ -35,8 +35,8 @@ def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> S
         tasks[W] = _moved(tasks[W], 1)
     space = stage.workspace
     backward = space.backward + memory if len(kinds) > 1 else space.backward
-    held = PassMemory(space.forward + memory, backward, space.weight)
-    return replace(stage.with_tasks(tasks), workspace=held)
+    workspace = PassMemory(space.forward + memory, backward, space.weight)
+    return replace(stage.with_tasks(tasks), workspace=workspace)
 
 
 def computing_alone(stage: Stage) -> Stage:

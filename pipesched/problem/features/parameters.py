@@ -76,8 +76,8 @@ def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
 
 def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
     """Return the memory that a pass for parameters takes at its start and at its end (negative: frees)."""
-    held = stage.gather.memory if stage.gather is not None else 0
-    return held * (kind is UNSHARD), -held * (kind is RESHARD)
+    memory = stage.gather.memory if stage.gather is not None else 0
+    return memory * (kind is UNSHARD), -memory * (kind is RESHARD)
 
 
 def most_gathers(in_all: int | None, pieces: int, stages: int) -> int:

@@ -75,11 +75,11 @@ def _refuse_scale(walks: Walks, microbatches: int, stages: Sequence[Stage], link
         )
     times = [task.ticks for stage in stages for kind in stage.kinds for task in stage.tasks_of(kind)]
     times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
-    held = [number for stage in stages for number in (stage.activation, stage.freed)]
-    held += [stage.offload.amount for stage in stages if stage.offload is not None]
-    held += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
-    held += [way.keeps for stage in stages for way in stage.recompute]
-    if any(number % parts for number in (*times, *held)):
+    amounts = [number for stage in stages for number in (stage.activation, stage.freed)]
+    amounts += [stage.offload.amount for stage in stages if stage.offload is not None]
+    amounts += [number for stage in stages for number in (*stage.workspace, *stage.until_end)]
+    amounts += [mode.keeps for stage in stages for mode in stage.recompute]
+    if any(number % parts for number in (*times, *amounts)):
         raise BadInput(
             f"microbatch_scale: found times or activations that are no multiples of {parts} ticks or steps; allowed: a "
             f"tick and a resolution finer by that factor"

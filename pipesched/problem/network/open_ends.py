@@ -42,13 +42,13 @@ def _waits(network: TaskNetwork, task: TaskType) -> bool:
 
 def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
     """Return True if every copy of a task has a successor in all modes (of a backward, whether fused or split)."""
-    behind: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
+    after: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
     return any(
         kind in _ALWAYS
         or (kind, stage) == task.pass_type
         or _WITH.get(kind) is task.kind
-        or (kind in (B, BW) and all((one, stage) in behind for one in (B, BW) if (one, stage) in network.tasks))
-        for kind, stage in behind
+        or (kind in (B, BW) and all((one, stage) in after for one in (B, BW) if (one, stage) in network.tasks))
+        for kind, stage in after
     )
 
 

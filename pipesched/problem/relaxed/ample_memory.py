@@ -45,6 +45,6 @@ def _all_at_once(problem: Problem, device: int) -> int:
         space = own.workspace
         # A backward may gather its parameters while its forward runs.
         running = space.forward + max(space[1:]) if gathering_of(own) else max(space)
-        beside = running + sum(own.until_end)
-        total += (own.activation + max(0, -own.freed) + beside) * times
+        in_addition = running + sum(own.until_end)
+        total += (own.activation + max(0, -own.freed) + in_addition) * times
     return int(total)

@@ -20,5 +20,7 @@ def hold_least(problem: Problem) -> Problem:
     if kept is problem:
         return problem
     least = [min(keeps for keeps, _ in stage.memory_until_backward.values()) for stage in problem.stages]
-    freed = [stage.freed - (stage.activation - held) for stage, held in zip(problem.stages, least, strict=True)]
+    freed = [
+        stage.freed - (stage.activation - activation) for stage, activation in zip(problem.stages, least, strict=True)
+    ]
     return kept.with_stages(activation=least, freed=freed)

@@ -65,7 +65,7 @@ def _once(problem: Problem, stage: int) -> int:
     if not once:
         return 0
     later = sum(one.parts * one.task.ticks for one in once[1:])
-    return later + once[0].task.ticks * _parts_behind(problem, stage, once[0].parts)
+    return later + once[0].task.ticks * _parts_after(problem, stage, once[0].parts)
 
 
 def _awaited(problem: Problem, stage: int) -> bool:
@@ -74,7 +74,7 @@ def _awaited(problem: Problem, stage: int) -> bool:
     return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
 
 
-def _parts_behind(problem: Problem, stage: int, number: int) -> int:
+def _parts_after(problem: Problem, stage: int, number: int) -> int:
     """Return the least number of the reduction's `number` buckets that start after a stage's last weight task."""
     of = problem.dependencies
     waiting = Counter[tuple[PassKind, int]]()

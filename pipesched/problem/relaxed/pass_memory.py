@@ -19,12 +19,12 @@ def drop_pass_memory(problem: Problem) -> Problem:
     """
     if not problem.network.has_pass_memory:
         return problem
-    room = [None if own is None else own - _least_beside(problem, d) for d, own in enumerate(problem.room)]
+    room = [None if own is None else own - _least_workspace(problem, d) for d, own in enumerate(problem.room)]
     none = [PassMemory()] * len(problem.stages)
     return problem.with_room(room).with_stages(workspace=none, until_end=none)
 
 
-def _least_beside(problem: Problem, device: int) -> int:
+def _least_workspace(problem: Problem, device: int) -> int:
     """Return the least workspace among a device's passes that take memory which later passes free."""
     found = list[int]()
     for stage in (problem.stages[s] for s in problem.placement.stages_of[device] if problem.microbatches_of[s]):

@@ -58,7 +58,9 @@ class LayerSums:
         """
         key = tuple(sorted(ways.items()))
         if key not in self._known:
-            self._known[key] = self._ways({name: self._kinds[name].way(way) for name, way in ways.items()}, self._which)
+            self._known[key] = self._ways(
+                {name: self._kinds[name].mode(mode) for name, mode in ways.items()}, self._which
+            )
         return self._known[key]
 
     def _full(self, which: Ticks) -> RecomputeSums | None:

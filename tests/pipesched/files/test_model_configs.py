@@ -94,7 +94,7 @@ torchrun pretrain_gpt.py "${MODEL_ARGS[@]}" --tensor-model-parallel-size 2 --pip
 
 def test_megatron_s_arguments() -> None:
     config = from_megatron(arguments_of(SCRIPT), "args.sh")
-    assert config.said == {"sequence": 8192, "microbatch_size": 2, "devices": 4, "tensor": 2}
+    assert config.settings == {"sequence": 8192, "microbatch_size": 2, "devices": 4, "tensor": 2}
     assert billions(plan_of(config)) == pytest.approx(8.03, rel=0.001)
     as_string = SCRIPT.replace("MODEL_ARGS=(", 'MODEL_ARGS="').replace(
         "    --micro-batch-size 2\n)", '--micro-batch-size 2"'
@@ -110,7 +110,7 @@ def test_megatron_s_arguments() -> None:
                   "qk_pos_emb_head_dim": 64, "v_head_dim": 128, "expert_model_parallel_size": 8},
     }  # fmt: skip
     found = from_megatron(flattened(experts), "recipe.yaml")
-    assert found.said == {"expert": 8} and billions(plan_of(found)) == pytest.approx(671.0, rel=0.001)
+    assert found.settings == {"expert": 8} and billions(plan_of(found)) == pytest.approx(671.0, rel=0.001)
     as_text = flattened(experts) | {"moe_layer_freq": "([0]*3+[1]*58)"}
     assert from_megatron(as_text, "args.sh").model == found.model
     every = from_megatron(flattened(experts) | {"moe_layer_freq": 4}, "args.sh").model
@@ -206,7 +206,7 @@ BILLIONS = {
 def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
     document = {"model": {"name": name, "flavor": flavor}, "parallelism": {"pipeline_parallel_degree": 4}}
     found = from_torchtitan(document | {"training": {"seq_len": 2048}}, "job.toml")
-    assert found.said == {"devices": 4, "sequence": 2048}
+    assert found.settings == {"devices": 4, "sequence": 2048}
     expected = 8.19 if (name, flavor) == ("qwen3", "8B") else BILLIONS[flavor]
     assert billions(plan_of(found)) == pytest.approx(expected, rel=0.015)
 
@@ -371,7 +371,7 @@ def test_the_dump_of_arguments_in_a_log_reads(tmp_path: Path) -> None:
     source.write_text(LOG)
     config = read_config(str(source))
     assert config.model["vocabulary"] == 50432 and config.model["layers"] == 8 and "experts" not in config.model
-    assert config.said == {"sequence": 128, "microbatch_size": 2, "devices": 4, "tensor": 2, "microbatches": 16}
+    assert config.settings == {"sequence": 128, "microbatch_size": 2, "devices": 4, "tensor": 2, "microbatches": 16}
     # A log of several ranks has their names before each line.
     source.write_text("".join(f"[rank0]: {line}\n" for line in LOG.splitlines()))
     assert read_config(str(source)).model == config.model

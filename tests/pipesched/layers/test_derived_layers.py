@@ -275,7 +275,7 @@ def test_a_file_with_a_model_has_its_layers() -> None:
     assert plan.cluster.transfer == Fraction(839, 10000)
     moe = layers["moe"]
     assert moe.weight is not None and moe.forward < moe.backward
-    assert moe.way("full").time == moe.forward and 0 < moe.way("full").keeps < Fraction(1, 10)
+    assert moe.mode("full").time == moe.forward and 0 < moe.mode("full").keeps < Fraction(1, 10)
     assert layers["head"].recompute == () and layers["embedding"].forward == 0
     assert plan.assumptions
 
@@ -291,7 +291,7 @@ def test_choices_of_a_file_reach_the_layers() -> None:
     assert whole.weight is None and whole.backward == pytest.approx(float(usual.backward + usual.weight), abs=0.02)
     stored = moe(model__flash=False)
     assert stored.activation > usual.activation and stored.backward < usual.backward
-    assert stored.way("selective").keeps < 1 and stored.way("selective").time < stored.way("full").time
+    assert stored.mode("selective").keeps < 1 and stored.mode("selective").time < stored.mode("full").time
     assert moe(model__dropout=True).activation > usual.activation
     assert moe(model__dtype="fp32").activation > usual.activation
     assert plan_problem_from(changed() | {"transfer": 5}).cluster.transfer == 5
@@ -394,13 +394,13 @@ def test_sharing_divides_what_each_device_holds() -> None:
 
 def test_modules_that_are_recomputed() -> None:
     """Ways are what is asked for, of layers that have the modules; each saves what its module holds."""
-    training = Training(4096, ways=("full", "layernorm+mla_up_proj", "moe_act", "mlp"))
+    training = Training(4096, modes=("full", "layernorm+mla_up_proj", "moe_act", "mlp"))
     layers = {one.name: one for one in derive(DEEPSEEK_V3, training, Parallel(data=64, expert=64), RATES).layers}
     assert [way.name for way in layers["moe"].recompute] == ["full", "layernorm+mla_up_proj", "moe_act"]
     assert [way.name for way in layers["dense"].recompute] == ["full", "layernorm+mla_up_proj", "mlp"]
-    act = layers["moe"].way("moe_act")
+    act = layers["moe"].mode("moe_act")
     assert (1 - act.keeps) * layers["moe"].activation * 2**30 == pytest.approx(4096 * 8 * 2048 * 2, rel=0.02)
-    assert 0 < act.time < layers["moe"].way("layernorm+mla_up_proj").time < layers["moe"].forward
+    assert 0 < act.time < layers["moe"].mode("layernorm+mla_up_proj").time < layers["moe"].forward
 
 
 def test_what_is_kept_without_sequence_parallelism() -> None:
@@ -491,9 +491,9 @@ def test_sharded_gradients_are_reduced_by_every_micro_batch() -> None:
 
 def test_room_is_less_what_runs_for_a_moment() -> None:
     """A layer that is recomputed, weights that are gathered; the loss's logits on the stage of the head alone."""
-    training, parallel = Training(4096, 2, ways=()), Parallel(tensor=4, data=2)
+    training, parallel = Training(4096, 2, modes=()), Parallel(tensor=4, data=2)
     none = derive(LLAMA_8B, training, parallel, RATES)
-    again = derive(LLAMA_8B, replace(training, ways=("full",)), parallel, RATES)
+    again = derive(LLAMA_8B, replace(training, modes=("full",)), parallel, RATES)
     kept = layer_activation(LLAMA_8B, training, parallel, False)
     assert none.capacity - again.capacity == pytest.approx(float(kept.total - kept.layer_input) / 2**30, abs=0.02)
     shared = derive(LLAMA_8B, training, replace(parallel, sharding=Sharding.PARAMETERS), RATES)

@@ -69,7 +69,7 @@ def test_exact_peaks_give_the_numbers_back() -> None:
     assert fit.largest < 1e-6 and fit.clamped == ()
     layers = {layer.name: layer for layer in fitted_layers(file, fit)}
     assert float(layers["moe"].memory) == pytest.approx(10691)
-    assert float(layers["moe"].way("full").keeps) == pytest.approx(30 / 765)
+    assert float(layers["moe"].mode("full").keeps) == pytest.approx(30 / 765)
     assert [float(layers[name].memory) for name in ("embedding", "head")] == pytest.approx([700, 2300])
 
 
@@ -170,7 +170,7 @@ def test_the_command_writes_layers_that_a_plan_reads(tmp_path: Path, capsys: pyt
     assert plan.cluster.capacity is not None
     assert [float(room) for room in plan.cluster.capacity] == pytest.approx([58500] * 4)
     assert [layer.name for layer in plan.model.layers] == ["embedding", "dense", "moe", "head"]
-    assert plan.model.layers[2].way("full").time == 2
+    assert plan.model.layers[2].mode("full").time == 2
     assert main(["fit-memory", str(source)]) == 0
     source.write_text(json.dumps({"layers": layers, "runs": runs[:1]}))
     assert main(["fit-memory", str(source)]) == 2

@@ -28,7 +28,7 @@ def _written(form: PartitionFormat, plan: PlanProblem, choice: Choice, partition
 
 def _allowed(plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
     kinds = {kind.name: {way.name for way in kind.recompute} for kind in plan.model.kinds}
-    known = all(one.way in kinds[one.layer] for row in partition.recompute for one in row)
+    known = all(one.mode in kinds[one.layer] for row in partition.recompute for one in row)
     return (
         choice in plan.choices
         and known

@@ -44,7 +44,7 @@ def test_equal_layers_make_one_entry() -> None:
     embedding, layer, head = found
     assert (layer.forward, layer.backward, layer.weight, layer.fused) == (12, 12, 6, 24)
     assert (layer.memory, layer.activation, layer.freed_by_backward) == (6, 12, 6)
-    assert layer.way("full").keeps == Fraction(1, 12) and layer.way("full").time == 12
+    assert layer.mode("full").keeps == Fraction(1, 12) and layer.mode("full").time == 12
     assert embedding.memory == 16 and head.recompute == ()
 
 

@@ -103,7 +103,7 @@ def test_first_partition_fits_and_recomputes_no_layer_too_many(placement, chunks
     order = HEURISTICS[name].order(plan.problem(choice, blind))
     found = balanced(plan, choice, MemoryFit(plan, choice, order))
     assert violations(found) == []
-    assert {one.way for stage in found.recompute for one in stage} == {"full"}
+    assert {one.mode for stage in found.recompute for one in stage} == {"full"}
     for device, stages in enumerate(choice.on(4).stages_of):
         if any(found.recomputed_on(stage) for stage in stages):
             # One layer less on any of its stages, and the device has too little.

@@ -177,8 +177,8 @@ def _untrained(entry: Any) -> dict[str, object]:
 
 def _forward_only(entry: Any) -> Any:
     """Return a layer entry without backward and without memory kept for one."""
-    held = dict.fromkeys(("activation", "freed_by_backward", "kept_for_later", "recompute"))
-    return entry.model_copy(update=_untrained(entry) | held | {"backward": _ZERO, "attention_backward": _ZERO})
+    memory = dict.fromkeys(("activation", "freed_by_backward", "kept_for_later", "recompute"))
+    return entry.model_copy(update=_untrained(entry) | memory | {"backward": _ZERO, "attention_backward": _ZERO})
 
 
 def _frozen(entry: Any) -> Any:

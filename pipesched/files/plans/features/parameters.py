@@ -142,9 +142,9 @@ def _mistakes(form: Any, choices: Choices, wrong: Wrong) -> Iterator[str]:
         entries: list[tuple[str, object]] = [(f"layers[{at}]", layer) for at, layer in enumerate(form.layers or ())]
         for place, entry in [*entries, *([("encoder", form.encoder)] if form.encoder else [])]:
             for key, own in _OF_LAYERS.items():
-                held = [name for name in own if getattr(entry, name)]
-                if held and getattr(section, key, None) is None:
-                    yield f"{place}.{held[0]}: found without parameters.{key}; allowed: with it"
+                names = [name for name in own if getattr(entry, name)]
+                if names and getattr(section, key, None) is None:
+                    yield f"{place}.{names[0]}: found without parameters.{key}; allowed: with it"
     reduce = section.reduce if section else None
     if reduce is not None and reduce.every == MICROBATCH and reduce.buckets > 1:
         yield f"parameters.reduce.buckets: found {reduce.buckets} with every microbatch; allowed: 1"

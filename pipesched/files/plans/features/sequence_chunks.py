@@ -84,9 +84,9 @@ def _choices(choice: Choice, form: Any) -> Iterator[Choice]:
 
 def _parts(form: Any, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
     """Return the times, and the amounts of memory, of each layer up to the ends of pieces, for every allowed cut."""
-    ways = {(choice.pieces, choice.lengths) for choice in choices if choice.pieces > 1}
+    cuts = {(choice.pieces, choice.lengths) for choice in choices if choice.pieces > 1}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
-    every = [(layer, ends) for layer in layers for ends in [ends_of(Model(layers), *way) for way in ways]]
+    every = [(layer, ends) for layer in layers for ends in [ends_of(Model(layers), *cut) for cut in cuts]]
     times = [number for layer, ends in every for number in exact_numbers(layer, ends)]
     return times, [end * amount for layer, ends in every for amount in _amounts(layer) for end in ends]
 
@@ -101,7 +101,7 @@ def _unrounded(entry: Any) -> LayerType:
         entry.weight,
         entry.fused,
         activation=entry.activation or zero,
-        recompute=tuple(RecomputeMode("", way.time or zero, way.keeps or zero) for way in entry.recompute or ()),
+        recompute=tuple(RecomputeMode("", mode.time or zero, mode.keeps or zero) for mode in entry.recompute or ()),
         attention=attention,
         attention_backward=attention if backward is None else backward,
         kept_for_later=entry.kept_for_later or zero,
@@ -110,7 +110,7 @@ def _unrounded(entry: Any) -> LayerType:
 
 def _amounts(layer: LayerType) -> list[Fraction]:
     """Return the amounts of memory of a layer of which a piece of a sequence takes a share."""
-    return [layer.activation, layer.kept_for_later, *(layer.activation * way.keeps for way in layer.recompute)]
+    return [layer.activation, layer.kept_for_later, *(layer.activation * mode.keeps for mode in layer.recompute)]
 
 
 def _layer(entry: Any, _form: Any, rounding: Rounding) -> Mapping[str, Any]:
