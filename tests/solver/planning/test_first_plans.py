@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -14,6 +15,7 @@ from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.problem import Problem
+from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -22,13 +24,42 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
 from solver.limits import Limits
+from solver.planning.budget import Budget
 from solver.planning.partitions.balance import balanced
 from solver.planning.plan import plan
 from solver.planning.search import first_plans
+from solver.planning.search.choice_search import ChoiceSearch
 from tests.support.counted import counted
+from tests.support.plan_brute_force import partitions
 from tests.support.plans_at_once import at_once
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "plans"
+
+
+def layers_of(times: dict[str, tuple[int, ...]], count: int, keeps: float, extra: int) -> list[dict[str, object]]:
+    """An embedding, so many blocks that may be recomputed in `extra`, and a head; a number for each of the three."""
+    names = ("embedding", "block", "head")
+    layers = [{"name": name} | {key: own[n] for key, own in times.items()} for n, name in enumerate(names)]
+    layers[1] |= {"count": count, "recompute": [{"name": "full", "time": extra, "keeps": keeps}]}
+    return layers
+
+
+def first_plans_of(problem: PlanProblem, name: str) -> tuple[Candidate | None, list[Candidate]]:
+    """The best first plan of a schedule on the first placement, and all that were found."""
+    found, schedule = list[Candidate](), schedule_named(name)
+    search = ChoiceSearch(problem, problem.choices[0], Budget(counted(1), Event()), found.append)
+    return first_plans.FirstPlans(search, name, schedule.order, schedule.same_for_all_costs).run(1), found
+
+
+def least_of_all_partitions(problem: PlanProblem, name: str) -> Fraction:
+    """The least makespan of a schedule on any partition with any recomputation that fits, in the file's unit."""
+    values = []
+    for partition in partitions(problem, problem.choices[0]):
+        one = problem.problem(problem.choices[0], partition)
+        timeline = simulate(one, schedule_named(name).order(one))
+        if not validate(timeline):
+            values.append(measure(timeline).makespan_ticks * problem.tick)
+    return min(values)
 
 
 def model(
@@ -78,6 +109,39 @@ def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, 
     found = at_once(free)
     assert found.best is not None, found.reason
     assert any(found.best.partition.recompute)
+
+
+def test_the_best_first_plan_is_the_least_over_all_partitions() -> None:
+    """Of a model small enough to try all 165; later ones are worse, and those of less load better."""
+    times = {"forward": (1, 1, 1), "backward": (3, 3, 1), "memory": (0, 2, 0), "activation": (4, 2, 2)}
+    document = {"devices": 2, "microbatches": 2, "memory": {"capacity": 40}, "layers": layers_of(times, 8, 0, 1)}
+    one = plan_problem_from(document | {"objective": "makespan"})
+    best, every = first_plans_of(one, "gpipe")
+    assert best is not None and best.value == min(each.value for each in every) == least_of_all_partitions(one, "gpipe")
+    assert max(each.value for each in every) > best.value
+
+
+def test_the_room_that_a_partition_lacked_is_left_to_the_device_on_the_next_one() -> None:
+    times = {"forward": (3, 3, 5), "backward": (1, 3, 5), "weight": (1, 3, 2)}
+    times |= {"memory": (3, 2, 1), "activation": (2, 2, 4)}
+    cluster = [{"devices": 1, "speed": 1, "memory": 16}, {"devices": 1, "speed": 0.5, "memory": 18}]
+    document = {"cluster": cluster, "microbatches": 2, "placement": "v-shape", "layers": layers_of(times, 4, 0, 2)}
+    best, _ = first_plans_of(plan_problem_from(document | {"objective": "makespan"}), "zbv")
+    assert best is not None and validate(best.timeline) == []
+
+
+def test_free_recomputation_makes_room_without_recomputing_too() -> None:
+    """A plan that recomputes fits at once and another is better: one that recomputes nothing, where room was made."""
+    times = {"forward": (3, 3, 2), "backward": (1, 1, 6), "weight": (2, 1, 2)}
+    times |= {"memory": (2, 1, 0), "activation": (1, 2, 3)}
+    document = {"devices": 2, "microbatches": 4, "placement": "v-shape", "memory": {"capacity": 13}}
+    free = plan_problem_from(document | {"layers": layers_of(times, 4, 0.5, 3), "objective": "makespan"})
+    values = {}
+    for decide in Decide:
+        best, _ = first_plans_of(replace(free, recompute=decide), "v-min")
+        assert best is not None and validate(best.timeline) == []
+        values[decide] = best.value
+    assert values[Decide.FREE] <= values[Decide.NEVER] < values[Decide.ALWAYS]
 
 
 def test_a_free_partition_is_no_worse_than_the_even_one() -> None:
