@@ -16,13 +16,13 @@ def in_flight_shares(problem: Problem) -> dict[int, int]:
     """
     network, shares = problem.network, dict[int, int]()
     for device, capacity in enumerate(problem.room):
-        held = problem.placement.stages_of[device]
+        stages = problem.placement.stages_of[device]
         if capacity is None:
             continue
-        times = {s: _round_trip(problem, s) for s in held}
-        product_of_all = sum(times[s] * network.memory_in_flight[s] for s in held)
+        times = {s: _round_trip(problem, s) for s in stages}
+        product_of_all = sum(times[s] * network.memory_in_flight[s] for s in stages)
         if product_of_all:
-            shares |= {s: max(1, round(Fraction(capacity * times[s], product_of_all))) for s in held}
+            shares |= {s: max(1, round(Fraction(capacity * times[s], product_of_all))) for s in stages}
     return shares
 
 

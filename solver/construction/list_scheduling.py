@@ -65,19 +65,19 @@ def families(problem: Problem) -> list[list[Policy]]:
     device has one stage, or with shares of the memory if several stages of a device compete for it; then policies that
     form blocks, whose backwards are full.
     """
-    split = problem.pipeline.splits
+    may_split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))
     plain = [
-        Policy(way, patience, later, deepest)
-        for way, (later, deepest) in product((True, False) if split else (False,), ties)
-        for patience in (LISTS.waits if way else (0,))
+        Policy(splits, patience, later, deepest)
+        for splits, (later, deepest) in product((True, False) if may_split else (False,), ties)
+        for patience in (LISTS.waits if splits else (0,))
     ]
     sharing = [policy._replace(shares=True) for policy in plain] if _stages_compete(problem) else []
     warming = [
-        Policy(split, patience, later, False, warm_up=True) for patience in LISTS.waits for later in (True, False)
+        Policy(may_split, patience, later, False, warm_up=True) for patience in LISTS.waits for later in (True, False)
     ]
     return [
-        *([warming] if split and fixes_warm_up(problem) else []),
+        *([warming] if may_split and fixes_warm_up(problem) else []),
         *([sharing] if sharing else []),
         plain,
         *([found] if (found := block_policies(problem)) else []),
@@ -97,13 +97,13 @@ def block_policies(problem: Problem) -> list[Policy]:
 
 def fixes_warm_up(problem: Problem) -> bool:
     """True if each device has one stage, so that the forwards before its first backward can be counted."""
-    return all(len(held) == 1 for held in problem.placement.stages_of)
+    return all(len(stages) == 1 for stages in problem.placement.stages_of)
 
 
 def _stages_compete(problem: Problem) -> bool:
     """True if a device of limited memory has several stages."""
-    held = zip(problem.placement.stages_of, problem.room, strict=True)
-    return any(len(stages) > 1 and room is not None for stages, room in held)
+    stages_and_rooms = zip(problem.placement.stages_of, problem.room, strict=True)
+    return any(len(stages) > 1 and room is not None for stages, room in stages_and_rooms)
 
 
 def _some_block_gains(problem: Problem) -> bool:

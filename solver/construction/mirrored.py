@@ -31,8 +31,10 @@ def folded(problem: Problem) -> Problem | None:
     kept = [device for device in range(problem.devices) if device < mirror[device]]
     where = [problem.placement.stage_device[stage] for stage in chains[0]]
     at = tuple(kept.index(min(device, mirror[device])) for device in where)
-    ways = [problem.lag(one, other) for one, other in pairwise(chains[0])] + [0]
-    stages = (replace(problem.stages[stage], transfer=way) for stage, way in zip(chains[0], ways, strict=True))
+    transfers = [problem.lag(one, other) for one, other in pairwise(chains[0])] + [0]
+    stages = (
+        replace(problem.stages[stage], transfer=transfer) for stage, transfer in zip(chains[0], transfers, strict=True)
+    )
     return replace(
         problem,
         placement=Placement(f"half of {problem.placement.name}", len(kept), at, (tuple(range(len(at))),)),

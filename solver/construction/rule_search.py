@@ -77,8 +77,8 @@ class RuleMaker:
         room = shop.devices[device, ROOM] // np.maximum(1, shop.stages[:, STARTS])
         # The place of each stage among those of its device.
         self._chunk = np.zeros(len(device), np.int64)
-        for held in problem.placement.stages_of:
-            self._chunk[list(held)] = np.arange(len(held))
+        for stages in problem.placement.stages_of:
+            self._chunk[list(stages)] = np.arange(len(stages))
         ample = np.ceil(LISTS.in_flight_ceiling * self._in_flight).astype(np.int64) + LISTS.most_extra
         self._ceiling = np.where(limited, np.maximum(1, room), ample)
         self._ahead = problem.microbatches
@@ -149,17 +149,17 @@ def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[
     stages = shop.stages
     trip = np.zeros(len(stages))
     for chain in problem.placement.chains:
-        way, after = 0.0, -1
+        path, after = 0.0, -1
         for s in reversed(chain):
-            way += stages[s, TICKS + FORWARD] + stages[s, TICKS + BACKWARD]
+            path += stages[s, TICKS + FORWARD] + stages[s, TICKS + BACKWARD]
             if after >= 0:
-                way += problem.lag(s, after) + problem.lag(after, s)
-            trip[s], after = way, s
+                path += problem.lag(s, after) + problem.lag(after, s)
+            trip[s], after = path, s
     apart = 1.0
-    for d, held in enumerate(problem.placement.stages_of):
-        on = list(held)
-        apart = max(apart, float(stages[on, TICKS : TICKS + 3].sum()))
+    for d, of_device in enumerate(problem.placement.stages_of):
+        there = list(of_device)
+        apart = max(apart, float(stages[there, TICKS : TICKS + 3].sum()))
         if shop.devices[d, LIMITED] and shop.devices[d, ROOM] > 0:
-            apart = max(apart, float((trip[on] * stages[on, STARTS]).sum() / shop.devices[d, ROOM]))
+            apart = max(apart, float((trip[there] * stages[there, STARTS]).sum() / shop.devices[d, ROOM]))
     shares: np.ndarray[tuple[int], np.dtype[np.float64]] = trip / apart
     return shares

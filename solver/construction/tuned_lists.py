@@ -71,7 +71,7 @@ class TunedLists:
 
     def _by_rank(self, over: Callable[[], bool]) -> None:
         """Try random rules that choose by ranks, if a device has several stages to choose from."""
-        if all(len(held) < 2 for held in self.problem.placement.stages_of):
+        if all(len(stages) < 2 for stages in self.problem.placement.stages_of):
             return
         random = self._randoms[0]
         with ThreadPoolExecutor(self.workers) as pool:
@@ -99,16 +99,16 @@ class TunedLists:
                 future.result()
         self.halt[0] = 0
 
-    def schedule(self, problem: Problem | None = None, below: Value | None = None) -> Schedule | None:
+    def schedule(self, problem: Problem | None = None, threshold: Value | None = None) -> Schedule | None:
         """Return the schedule of the best rules for the problem, or for one with other micro-batches.
 
-        None if memory deadlocks, or if the run's value is not less than `below`.
+        None if memory deadlocks, or if the run's value is not less than `threshold`.
         """
         if self.rules is None:
             return None
         problem = problem or self.problem
         found = list_run(shop_of(problem, self.split), self.rules)
-        if found is None or (below is not None and found.value(problem.objective) >= below):
+        if found is None or (threshold is not None and found.value(problem.objective) >= threshold):
             return None
         return schedule_of_run(problem, found, self.split)
 

@@ -76,7 +76,7 @@ class EqualValueSearch:
         orders = timeline.schedule.orders
         begun = [min(map(timeline.start, order[0])) if order else 0 for order in orders]
         self.openings = begun if self.span else [0] * problem.devices
-        self.held = chosen_starts(timeline) if self.span else [0.0] * problem.devices
+        self.idle_until = chosen_starts(timeline) if self.span else [0.0] * problem.devices
 
     def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
         """Search for less memory, each device's divided by its weight, with a value of at most `most` ticks.
@@ -102,8 +102,8 @@ class EqualValueSearch:
 
     def _goal(self, ticks: Floats, most: int, weights: Floats) -> Goal:
         scale, owner = self.units.scale, int64_array(self.units.owner)
-        held = scale * np.array(self.held, np.float64)[owner]
-        return Goal(ticks, held, owner, self.span, most if most < 0 else most * scale, weights)
+        idle_until = scale * np.array(self.idle_until, np.float64)[owner]
+        return Goal(ticks, idle_until, owner, self.span, most if most < 0 else most * scale, weights)
 
     def _walk(
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array

@@ -28,13 +28,13 @@ _FAR_MOVES = EqualValueMoveParams().far
 class Goal(NamedTuple):
     """The quantity to minimise: the mean over the samples or, without samples, the `memory_energy` of the levels.
 
-    `ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
-    With `span`, times count from a device's first start; `owner[d]` is the device that row d of the orders belongs to.
-    Without noise no device may take more than `most` ticks from its opening (-1: no limit).
+    `ticks[n, k]` is the duration of unit n in sample k, `idle_until[d]` the tick until which device d idles in every
+    sample. With `span`, times count from a device's first start; `owner[d]` is the device that row d of the orders
+    belongs to. Without noise no device may take more than `most` ticks from its opening (-1: no limit).
     """
 
     ticks: Array
-    held: Array
+    idle_until: Array
     owner: Array
     span: bool
     most: int
@@ -78,7 +78,7 @@ def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-unt
         i = sequence[k]
         d = shop.device[i]
         for s in range(samples):
-            new_end[i, s] = goal.held[d] if place[i] == 0 else 0.0
+            new_end[i, s] = goal.idle_until[d] if place[i] == 0 else 0.0
         if place[i] > 0:
             delay(work, i, rows.order[d, place[i] - 1], 0, rank, first)
         for a in range(shop.waits_at[i], shop.waits_at[i + 1]):
@@ -110,7 +110,7 @@ def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
 
 
 @inner
-def held_on(shop, order, count, d):  # type: ignore[no-untyped-def]
+def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
     """Return the peak memory of a device, and the mean of its memory while each of its units runs."""
     level, peak, total = 0, 0, 0.0
     for k in range(count[d]):
@@ -127,7 +127,7 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
     """Return the largest weighted memory of a device, plus small shares of the mean peak and of the mean memory."""
     worst, peaks, means = 0.0, 0.0, 0.0
     for d in range(count.shape[0]):
-        peak, mean = held_on(shop, order, count, d)
+        peak, mean = peak_and_mean(shop, order, count, d)
         worst = max(worst, peak * weights[d])
         peaks += peak * weights[d]
         means += mean * weights[d]
@@ -155,7 +155,7 @@ def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore
 @inlined
 def fits(shop, rows, d):  # type: ignore[no-untyped-def]
     """True if a device's order fits its memory."""
-    return shop.capacity[d] < 0 or held_on(shop, rows.order, rows.count, d)[0] <= shop.capacity[d]
+    return shop.capacity[d] < 0 or peak_and_mean(shop, rows.order, rows.count, d)[0] <= shop.capacity[d]
 
 
 @inlined

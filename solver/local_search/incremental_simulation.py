@@ -101,9 +101,9 @@ def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begi
         head += 1
         end = new_start[i] + shop.ticks[i]
         d = shop.device[i]
-        behind = place[i] + 1
-        if behind < count[d]:
-            j = order[d, behind]
+        next_place = place[i] + 1
+        if next_place < count[d]:
+            j = order[d, next_place]
             if rank[j] <= last or rank[j] == ABSENT:
                 new_start[j] = max(new_start[j], end)
                 missing[j] -= 1

@@ -8,11 +8,11 @@ from pipesched.compiled import inlined, inner
 @inlined
 def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
     """Compute the memory level after every place of device `d` from `low` on."""
-    held = level[d, low - 1] if low > 0 else 0
+    in_use = level[d, low - 1] if low > 0 else 0
     for k in range(low, rows.count[d]):
         i = rows.order[d, k]
-        held += shop.takes[i] - shop.gives[i]
-        level[d, k] = held
+        in_use += shop.takes[i] - shop.gives[i]
+        level[d, k] = in_use
 
 
 @inlined
@@ -20,13 +20,13 @@ def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
     """True if memory suffices at places `low` to `high` of a device, given the level before them."""
     if shop.capacity[d] < 0:
         return True
-    held = level[d, low - 1] if low > 0 else 0
+    in_use = level[d, low - 1] if low > 0 else 0
     for k in range(low, high + 1):
         i = rows.order[d, k]
-        held += shop.takes[i]
-        if held > shop.capacity[d]:
+        in_use += shop.takes[i]
+        if in_use > shop.capacity[d]:
             return False
-        held -= shop.gives[i]
+        in_use -= shop.gives[i]
     return True
 
 

@@ -103,13 +103,13 @@ def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
     if not modes.of[b, FUSED]:
         fuse(shop, modes, rows, b)
     one, other = (f, b) if np.random.random() < 0.5 else (b, f)
-    source, beside = rows.place[one], rows.place[other]
-    target = beside - 1 if source < beside else beside + 1
+    source, other_place = rows.place[one], rows.place[other]
+    target = other_place - 1 if source < other_place else other_place + 1
     if source != target:
         reached = carry(shop, modes, rows, d, source, target)
         if reached != target:
             return
-    k = min(target, beside)
+    k = min(target, other_place)
     f, b = rows.order[d, k], rows.order[d, k + 1]
     if modes.of[f, ROLE] != FORWARD:
         f, b = b, f

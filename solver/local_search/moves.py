@@ -151,12 +151,12 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
         source, earlier = min(count[d] - 1, target + far), True
     else:
         unit = path[np.random.randint(critical)] if critical > 0 and draw < _CRITICAL else np.random.randint(n)
-        d, behind = shop.device[unit], place[unit]
-        if behind <= 0:
+        d, unit_place = shop.device[unit], place[unit]
+        if unit_place <= 0:
             return d, 0, 0
         # Either the later of the two moves forward, or the earlier one moves back.
         earlier = np.random.random() < 0.5
-        source = behind if earlier else behind - 1
+        source = unit_place if earlier else unit_place - 1
         target = max(0, source - far) if earlier else min(count[d] - 1, source + far)
     return d, source, target
 

@@ -69,8 +69,8 @@ def passes_of(timeline: Timeline) -> Start:
     problem, schedule = timeline.problem, timeline.schedule
     openings = [0] * problem.devices
     if problem.objective.by_device:
-        held = map(schedule.passes_on, range(problem.devices))
-        openings = [min(map(timeline.start, passes), default=0) for passes in held]
+        passes_of_devices = map(schedule.passes_on, range(problem.devices))
+        openings = [min(map(timeline.start, passes), default=0) for passes in passes_of_devices]
     if modes_matter(problem):
         return Operations(problem, schedule), openings
     return Units(problem, dominated_split(problem, schedule)), openings

@@ -51,7 +51,7 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
     for n in range(times.clock[FRESH]):
         i = fresh[n]
         if new_start[i] != start[i] or (shop.device[i] == d and low <= place[i] <= high):
-            reach = mark_behind(shop, modes, rows, times, i, last, reach)
+            reach = mark_after(shop, modes, rows, times, i, last, reach)
     k = last
     while k < reach:
         k += 1
@@ -66,7 +66,7 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
             new_start[i] = begun
             changed[found] = i
             found += 1
-            reach = mark_behind(shop, modes, rows, times, i, last, reach)
+            reach = mark_after(shop, modes, rows, times, i, last, reach)
     times.clock[CHANGED] = found
     return SIMULATED
 
@@ -79,23 +79,23 @@ def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def longest_way(shop, modes, rows, i, near, at, units, lags, longest, way):  # type: ignore[no-untyped-def]
-    """Return the longest path to a unit over its neighbour `near` or its dependences on one side; at least `way`.
+def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length):  # type: ignore[no-untyped-def]
+    """Return the longest path to a unit over its neighbour `near` or its dependences on one side; at least `length`.
 
     Rows of a side begin at `at` in `units` and `lags`; `longest` has the longest path to each of those.
     """
     if near >= 0:
-        way = max(way, longest[near] + shop.ticks[near])
+        length = max(length, longest[near] + shop.ticks[near])
     unit = i
     while unit >= 0:
         for a in range(at[unit], at[unit + 1]):
             j = units[a]
             if rows.place[j] >= 0:
-                way = max(way, longest[j] + shop.ticks[j] + lags[a])
+                length = max(length, longest[j] + shop.ticks[j] + lags[a])
         if modes is None:
             break
         unit = modes.mate[unit]
-    return way
+    return length
 
 
 @inlined
@@ -128,19 +128,19 @@ def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-d
     """Return the earliest start of a unit after all its predecessors, by their new starts."""
     near, begun = neighbour(shop, rows, i, -1), opening[shop.device[i]]
     at, units, lags = shop.waits_at, shop.waits_for, shop.waits_lag
-    return longest_way(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
+    return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
 
 
 @inlined
-def way_behind(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
+def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
     """Return the tail of a unit: the longest path from its end to the latest end, less its device's opening."""
-    near, way = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
+    near, least = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
-    return longest_way(shop, modes, rows, i, near, at, units, lags, times.tail, way)
+    return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.tail, least)
 
 
 @inlined
-def mark_behind(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
+def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
     """Mark the successors of a unit of rank above `last`.
 
     Returns the highest rank marked, or `reach` if that is higher.
@@ -208,7 +208,7 @@ def settle_tails(shop, modes, rows, times, opening, d, low, high, first, last): 
         if k < first and marked[k] != stamp:
             continue
         i = sequence[k]
-        way = way_behind(shop, modes, rows, times, opening, i)
-        if way != tail[i] or (k >= first and shop.device[i] == d and low <= place[i] <= high):
-            tail[i] = way
+        unit_tail = tail_of(shop, modes, rows, times, opening, i)
+        if unit_tail != tail[i] or (k >= first and shop.device[i] == d and low <= place[i] <= high):
+            tail[i] = unit_tail
             reach = mark_before(shop, modes, rows, times, i, first, reach)

@@ -16,7 +16,7 @@ from solver.construction.lists.layout import (
     FIRST,
     FORWARD,
     FREE,
-    HELD,
+    IN_USE,
     KIND,
     LAG,
     LIMITED,
@@ -74,7 +74,7 @@ def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
         if what == FORWARD:
             found = has_room(shop, state, d, s, j)
         else:
-            found = shop.devices[d, ROOM] - state.now[d, HELD] >= shop.stages[s, STARTS + BACKWARD]
+            found = shop.devices[d, ROOM] - state.now[d, IN_USE] >= shop.stages[s, STARTS + BACKWARD]
     return found
 
 
@@ -97,18 +97,18 @@ def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
         s = shop.on[k]
         warm_up = restrained and rules.stages[s, WARM_UP] > 0 and turn[s, BACKWARD] == stages[s, FIRST]
         j = turn[s, FORWARD]
-        held_back = restrained and j - turn[s, BACKWARD] >= rules.stages[s, MOST]
-        held_back = held_back or (warm_up and j - stages[s, FIRST] >= rules.stages[s, WARM_UP])
-        at = -1 if held_back else when_ready(shop, state, s, FORWARD, free)
+        deferred = restrained and j - turn[s, BACKWARD] >= rules.stages[s, MOST]
+        deferred = deferred or (warm_up and j - stages[s, FIRST] >= rules.stages[s, WARM_UP])
+        at = -1 if deferred else when_ready(shop, state, s, FORWARD, free)
         if at >= 0 and not fits(shop, state, d, s, j, FORWARD):
             at = -1
         state.able[s, FORWARD] = at
         tie = -s if flags[DEEPEST] else j
         if at >= 0 and (forward < 0 or at < forward_at or (at == forward_at and tie < forward_tie)):
             forward, forward_at, forward_tie = s, at, tie
-        held_back = warm_up and j - stages[s, FIRST] < rules.stages[s, WARM_UP]
+        deferred = warm_up and j - stages[s, FIRST] < rules.stages[s, WARM_UP]
         j = turn[s, BACKWARD]
-        at = -1 if held_back else when_ready(shop, state, s, BACKWARD, free)
+        at = -1 if deferred else when_ready(shop, state, s, BACKWARD, free)
         if at >= 0 and not fits(shop, state, d, s, j, BACKWARD):
             at = -1
         state.able[s, BACKWARD] = at

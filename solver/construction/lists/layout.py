@@ -23,10 +23,10 @@ MOST, PATIENCE, YIELDS, RANKS, AHEAD, WARM_UP = 0, 1, 2, 3, 5, 6
 RULE_COLUMNS = 7
 # Places of `Rules.flags`.
 SPLIT, LATER, DEEPEST, RANKED, BLOCKS = range(5)
-# Columns of `State.now`, of a device while it runs: when it is free, what it holds, the first and the last micro-batch
-# under way there and how many of them owe something, when it began; what it runs next: start, kind, stage, and the
-# stage whose backward is in one block with it.
-FREE, HELD, LOW, HIGH, OWING, OPENED, START, KIND, STAGE, MATE = range(10)
+# Columns of `State.now`, of a device while it runs: when it is free, its memory in use, the first and the last
+# micro-batch under way there and how many of them owe something, when it began; what it runs next: start, kind, stage,
+# and the stage whose backward is in one block with it.
+FREE, IN_USE, LOW, HIGH, OWING, OPENED, START, KIND, STAGE, MATE = range(10)
 NOW_COLUMNS = 10
 # States of a micro-batch on a device: not begun, in flight with memory taken or still to be freed, over.
 NOT_BEGUN, UNDER_WAY, OVER = 0, 1, 2

@@ -11,9 +11,9 @@ from solver.construction.lists.layout import (
     CHAIN,
     COUNT,
     FORWARD,
-    HELD,
     HIGH,
     HOLDS,
+    IN_USE,
     LOW,
     NOT_BEGUN,
     OVER,
@@ -30,7 +30,7 @@ from solver.construction.lists.layout import (
 def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
     """True if memory admits a forward after which all micro-batches in flight can still end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
-    left = shop.devices[d, ROOM] - now[d, HELD] - takes
+    left = shop.devices[d, ROOM] - now[d, IN_USE] - takes
     begun = batches[d, j, COUNT]
     own = 0 if begun == OVER else batches[d, j, OWES]
     own = shop.owed[d, shop.stages[s, CHAIN]] if begun == NOT_BEGUN else own
@@ -52,7 +52,7 @@ def hold(shop, state, d, s, j, kind):  # type: ignore[no-untyped-def]
     """Apply the memory change of a scheduled pass."""
     now, batches = state.now, state.batches
     change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]
-    now[d, HELD] += change
+    now[d, IN_USE] += change
     if before != UNDER_WAY:
         batches[d, j, HOLDS] = 0
         batches[d, j, OWES] = shop.owed[d, shop.stages[s, CHAIN]] if before == NOT_BEGUN else 0

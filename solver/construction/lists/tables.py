@@ -58,18 +58,18 @@ def fits_64_bits(problem: Problem) -> bool:
     """True if all times and memory levels fit 64-bit integers, as compiled code needs."""
     each = sum(stage.ticks(kind) + stage.transfer for stage in problem.stages for kind in stage.kinds)
     longest = (each + sum(map(sum, problem.links))) * max(1, problem.microbatches)
-    held = sum(map(abs, problem.network.memory_in_flight)) * max(1, problem.microbatches)
-    return max(longest, held, *(room or 0 for room in problem.room)) < 2**60
+    memory_of_all = sum(map(abs, problem.network.memory_in_flight)) * max(1, problem.microbatches)
+    return max(longest, memory_of_all, *(room or 0 for room in problem.room)) < 2**60
 
 
 def shop_of(problem: Problem, split: bool) -> Shop:
     """Return the problem as arrays, with its backwards run in one mode, except in blocks; workspace is reserved."""
     problem = with_reserve(problem)
     where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
-    held, own, walked = problem.network.memory_in_flight, range(where.stages), problem.microbatches_of
+    memory_in_flight, own, walked = problem.network.memory_in_flight, range(where.stages), problem.microbatches_of
     owed = np.zeros((problem.devices, len(where.chains)), kind)
     for s in own:
-        owed[where.stage_device[s], where.chain_index[s]] += held[s]
+        owed[where.stage_device[s], where.chain_index[s]] += memory_in_flight[s]
     at = [0, *accumulate(map(len, where.stages_of))]
     devices = np.zeros((problem.devices, DEVICE_COLUMNS), kind)
     for d, room in enumerate(problem.room):

@@ -67,8 +67,8 @@ class Operations:
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.name = problem, schedule.name
-        held = [(device, x) for device in range(problem.devices) for x in _on_device(problem, device)]
-        self.device, self.operations = [device for device, _ in held], [x for _, x in held]
+        on_devices = [(device, x) for device in range(problem.devices) for x in _on_device(problem, device)]
+        self.device, self.operations = [device for device, _ in on_devices], [x for _, x in on_devices]
         self.number = {x: n for n, x in enumerate(self.operations)}
         lines = {key: n for n, key in enumerate(dict.fromkeys(_line(problem, x) for x in self.operations))}
         self.lines: list[tuple[PassKind, int]] = list(lines)
