@@ -48,9 +48,11 @@ def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
     least = min([*bounds, *([] if narrow.best is None else [narrow.best.value])], default=None)
     if choices == narrow.choices or least is None or narrow.certificate is None:
         return narrow
-    said = [f"{each.choice}: {none_below(narrow.problem, each.lower_bound)}" for each in choices if each.lower_bound]
+    clauses = [
+        f"{each.choice}: {lower_bound_clause(narrow.problem, each.lower_bound)}" for each in choices if each.lower_bound
+    ]
     certificate = Certificate(
-        KIND, simplest(least / narrow.problem.tick), f"{of_all(narrow.problem)}: {'; '.join(said)}."
+        KIND, simplest(least / narrow.problem.tick), f"{of_all(narrow.problem)}: {'; '.join(clauses)}."
     )
     status = narrow.status
     if narrow.best is not None:
@@ -72,6 +74,6 @@ def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
     return replace(narrow, lower_bound=wide.lower_bound, evidence=wide.evidence)
 
 
-def none_below(problem: PlanProblem, bound: Fraction) -> str:
+def lower_bound_clause(problem: PlanProblem, bound: Fraction) -> str:
     """Return a sentence that no plan has a value below `bound`, in the file's time unit."""
     return f"none is below {plain(float(bound))} {problem.time_unit}".rstrip()

@@ -72,7 +72,7 @@ def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budg
         return reasons(choices)
     best = min(found, key=lambda one: one.lacks)
     more = "".join(_enough(change, words, tried, budget) for change, words in _changes(plan)) + _devices(plan, budget)
-    return f"{reasons(choices)}. {_said(plan, best)}{more}"
+    return f"{reasons(choices)}. {_description(plan, best)}{more}"
 
 
 def reasons(choices: Sequence[ChoiceSearch]) -> str:
@@ -80,8 +80,8 @@ def reasons(choices: Sequence[ChoiceSearch]) -> str:
     by_reason: dict[str, list[str]] = {}
     for each in choices:
         by_reason.setdefault(each.reason, []).append(str(each.choice))
-    said = [f"{' / '.join(names)}: {reason}" for reason, names in by_reason.items()]
-    return "; ".join(said) or "no placement is allowed"
+    clauses = [f"{' / '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    return "; ".join(clauses) or "no placement is allowed"
 
 
 def _right_length(plan: PlanProblem, search: ChoiceSearch) -> bool:
@@ -115,7 +115,7 @@ def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule |
     return Closest(choice, device, needs[device], plan.cluster.capacity[device], recomputed, order)
 
 
-def _said(plan: PlanProblem, one: Closest) -> str:
+def _description(plan: PlanProblem, one: Closest) -> str:
     unit = plan.cluster.memory_unit
     again = f", with {counted(one.recomputed, 'layer')} recomputed" if one.recomputed else ""
     order = "one micro-batch in flight" if one.order is None else f"the order of {one.order.name}"

@@ -103,11 +103,11 @@ def _of_choice(
 def _at_least(problem: PlanProblem, choice: Choice, partition: Partition) -> Fraction | None:
     """Return the free memory of a partition with one micro-batch at a time; None if it does not fit the memory."""
     own = problem.problem(choice, partition)
-    held, found = own.network.memory_in_flight, list[Fraction]()
+    memory_in_flight, found = own.network.memory_in_flight, list[Fraction]()
     for device, share in enumerate(shares(problem, choice, partition)):
         room, on = own.room[device], set(own.placement.stages_of[device])
         assert room is not None
-        left = room - max(sum(held[s] for s in chain if s in on) for chain in own.placement.chains)
+        left = room - max(sum(memory_in_flight[s] for s in chain if s in on) for chain in own.placement.chains)
         if left < 0:
             return None
         found += [left * own.resolution / share] if share else []

@@ -16,7 +16,7 @@ from pipesched.results.plan import Candidate, Plan, VariantResult
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.parameters import tunable, tuned
-from solver.planning.bounds_of_plans import KIND, by_load, none_below, of_all
+from solver.planning.bounds_of_plans import KIND, by_load, lower_bound_clause, of_all
 from solver.planning.infeasible import reasons, why_no_plan
 from solver.planning.lacking import what_is_lacking
 from solver.planning.most_free import plan_leaving_most
@@ -118,9 +118,9 @@ def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: 
     if found.certificate is None or found.value is None:
         return found
     least = min(found.value, *(row.bound for row in known))
-    said = "; ".join(f"{row.key}: {none_below(found.problem, row.bound)}" for row in known)
+    clauses = "; ".join(f"{row.key}: {lower_bound_clause(found.problem, row.bound)}" for row in known)
     status = Status.OPTIMAL if least == found.value else Status.FEASIBLE
-    text = f"{said}. {found.certificate.text}"
+    text = f"{clauses}. {found.certificate.text}"
     return replace(found, status=status, certificate=Certificate(KIND, simplest(least / found.problem.tick), text))
 
 
@@ -152,10 +152,12 @@ def _result(search: Placements) -> Plan:
 
 def _certificate(search: Placements, bound: Fraction) -> Certificate:
     """Return the certificate of `bound`, the least bound of all placements, with the bound and argument of each."""
-    said = []
+    clauses = []
     for each in search.choices:
         if each.bound is None:
-            said.append(f"{each.choice}: no plan, {each.reason}")
+            clauses.append(f"{each.choice}: no plan, {each.reason}")
             continue
-        said.append(f"{each.choice}: {none_below(search.problem, each.bound * search.problem.tick)} ({each.argument})")
-    return Certificate(KIND, simplest(bound), f"{of_all(search.problem)}: {'; '.join(said)}.")
+        clauses.append(
+            f"{each.choice}: {lower_bound_clause(search.problem, each.bound * search.problem.tick)} ({each.argument})"
+        )
+    return Certificate(KIND, simplest(bound), f"{of_all(search.problem)}: {'; '.join(clauses)}.")

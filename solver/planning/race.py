@@ -142,9 +142,9 @@ class _Race(Generic[K]):
     def _search(self, one: Raced[K], limits: Limits) -> None:
         start = one.start
         starts = [] if start is None else [start]
-        told = named(self._report, str(one.key), self._time.seconds)
+        named_report = named(self._report, str(one.key), self._time.seconds)
         try:
-            found = self._plan_from(starts, one.problem, limits, told, self._stop)
+            found = self._plan_from(starts, one.problem, limits, named_report, self._stop)
         except Exception as error:
             one.dropped = left_out_note(str(one.key), error)
             return

@@ -73,8 +73,8 @@ def compared_schedules(
         left = [row for row in rows.values() if row.fits is fits and _is_open(row)]
         for at, row in enumerate(left):
             if row.plan is not None and not (stop.is_set() or time.spent(until)):
-                told, part = named(report, row.name, time.seconds), time.part(until, len(left) - at)
-                found = with_bounds_of(plan_from(_bests(row), asked[row.name], part, told, stop), row.plan)
+                named_report, part = named(report, row.name, time.seconds), time.part(until, len(left) - at)
+                found = with_bounds_of(plan_from(_bests(row), asked[row.name], part, named_report, stop), row.plan)
                 rows[row.name] = replace(row, plan=found, unfit=None if found.best else row.unfit, reason=found.reason)
     published = [*rows.values()]
     if free is not None:
@@ -113,10 +113,10 @@ def _first(
             rows[name] = ComparedSchedule(name, reason=reason if not choices else why)
             continue
         mine = asked[name] = replace(problem, choices=choices, schedules=tuple(own))
-        told = named(report, name, time.seconds)
-        told(PlanProgress(0, None, Fraction(0), 0, len(choices), "first plans"))
+        named_report = named(report, name, time.seconds)
+        named_report(PlanProgress(0, None, Fraction(0), 0, len(choices), "first plans"))
         try:
-            found = plan(mine, time.none(), told, stop)
+            found = plan(mine, time.none(), named_report, stop)
             rows[name] = ComparedSchedule(name, found, None if found.best else least_lacking(mine), found.reason)
         except Exception as error:
             rows[name] = ComparedSchedule(name, reason=left_out_note(name, error))

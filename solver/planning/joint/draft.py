@@ -24,7 +24,7 @@ KINDS: tuple[PassKind, ...] = (F, B, W, BW)
 class Draft(NamedTuple):
     """Partition as integers: stage k of a chain has the layers from cuts[k] up to, not including, cuts[k + 1].
 
-    `recomputed[k][w]` is the number of layers of stage k recomputed in mode w of `StageSums.ways`.
+    `recomputed[k][w]` is the number of layers of stage k recomputed in mode w of `StageSums.modes`.
     """
 
     cuts: tuple[int, ...]
@@ -52,7 +52,7 @@ class StageSums:
 
     def __init__(self, plan: PlanProblem, slowness: Sequence[Fraction] = ()) -> None:
         self.plan = plan
-        self.ways = tuple((kind, way) for kind in plan.model.kinds for way in kind.recompute)
+        self.modes = tuple((kind, mode) for kind in plan.model.kinds for mode in kind.recompute)
         finer = lcm(*(each.denominator for each in slowness))
         # Layer times are multiples of `finer` ticks, so that multiplied by any device's slowness they are whole ticks.
         model, tick, unit = plan.model, plan.tick * finer, plan.resolution
@@ -69,9 +69,9 @@ class StageSums:
                 self._sums(lambda layer: layer.memory / unit),
             ]
         )
-        self._count = [self._number_of(kind.name) for kind, _ in self.ways]
-        self._again = int64_array([int(way.time / tick) for _, way in self.ways])
-        self._saved = int64_array([int(kind.activation * (1 - way.keeps) / unit) for kind, way in self.ways])
+        self._count = [self._number_of(kind.name) for kind, _ in self.modes]
+        self._again = int64_array([int(mode.time / tick) for _, mode in self.modes])
+        self._saved = int64_array([int(kind.activation * (1 - mode.keeps) / unit) for kind, mode in self.modes])
         self._overhead = int(model.forward_overhead / tick), int(model.backward_overhead / tick)
 
     def _sums(self, of: Callable[[LayerType], Fraction]) -> Array:
@@ -106,18 +106,18 @@ class StageSums:
         gives[1], gives[2], gives[3] = np.maximum(0, freed), activation - freed, activation
         return Costs(ticks, takes, gives, memory)
 
-    def held(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
+    def layers_by_mode(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
         """Return for each recomputation mode the number of layers of a stage to which the mode applies."""
         return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
 
-    def room(self, draft: Draft, stage: int, way: int) -> int:
-        """Return how many more layers of a stage could be recomputed in mode `way`.
+    def room(self, draft: Draft, stage: int, mode: int) -> int:
+        """Return how many more layers of a stage could be recomputed in mode `mode`.
 
         A layer is recomputed in one mode only.
         """
-        kind = self.ways[way][0].name
-        taken = sum(n for n, (of, _) in zip(draft.recomputed[stage], self.ways, strict=True) if of.name == kind)
-        return self.held(draft.cuts, stage)[way] - taken
+        kind = self.modes[mode][0].name
+        taken = sum(n for n, (other, _) in zip(draft.recomputed[stage], self.modes, strict=True) if other.name == kind)
+        return self.layers_by_mode(draft.cuts, stage)[mode] - taken
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Sequence[Sequence[int]]) -> Draft:
         """Return the draft with these cuts and the wanted numbers of recomputed layers, as far as each stage has them.
@@ -126,10 +126,13 @@ class StageSums:
         """
         rows = []
         for stage, wanted in enumerate(recomputed):
-            left = {kind.name: number for (kind, _), number in zip(self.ways, self.held(cuts, stage), strict=True)}
+            left = {
+                kind.name: number
+                for (kind, _), number in zip(self.modes, self.layers_by_mode(cuts, stage), strict=True)
+            }
             row = []
-            for (kind, way), number in zip(self.ways, wanted, strict=True):
-                first = self.plan.recompute is Decide.ALWAYS and way == kind.recompute[0]
+            for (kind, mode), number in zip(self.modes, wanted, strict=True):
+                first = self.plan.recompute is Decide.ALWAYS and mode == kind.recompute[0]
                 row.append(left[kind.name] if first else min(number, left[kind.name]))
                 left[kind.name] -= row[-1]
             rows.append(tuple(row))
@@ -140,15 +143,15 @@ class StageSums:
         rows = []
         for stage in range(partition.stages):
             known = {one[:2]: one.layers for one in partition.recomputed_on(stage)}
-            rows.append(tuple(known.get((kind.name, way.name), 0) for kind, way in self.ways))
+            rows.append(tuple(known.get((kind.name, mode.name), 0) for kind, mode in self.modes))
         return Draft(tuple(accumulate(partition.counts, initial=0)), tuple(rows))
 
     def partition(self, draft: Draft) -> Partition:
         """Return the partition that `draft` describes."""
         rows = tuple(
             tuple(
-                Recomputed(kind.name, way.name, number)
-                for (kind, way), number in zip(self.ways, row, strict=True)
+                Recomputed(kind.name, mode.name, number)
+                for (kind, mode), number in zip(self.modes, row, strict=True)
                 if number
             )
             for row in draft.recomputed

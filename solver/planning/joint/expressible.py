@@ -17,7 +17,7 @@ from solver.planning.joint.draft import KINDS, Draft, StageSums
 from solver.planning.joint.expressible_layers import ExpressibleLayers, SelectedModes
 
 
-def told(plan: PlanProblem, partition: Partition) -> Partition:
+def made_expressible(plan: PlanProblem, partition: Partition) -> Partition:
     """Return the partition with recomputation that the plan problem's rule can express, adding as little as possible.
 
     No stage keeps more activation memory than before; where the rule has no such setting, that with the most
@@ -26,11 +26,13 @@ def told(plan: PlanProblem, partition: Partition) -> Partition:
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE or not partition.recompute:
         return partition
     sums = StageSums(plan)
-    draft, ways = sums.of_partition(partition), SelectedModes(sums)
+    draft, selected = sums.of_partition(partition), SelectedModes(sums)
     wanted = _kept(sums, draft)
     if plan.recompute_rule is RecomputeRule.FIRST:
-        return sums.partition(_first(sums, ways, draft))
-    drafts = [ways.told(draft.cuts, said) for said in _ways_to_say(plan.recompute_rule, ways, draft.cuts)]
+        return sums.partition(_first(sums, selected, draft))
+    drafts = [
+        selected.draft_of(draft.cuts, setting) for setting in _settings(plan.recompute_rule, selected, draft.cuts)
+    ]
     enough = (each for each in drafts if (_kept(sums, each) <= wanted).all())
     return sums.partition(next(enough, drafts[-1]))
 
@@ -41,42 +43,42 @@ def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
     With the rule `first` there is one for each stage that recomputes; with the other rules at most one in all.
     """
     sums = StageSums(plan)
-    draft, ways = sums.of_partition(partition), SelectedModes(sums)
+    draft, selected = sums.of_partition(partition), SelectedModes(sums)
     if plan.recompute_rule is RecomputeRule.FIRST:
         for stage, row in enumerate(draft.recomputed):
             if any(row):
                 rows = list(draft.recomputed)
                 begin, end = draft.cuts[stage], draft.cuts[stage + 1]
-                rows[stage] = ways.leading(begin, end, ways.whole(row) - 1)
+                rows[stage] = selected.leading(begin, end, selected.whole(row) - 1)
                 yield sums.partition(Draft(draft.cuts, tuple(rows)))
         return
     before = None
-    for said in _ways_to_say(plan.recompute_rule, ways, draft.cuts):
-        each = ways.told(draft.cuts, said)
+    for setting in _settings(plan.recompute_rule, selected, draft.cuts):
+        each = selected.draft_of(draft.cuts, setting)
         if each == draft and before is not None:
             yield sums.partition(before)
         before = each
 
 
-def _first(sums: StageSums, ways: SelectedModes, draft: Draft) -> Draft:
+def _first(sums: StageSums, selected: SelectedModes, draft: Draft) -> Draft:
     """Return the draft in which each stage recomputes the fewest of its first layers that save as much memory."""
     wanted, rows = _kept(sums, draft), list(draft.recomputed)
     for stage, (begin, end) in enumerate(pairwise(draft.cuts)):
-        for number in range(ways.most(begin, end) + 1):
-            rows[stage] = ways.leading(begin, end, number)
+        for number in range(selected.most(begin, end) + 1):
+            rows[stage] = selected.leading(begin, end, number)
             if _kept(sums, Draft(draft.cuts, tuple(rows)))[stage] <= wanted[stage]:
                 break
     return Draft(draft.cuts, tuple(rows))
 
 
-def _ways_to_say(rule: RecomputeRule, ways: SelectedModes, cuts: tuple[int, ...]) -> Iterator[ExpressibleLayers]:
+def _settings(rule: RecomputeRule, selected: SelectedModes, cuts: tuple[int, ...]) -> Iterator[ExpressibleLayers]:
     """Yield every recomputation setting that the rule can express, from none recomputed to all layers recomputed."""
     yield ExpressibleLayers()
     if rule is RecomputeRule.SAME:
-        yield from (ExpressibleLayers(modules=number) for number in ways.lists)
-        for number in range(1, ways.most_of(cuts) + 1):
+        yield from (ExpressibleLayers(modules=number) for number in selected.lists)
+        for number in range(1, selected.most_of(cuts) + 1):
             yield ExpressibleLayers(number)
-    if ways.has_everything:
+    if selected.has_everything:
         yield ExpressibleLayers(everything=True)
 
 

@@ -38,23 +38,26 @@ class SelectedModes:
         self.mtp = any(self._mtp)
         self._whole = [self._number(layer.name, FULL) for _, layer in layers]
         self._selections = [
-            [self._number(layer.name, [said[layer.name]]) if layer.name in said else None for _, layer in layers]
-            for said in selections(sums.plan.model.kinds)
+            [
+                self._number(layer.name, [selection[layer.name]]) if layer.name in selection else None
+                for _, layer in layers
+            ]
+            for selection in selections(sums.plan.model.kinds)
         ]
         self.has_everything = None not in self._whole and bool(layers)
-        self._is_whole = [way.name in FULL for _, way in sums.ways]
-        self._is_modules = [bool(modules_of(way.name)) for _, way in sums.ways]
+        self._is_whole = [mode.name in FULL for _, mode in sums.modes]
+        self._is_modules = [bool(modules_of(mode.name)) for _, mode in sums.modes]
         # By mode: how many of the first n layers are recomputed in it if all layers are recomputed whole.
         self._before = [
-            list(accumulate((number == way for number in self._whole), initial=0)) for way in range(len(sums.ways))
+            list(accumulate((number == mode for number in self._whole), initial=0)) for mode in range(len(sums.modes))
         ]
 
-    def _number(self, name: str, ways: Sequence[str]) -> int | None:
-        """Return the index in `StageSums.ways` of the first mode of the layer type `name` whose name is in `ways`.
+    def _number(self, name: str, names: Sequence[str]) -> int | None:
+        """Return the index in `StageSums.modes` of the first mode of the layer type `name` whose name is in `names`.
 
         Else None.
         """
-        known = (at for at, (kind, way) in enumerate(self._sums.ways) if kind.name == name and way.name in ways)
+        known = (at for at, (kind, mode) in enumerate(self._sums.modes) if kind.name == name and mode.name in names)
         return next(known, None)
 
     @property
@@ -87,25 +90,25 @@ class SelectedModes:
         last = first + min(number, self.most(begin, end, with_mtp))
         return tuple(before[last] - before[first] for before in self._before)
 
-    def told(self, cuts: tuple[int, ...], said: ExpressibleLayers) -> Draft:
-        """Return the draft with these cuts and the recomputation setting `said`."""
+    def draft_of(self, cuts: tuple[int, ...], setting: ExpressibleLayers) -> Draft:
+        """Return the draft with these cuts and the recomputation setting `setting`."""
         stages = list(pairwise(cuts))
-        if said.modules is not None:
-            return Draft(cuts, tuple(self._row_of_list(said.modules, begin, end) for begin, end in stages))
-        number = len(self._at) if said.everything else said.first
-        return Draft(cuts, tuple(self.leading(begin, end, number, said.everything) for begin, end in stages))
+        if setting.modules is not None:
+            return Draft(cuts, tuple(self._row_of_list(setting.modules, begin, end) for begin, end in stages))
+        number = len(self._at) if setting.everything else setting.first
+        return Draft(cuts, tuple(self.leading(begin, end, number, setting.everything) for begin, end in stages))
 
     def _row_of_list(self, number: int, begin: int, end: int) -> tuple[int, ...]:
-        row = [0] * len(self._sums.ways)
+        row = [0] * len(self._sums.modes)
         for at in range(bisect_left(self._at, begin), bisect_left(self._at, end)):
-            way = self._selections[number][at]
-            if way is not None:
-                row[way] += 1
+            mode = self._selections[number][at]
+            if mode is not None:
+                row[mode] += 1
         return tuple(row)
 
-    def said_by(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
+    def weakest_setting(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
         """Return the weakest setting that recomputes at least the layers of `rows`; it may recompute more."""
-        used = {way for row in rows for way, number in enumerate(row) if number and self._is_modules[way]}
+        used = {mode for row in rows for mode, number in enumerate(row) if number and self._is_modules[mode]}
         if used and self._selections:
             fitting = (number for number in self.lists if used <= set(self._selections[number]))
             return ExpressibleLayers(modules=next(fitting, self.lists[-1]))

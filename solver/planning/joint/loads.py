@@ -33,12 +33,12 @@ class Loads:
 
     def __init__(self, plan: PlanProblem, placement: Placement, lags: Sequence[int]) -> None:
         self._length, self._each = len(placement.chains[0]), plan.microbatches / len(placement.chains)
-        self._held = [[stage % self._length for stage in own] for own in placement.stages_of]
+        self._places_of = [[stage % self._length for stage in own] for own in placement.stages_of]
         self._lags = np.array([0, *lags]).cumsum()
         self._splits = plan.model.splittable
         # For the span, where devices begin and end at different times, or with chains in both directions, only work
         # counts.
-        self._ways = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
+        self._counts_paths = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
 
     def bound(self, costs: Costs) -> float:
         """Return a lower bound on the objective in ticks for any order of passes.
@@ -52,11 +52,11 @@ class Loads:
         head = np.concatenate(([0], forward.cumsum()[:-1])) + self._lags
         tail = np.concatenate(([0], gradient.cumsum()[:-1])) + self._lags
         worst = 0.0
-        for held in self._held:
-            load = self._each * float(work[held].sum())
-            if self._ways and held:
-                first = min(held)
-                busy = self._each * float((forward + gradient)[held].sum()) + float(tail[first])
+        for places in self._places_of:
+            load = self._each * float(work[places].sum())
+            if self._counts_paths and places:
+                first = min(places)
+                busy = self._each * float((forward + gradient)[places].sum()) + float(tail[first])
                 load = max(load, busy) + float(head[first])
             worst = max(worst, load)
         return worst
@@ -68,5 +68,5 @@ class Loads:
         """
         forward, backward, weight, full = costs.ticks
         work = forward + np.minimum(backward + weight, full)
-        loads = np.array([float(work[held].sum()) for held in self._held]) * self._each
+        loads = np.array([float(work[places].sum()) for places in self._places_of]) * self._each
         return _PARAMS.unevenness * float(np.sqrt((loads * loads).mean()))

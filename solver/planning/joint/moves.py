@@ -47,7 +47,7 @@ class Moves:
         self._least = plan.model.least_layers
         self._number = {cut: at for at, cut in enumerate(self._allowed)}
         self._cuts_move = plan.counts is None and self._length > 1
-        self._recompute = plan.recompute is Decide.FREE and bool(sums.ways)
+        self._recompute = plan.recompute is Decide.FREE and bool(sums.modes)
         self._limited = plan.cluster.capacity is not None
         self._again = recomputation_of(plan, sums, random)
 

@@ -59,7 +59,7 @@ class OrderArrays:
         self.stage = np.array([p.stage for p in passes])
         self.forward = np.array([p.kind is F for p in passes])
         self._microbatch = np.array([p.microbatch for p in passes])
-        self._held = [np.array([stage % length for stage in own], int) for own in problem.placement.stages_of]
+        self._places_of = [np.array([stage % length for stage in own], int) for own in problem.placement.stages_of]
         self._capacity = [None if pool.capacity is None else pool.capacity for pool in problem.pools]
         self._lags = np.array([0, *lags]).cumsum()
         self._span = problem.objective.by_device
@@ -73,13 +73,13 @@ class OrderArrays:
         for column, of in ((shop.ticks, costs.ticks), (shop.takes, costs.takes), (shop.gives, costs.gives)):
             column[:] = of.ravel()[self._type]
         before = np.concatenate(([0], costs.ticks[0].cumsum()[:-1])) + self._lags
-        for device, held in enumerate(self._held):
+        for device, places in enumerate(self._places_of):
             capacity = self._capacity[device]
             if capacity is not None:
                 # A negative capacity would mean unlimited memory.
-                shop.capacity[device] = max(0, capacity - int(costs.static[held].sum()))
-            if self._span and len(held):
-                self._opening[device] = before[held].min()
+                shop.capacity[device] = max(0, capacity - int(costs.static[places].sum()))
+            if self._span and len(places):
+                self._opening[device] = before[places].min()
 
     def fits(self, order: Array, device: int, costs: Costs) -> bool:
         """True if the memory of `device` suffices for `order` under these costs."""
@@ -88,12 +88,12 @@ class OrderArrays:
             return True
         if self._fullest is not None:
             whole, only_weight = self._fullest[device]
-            held = whole @ costs.takes[0] + only_weight @ costs.gives[KINDS.index(W)]
-            return int(costs.static[self._held[device]].sum()) + int(held.max(initial=0)) <= capacity
+            levels = whole @ costs.takes[0] + only_weight @ costs.gives[KINDS.index(W)]
+            return int(costs.static[self._places_of[device]].sum()) + int(levels.max(initial=0)) <= capacity
         types = self._type[order[device, : self.count[device]]]
         taken, given = costs.takes.ravel()[types].cumsum(), costs.gives.ravel()[types].cumsum()
         taken[1:] -= given[:-1]
-        return int(costs.static[self._held[device]].sum()) + int(taken.max(initial=0)) <= capacity
+        return int(costs.static[self._places_of[device]].sum()) + int(taken.max(initial=0)) <= capacity
 
     def annealed(self, order: Array, moves: int, temperature: float, seed: int) -> Found | None:
         """Return the best order met within `moves` annealing moves that start at `order`; 0 moves only evaluate it.
@@ -142,7 +142,7 @@ def _moments(schedule: Schedule, device: int, length: int) -> tuple[Array, Array
     """
     found = fullest(schedule, device)
     rows = np.zeros((2, len(found), length), np.int64)
-    for at, held in enumerate(found):
-        for (kind, stage), number in held.items():
+    for at, in_flight in enumerate(found):
+        for (kind, stage), number in in_flight.items():
             rows[0 if kind is F else 1, at, stage % length] += number
     return rows[0], rows[1]

@@ -38,10 +38,10 @@ def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Reco
     """Return the generator of changes for the plan problem's rule on which layers may be recomputed together."""
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE:
         return AnyLayers(sums, random)
-    ways = SelectedModes(sums)
+    selected = SelectedModes(sums)
     if plan.recompute_rule is RecomputeRule.FIRST:
-        return FirstLayers(ways, random)
-    return SameLayers(ways, plan.recompute_rule is RecomputeRule.SAME)
+        return FirstLayers(selected, random)
+    return SameLayers(selected, plan.recompute_rule is RecomputeRule.SAME)
 
 
 class AnyLayers:
@@ -58,19 +58,19 @@ class AnyLayers:
         return _with(draft, *self._random.choice(some), -1) if some else draft
 
     def more(self, draft: Draft, stages: set[int]) -> Draft | None:
-        ways = range(len(self._sums.ways))
-        some = [(s, w) for s in sorted(stages) for w in ways if self._sums.room(draft, s, w) > 0]
+        modes = range(len(self._sums.modes))
+        some = [(s, w) for s in sorted(stages) for w in modes if self._sums.room(draft, s, w) > 0]
         return _with(draft, *self._random.choice(some), 1) if some else None
 
 
 class FirstLayers:
     """Changes where each stage recomputes a number of its own of first layers."""
 
-    def __init__(self, ways: SelectedModes, random: Random) -> None:
-        self._ways, self._random = ways, random
+    def __init__(self, selected: SelectedModes, random: Random) -> None:
+        self._selected, self._random = selected, random
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
-        return self._draft(cuts, [self._ways.whole(row) for row in recomputed])
+        return self._draft(cuts, [self._selected.whole(row) for row in recomputed])
 
     def less(self, draft: Draft) -> Draft:
         some = [s for s, row in enumerate(draft.recomputed) if any(row)]
@@ -80,18 +80,18 @@ class FirstLayers:
         some = [
             s
             for s in sorted(stages)
-            if self._ways.whole(draft.recomputed[s]) < self._ways.most(draft.cuts[s], draft.cuts[s + 1])
+            if self._selected.whole(draft.recomputed[s]) < self._selected.most(draft.cuts[s], draft.cuts[s + 1])
         ]
         return self._changed(draft, self._random.choice(some), 1) if some else None
 
     def _changed(self, draft: Draft, stage: int, more: int) -> Draft:
-        counts = [self._ways.whole(row) for row in draft.recomputed]
+        counts = [self._selected.whole(row) for row in draft.recomputed]
         counts[stage] += more
         return self._draft(draft.cuts, counts)
 
     def _draft(self, cuts: tuple[int, ...], counts: Sequence[int]) -> Draft:
         stages = zip(pairwise(cuts), counts, strict=True)
-        return Draft(cuts, tuple(self._ways.leading(*ends, number) for ends, number in stages))
+        return Draft(cuts, tuple(self._selected.leading(*ends, number) for ends, number in stages))
 
 
 class SameLayers:
@@ -100,22 +100,22 @@ class SameLayers:
     With `steps` it is one number of first layers for all stages, up to all layers; without, all layers or none.
     """
 
-    def __init__(self, ways: SelectedModes, steps: bool) -> None:
-        self._ways, self._steps = ways, steps
+    def __init__(self, selected: SelectedModes, steps: bool) -> None:
+        self._selected, self._steps = selected, steps
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
-        return self._ways.told(cuts, self._ways.said_by(recomputed))
+        return self._selected.draft_of(cuts, self._selected.weakest_setting(recomputed))
 
     def less(self, draft: Draft) -> Draft:
-        said = self._ways.said_by(draft.recomputed)
-        if said == ExpressibleLayers():
+        setting = self._selected.weakest_setting(draft.recomputed)
+        if setting == ExpressibleLayers():
             return draft
-        if said.modules:
-            return self._ways.told(draft.cuts, ExpressibleLayers(modules=said.modules - 1))
-        if said.modules is not None or not self._steps:
-            return self._ways.told(draft.cuts, ExpressibleLayers())
-        first = self._ways.most_of(draft.cuts) + self._ways.mtp if said.everything else said.first
-        return self._ways.told(draft.cuts, ExpressibleLayers(first - 1))
+        if setting.modules:
+            return self._selected.draft_of(draft.cuts, ExpressibleLayers(modules=setting.modules - 1))
+        if setting.modules is not None or not self._steps:
+            return self._selected.draft_of(draft.cuts, ExpressibleLayers())
+        first = self._selected.most_of(draft.cuts) + self._selected.mtp if setting.everything else setting.first
+        return self._selected.draft_of(draft.cuts, ExpressibleLayers(first - 1))
 
     def more(self, draft: Draft, stages: set[int]) -> Draft | None:
         """Return the draft with the next stronger setting, which recomputes modules before whole layers.
@@ -126,23 +126,23 @@ class SameLayers:
         """
         if not stages:
             return None
-        said, most = self._ways.said_by(draft.recomputed), self._ways.most_of(draft.cuts)
-        number = -1 if said == ExpressibleLayers() else said.modules
-        if self._steps and number is not None and number + 1 in self._ways.lists:
-            return self._ways.told(draft.cuts, ExpressibleLayers(modules=number + 1))
-        if said.everything or (said.first >= most and not self._ways.has_everything):
+        setting, most = self._selected.weakest_setting(draft.recomputed), self._selected.most_of(draft.cuts)
+        number = -1 if setting == ExpressibleLayers() else setting.modules
+        if self._steps and number is not None and number + 1 in self._selected.lists:
+            return self._selected.draft_of(draft.cuts, ExpressibleLayers(modules=number + 1))
+        if setting.everything or (setting.first >= most and not self._selected.has_everything):
             return None
         more = (
-            ExpressibleLayers(said.first + 1)
-            if self._steps and said.first < most
+            ExpressibleLayers(setting.first + 1)
+            if self._steps and setting.first < most
             else ExpressibleLayers(everything=True)
         )
-        if more.everything and not self._ways.has_everything:
+        if more.everything and not self._selected.has_everything:
             return None
-        return self._ways.told(draft.cuts, more)
+        return self._selected.draft_of(draft.cuts, more)
 
 
-def _with(draft: Draft, stage: int, way: int, more: int) -> Draft:
+def _with(draft: Draft, stage: int, mode: int, more: int) -> Draft:
     rows = [list(row) for row in draft.recomputed]
-    rows[stage][way] += more
+    rows[stage][mode] += more
     return Draft(draft.cuts, tuple(map(tuple, rows)))

@@ -127,9 +127,9 @@ class JointSearch:
         restarts from the first partition; the others continue from the best state.
         """
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
-        anew, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
+        restarts, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
         before = self.best
-        self._now = self._anew() if anew else self.best
+        self._now = self._restarted() if restarts else self.best
         while (over := progress()) < 1:
             self._step(self.best.value * hot * (_PARAMS.last_temperature / hot) ** over)
         better = self.best is not before
@@ -137,7 +137,7 @@ class JointSearch:
         self._rounds += bool(self._effort) or not better
         return better
 
-    def _anew(self) -> _State:
+    def _restarted(self) -> _State:
         """Return the state in which a round restarts: the first partition, its order annealed from a high temperature.
 
         For problems with many passes the first order is used unchanged, since annealing it would take too long.

@@ -96,11 +96,11 @@ class _Costs:
         placement, cluster = choice.on(plan.cluster.devices), plan.cluster
         length = len(placement.chains[0])
         self._m = plan.microbatches / len(placement.chains)
-        self._held = [[s % length for s in own] for own in placement.stages_of]
-        self._on = np.array([[own.count(k) for k in range(length)] for own in self._held], float)
+        self._places_of = [[s % length for s in own] for own in placement.stages_of]
+        self._on = np.array([[own.count(k) for k in range(length)] for own in self._places_of], float)
         self._slow = np.array([float(cluster.slowness_of(device)) for device in range(cluster.devices)])
         self._slow_stage = np.array([float(slow) for slow in plan.slowness_of_places(placement)])
-        self._first = [min(own) for own in self._held] if ends and len(placement.chains) == 1 else []
+        self._first = [min(own) for own in self._places_of] if ends and len(placement.chains) == 1 else []
         self._extra = ExtraLoads.of(plan, choice)
         own = np.array(self._extra.in_turn, float)[:, : cluster.devices] * float(plan.tick)
         self._before, self._between, self._after = own
@@ -123,10 +123,10 @@ class _Costs:
         The largest load includes the path to the device or, without W, the path there and back.
         """
         at = self._sums[:, cuts]
-        work, gradient, ahead, behind = at[:, :, 1:] - at[:, :, :-1]
-        again, lacking = np.zeros((len(cuts), len(self._held))), np.zeros(len(cuts), np.int64)
+        work, gradient, ahead, back = at[:, :, 1:] - at[:, :, :-1]
+        again, lacking = np.zeros((len(cuts), len(self._places_of))), np.zeros(len(cuts), np.int64)
         if self._fit is not None:
-            for device in range(len(self._held)):
+            for device in range(len(self._places_of)):
                 needs = self._fit.needs(device, cuts)
                 again[:, device] = needs.time
                 lacking += needs.excess
@@ -136,9 +136,9 @@ class _Costs:
         if self._first:
             head, tail = (
                 (np.cumsum(each * self._slow_stage, axis=1) - each * self._slow_stage)[:, self._first]
-                for each in (ahead, behind)
+                for each in (ahead, back)
             )
-            head, tail = (each + way for each, way in zip((head, tail), self._ends, strict=True))
+            head, tail = (each + extra for each, extra in zip((head, tail), self._ends, strict=True))
             worst = np.maximum(worst, np.maximum(load + head, busy + tail + self._before))
         # If a device's stages are uneven, micro-batches wait for each other.
         squares = (load * load).sum(axis=1) + self._m**2 * (work * work).sum(axis=1)

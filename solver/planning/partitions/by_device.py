@@ -45,10 +45,10 @@ def applies(plan: PlanProblem, choice: Choice) -> bool:
     return passes and choice.pieces == 1 and len(choice.on(plan.cluster.devices).chains) == 1
 
 
-def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: Callable[[], bool]) -> int:
+def bound_by_device(plan: PlanProblem, choice: Choice, upper: int | None, late: Callable[[], bool]) -> int:
     """Return a lower bound in ticks on every plan of the placement; the mean load where the method does not apply.
 
-    `below` is the value of a known plan: the bound never exceeds it, and equals it where no better plan exists.
+    `upper` is the value of a known plan: the bound never exceeds it, and equals it where no better plan exists.
     Thresholds above the mean load are refuted one after the other, then by bisection, until `late()`.
     """
     least = mean_load(plan, choice)
@@ -58,7 +58,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
     # Thresholds near the bound leave few states, higher ones many more: so they grow from the bound, with doubled
     # steps.
     known = least
-    most = 8 * least if below is None else below
+    most = 8 * least if upper is None else upper
     while not late() and known < most:
         tried = min(most, known + step)
         if not search.refutes(tried - 1, late):
@@ -73,8 +73,8 @@ def bound_by_device(plan: PlanProblem, choice: Choice, below: int | None, late: 
         else:
             tried = middle
     # If the value of the best known plan is as near, possibly no plan is better.
-    if below is not None and known < below <= tried and not late() and search.refutes(below - 1, late):
-        return below
+    if upper is not None and known < upper <= tried and not late() and search.refutes(upper - 1, late):
+        return upper
     return known
 
 
@@ -87,8 +87,8 @@ class ByDevice:
         self._rows = DeviceRows(plan, choice, self._tables)
         self._stages = len(placement.chains[0])
         place = {stage: at for at, stage in enumerate(placement.chains[0])}
-        held = [sorted(place[stage] for stage in own) for own in placement.stages_of]
-        order = sorted((own, device) for device, own in enumerate(held) if own)
+        places_of_devices = [sorted(place[stage] for stage in own) for own in placement.stages_of]
+        order = sorted((own, device) for device, own in enumerate(places_of_devices) if own)
         self._order = [(device, own) for own, device in reversed(order)]
         self._given = None if plan.counts is None else np.array([0, *plan.counts]).cumsum()
 
@@ -123,23 +123,23 @@ class ByDevice:
 
     @property
     def _work_of_all(self) -> int:
-        return int(self._tables.forward[-1] + self._tables.rest[-1]) + self._stages * sum(self._tables.overhead)
+        return int(self._tables.forward[-1] + self._tables.backward[-1]) + self._stages * sum(self._tables.overhead)
 
     def _work(self, rows: PartitionRows, k: int) -> Array:
-        total = self._tables.forward + self._tables.rest
+        total = self._tables.forward + self._tables.backward
         work: Array = total[rows.cuts[k + 1]] - total[rows.cuts[k]] + sum(self._tables.overhead)
         return work
 
     def _cut(self, rows: PartitionRows, cut: int, stage: int, device: int, value: int) -> PartitionRows:
         """Return the rows extended by each position of cut `cut` between the known cuts, within the load limit."""
         known = sorted(rows.cuts)
-        below, above = max(k for k in known if k < cut), min(k for k in known if k > cut)
+        previous, following = max(k for k in known if k < cut), min(k for k in known if k > cut)
         least = self._plan.model.least_layers  # places of a stage at least, as every layer is one or shares its own
-        low, high = rows.cuts[below] + least * (cut - below), rows.cuts[above] - least * (above - cut)
+        low, high = rows.cuts[previous] + least * (cut - previous), rows.cuts[following] - least * (following - cut)
         if self._given is not None:
             given = int(np.searchsorted(self._tables.places, self._given[cut]))
             low, high = np.maximum(low, given), np.minimum(high, given)
-        total, most = self._tables.forward + self._tables.rest, self._rows.most_work([device], value)
+        total, most = self._tables.forward + self._tables.backward, self._rows.most_work([device], value)
         if cut == stage and stage + 1 in rows.cuts:
             low = np.maximum(low, np.searchsorted(total, total[rows.cuts[stage + 1]] - most))
         elif cut == stage + 1 and stage in rows.cuts:

@@ -53,8 +53,8 @@ class DeviceRows:
         placement = choice.on(plan.cluster.devices)
         where = [placement.stage_device[stage] for stage in placement.chains[0]]
         self._fastest = min(tables.slower[device] for device in where)
-        ways = plan.least_lags(choice)
-        self._there, self._back = (np.array([0, *(way[n] for way in ways)]).cumsum() for n in (0, 1))
+        lags = plan.least_lags(choice)
+        self._there, self._back = (np.array([0, *(lag[n] for lag in lags)]).cumsum() for n in (0, 1))
 
     def most_work(self, devices: list[int], value: int) -> int:
         """Return how much of a micro-batch `devices` can compute within `value` ticks, in layer time."""
@@ -66,19 +66,19 @@ class DeviceRows:
         a, b = rows.cuts[k], rows.cuts[k + 1]
         forward = tables.forward[b] - tables.forward[a] + tables.overhead[0]
         gradient = tables.gradient[b] - tables.gradient[a] + tables.overhead[1]
-        rest = tables.rest[b] - tables.rest[a] + tables.overhead[1]
-        load = rows.load + slower * (forward + rest)
-        spare = (value - sum(map(int, self._beside(device))) - self._m * load) // (self._m * slower)
-        times = tables.ways[0, a, b]
-        which, way = np.nonzero((times >= 0) & (times <= spare[:, None]))
-        again, kept, late = tables.ways[:, a[which], b[which], way]
+        backward = tables.backward[b] - tables.backward[a] + tables.overhead[1]
+        load = rows.load + slower * (forward + backward)
+        spare = (value - sum(map(int, self._extra_times(device))) - self._m * load) // (self._m * slower)
+        times = tables.modes[0, a, b]
+        which, mode = np.nonzero((times >= 0) & (times <= spare[:, None]))
+        again, kept, late = tables.modes[:, a[which], b[which], mode]
         found = rows.take(which)
         longer = (slower - self._fastest) * (forward + gradient)[which] + slower * again
         own = np.stack(
             [
                 slower * forward[which],
                 slower * (gradient[which] + again),
-                slower * (rest[which] + again),
+                slower * (backward[which] + again),
                 kept,
                 late,
                 tables.memory[b[which]] - tables.memory[a[which]],
@@ -91,10 +91,10 @@ class DeviceRows:
             load=load[which] + slower * again,
             stages=found.stages | {k: own},
             longer=found.longer + longer,
-            work=found.work + (forward + rest)[which],
+            work=found.work + (forward + backward)[which],
         )
 
-    def _beside(self, device: int) -> tuple[int, int, int]:
+    def _extra_times(self, device: int) -> tuple[int, int, int]:
         before, between, after = self._tables.extra.in_turn
         return before[device], between[device], after[device]
 
@@ -103,10 +103,10 @@ class DeviceRows:
 
         All later stages are taken to be on the fastest device, without recomputation.
         """
-        tables, behind = self._tables, len(self._there) - 1 - k
+        tables, stages_after = self._tables, len(self._there) - 1 - k
         passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
         lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
-        return self._fastest * (passes + behind * sum(tables.overhead)) + lags + tables.extra.around
+        return self._fastest * (passes + stages_after * sum(tables.overhead)) + lags + tables.extra.around
 
     def that_fit(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
         """Return the rows that load and memory of `device` allow at the threshold `value`.
@@ -114,13 +114,13 @@ class DeviceRows:
         Adds the device's extra time to labels.
         """
         tables, first, m = self._tables, own[0], self._m
-        start, beside = rows.cuts[first], tables.extra
+        start, extra = rows.cuts[first], tables.extra
         stages = {k: numbers.copy() for k, numbers in rows.stages.items()}
         # All stages of processed devices are after the first stage of this device.
         stages[first][6] += rows.label
-        head = beside.head + self._fastest * (tables.forward[start] + first * tables.overhead[0]) + self._there[first]
-        tail = beside.tail + self._fastest * (tables.gradient[start] + first * tables.overhead[1]) + self._back[first]
-        before, between, after = self._beside(device)
+        head = extra.head + self._fastest * (tables.forward[start] + first * tables.overhead[0]) + self._there[first]
+        tail = extra.tail + self._fastest * (tables.gradient[start] + first * tables.overhead[1]) + self._back[first]
+        before, between, after = self._extra_times(device)
         gradients = m * sum(stages[k][0] + stages[k][1] for k in own)
         busy, load = between + (gradients if self._splits else m * rows.load), between + after + m * rows.load
         fits = (head + busy + tail <= value) & (before + load <= value)
@@ -134,9 +134,9 @@ class DeviceRows:
             open_ = 0 if self._span else head
             ends = ((3, 1, value - head - tail), (4, 2, value - open_))
             for memory, last, time in ends:
-                held = [(stages[k][memory], stages[k][0] + stages[k][6] + stages[k][last]) for k in own]
+                memory_and_time = [(stages[k][memory], stages[k][0] + stages[k][6] + stages[k][last]) for k in own]
                 # If a threshold is refuted, so are spans less than a tick above it, of which the stages share the time.
-                fits &= _fit(held, room, time + (self._span and len(own) > 1), m)
+                fits &= _fit(memory_and_time, room, time + (self._span and len(own) > 1), m)
             if len(own) == 1:
                 fits &= self._idle(stages[first], room, head, tail, value)
         found = rows._replace(label=rows.label + rows.longer)
@@ -148,10 +148,10 @@ class DeviceRows:
         The last forward of a stage begins when all others have run; its micro-batch then goes on to the last stage and
         back to the first. The first gradient takes such a path to the stage, and the others follow it.
         """
-        tables, beside = self._tables, self._tables.extra
+        tables, extra = self._tables, self._tables.extra
         forward, gradient, around = stage[0], stage[1], stage[6]
         layers = tables.forward[start] + tables.gradient[start] + k * sum(tables.overhead)
-        outside = beside.head + beside.tail + self._fastest * layers + self._there[k] + self._back[k]
+        outside = extra.head + extra.tail + self._fastest * layers + self._there[k] + self._back[k]
         whole = outside + forward + around + gradient
         found: Array = whole + (self._m - 1) * np.maximum(forward, gradient) <= value
         return found
@@ -161,24 +161,24 @@ class DeviceRows:
 
         Only for a device with one stage: once its memory is full of activations it waits for the first gradient.
         """
-        forward, _, rest, kept, _, _, around = stage
+        forward, _, backward, kept, _, _, around = stage
         number = _number(kept, room, self._m)
         idle = np.where(number < self._m, around - (number - 1) * forward, 0)
-        end = head + self._m * (forward + rest) + idle
+        end = head + self._m * (forward + backward) + idle
         if not self._splits:
             return end + tail <= value
         return np.full(len(end), True) if self._span else end <= value
 
 
-def _fit(held: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
+def _fit(memory_and_time: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
     """True where the activations of a device fit its memory within `time`.
 
-    `held` has for each stage the memory of an activation and the time that each micro-batch occupies it; `m` is the
-    number of micro-batches.
+    `memory_and_time` has for each stage the memory of an activation and the time that each micro-batch occupies it; `m`
+    is the number of micro-batches.
     """
-    if len(held) > 1:
-        return sum(memory * each for memory, each in held) <= room * np.maximum(time, 0) // m
-    memory, each = held[0]
+    if len(memory_and_time) > 1:
+        return sum(memory * each for memory, each in memory_and_time) <= room * np.maximum(time, 0) // m
+    memory, each = memory_and_time[0]
     number = np.maximum(_number(memory, room, m), 1)
     return (number >= m) | (-(-m // number) * each <= time)
 

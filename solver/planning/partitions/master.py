@@ -108,7 +108,7 @@ def _most_ticks(plan: PlanProblem) -> int:
         (
             layer.forward
             + max(layer.full_backward, layer.backward + (layer.weight or 0))
-            + max((way.time for way in layer.recompute), default=0)
+            + max((mode.time for mode in layer.recompute), default=0)
             + model.forward_overhead
             + model.backward_overhead
             + model.parameters.added

@@ -38,8 +38,8 @@ class _Moment(NamedTuple):
         found = _Moment(Counter(), Counter())
         for mine, whole in zip(self, found, strict=True):
             for stage in {each // len(shares) for each in mine}:
-                held = (mine[stage * len(shares) + j] * share for j, share in enumerate(shares))
-                whole[stage] = ceil(sum(held))
+                counts = (mine[stage * len(shares) + j] * share for j, share in enumerate(shares))
+                whole[stage] = ceil(sum(counts))
         return found
 
 
@@ -54,7 +54,7 @@ class _Saving(NamedTuple):
     time: float
     stage: int
     layer: str
-    way: str
+    mode: str
     before: Array
     others: list[int]
 
@@ -85,9 +85,9 @@ class MemoryFit:
         placement = choice.on(plan.cluster.devices)
         self._length = len(placement.chains[0])
         self._stages_of = placement.stages_of
-        self._held = [_fullest(order, device) for device in range(placement.devices)]
+        self._moments_of_pieces = [_fullest(order, device) for device in range(placement.devices)]
         shares = [b - a for a, b in pairwise(ends_of(plan.model, choice.pieces, choice.lengths))]
-        self._moments = [[one.of_whole(shares) for one in own] for own in self._held]
+        self._moments = [[one.of_whole(shares) for one in own] for own in self._moments_of_pieces]
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
         kept = [
             layer.activation * (layer.recompute[0].keeps if always and layer.recompute else 1)
@@ -102,16 +102,16 @@ class MemoryFit:
         self._split = _sums((one.activation - one.freed_by_backward) / unit for one in model.sequence)
         free = plan.recompute is Decide.FREE
         numbers = {kind.name: _sums(layer.name == kind.name for layer in model.sequence) for kind in model.kinds}
-        ways = [
-            (kind.name, way, int(kind.activation * (1 - way.keeps) / unit), numbers[kind.name])
+        modes = [
+            (kind.name, mode, int(kind.activation * (1 - mode.keeps) / unit), numbers[kind.name])
             for kind in model.kinds
-            for way in (kind.recompute if free else ())
+            for mode in (kind.recompute if free else ())
         ]
         self._waiting = [
             {s: np.array([[one.kept[s], one.split[s]] for one in moments]).T for s in own}
             for moments, own in zip(self._moments, self._stages_of, strict=True)
         ]
-        self._savings = [_savings(waiting, ways) for waiting in self._waiting]
+        self._savings = [_savings(waiting, modes) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[int]) -> None:
         """Reduce the capacity of each device by `amounts`, the excess that an order was found to have at other moments.
@@ -126,20 +126,20 @@ class MemoryFit:
 
         Only the moments considered here count.
         """
-        of, static = problem.stages, problem.static
-        gathers = [[s.gather.memory if s.gather else s.workspace.forward for s in (of[k] for k in own)]
+        stages, static = problem.stages, problem.static
+        gathers = [[s.gather.memory if s.gather else s.workspace.forward for s in (stages[k] for k in own)]
                    for own in self._stages_of]  # fmt: skip
-        held = [
+        needed = [
             static[device]
             + max(gathers[device], default=0)
             + max(
-                sum(number * of[s].activation for s, number in one.kept.items())
-                + sum(number * (of[s].activation - of[s].freed) for s, number in one.split.items())
+                sum(number * stages[s].activation for s, number in one.kept.items())
+                + sum(number * (stages[s].activation - stages[s].freed) for s, number in one.split.items())
                 for one in moments
             )
-            for device, moments in enumerate(self._held)
+            for device, moments in enumerate(self._moments_of_pieces)
         ]
-        return sum(max(0, amount - room) for amount, room in zip(held, self._capacity, strict=True))
+        return sum(max(0, amount - room) for amount, room in zip(needed, self._capacity, strict=True))
 
     def needs(self, device: int, cuts: Array) -> Needs:
         """Return the recomputation that `device` needs, for each row of `cuts`."""
@@ -166,8 +166,8 @@ class MemoryFit:
 
     def _between(self, sums: Array, stage: int, cuts: Array) -> Array:
         at = stage % self._length
-        held: Array = sums[cuts[:, at + 1]] - sums[cuts[:, at]]
-        return held
+        difference: Array = sums[cuts[:, at + 1]] - sums[cuts[:, at]]
+        return difference
 
     def partition(self, cuts: list[int]) -> Partition:
         """Return the partition with these cuts and the recomputation that all its devices need."""
@@ -176,7 +176,7 @@ class MemoryFit:
             numbers = self.needs(device, np.array([cuts])).layers[:, 0].tolist()
             for stage in self._stages_of[device]:
                 own = tuple(
-                    Recomputed(one.layer, one.way, number)
+                    Recomputed(one.layer, one.mode, number)
                     for one, number in zip(savings, numbers, strict=True)
                     if number and one.stage == stage
                 )
@@ -193,12 +193,12 @@ def _sums(amounts: Iterable[Fraction | int]) -> Array:
     return int64_array([*accumulate(map(int, amounts), initial=0)])
 
 
-def _savings(waiting: Mapping[int, Array], ways: Sequence[tuple[str, RecomputeMode, int, Array]]) -> list[_Saving]:
+def _savings(waiting: Mapping[int, Array], modes: Sequence[tuple[str, RecomputeMode, int, Array]]) -> list[_Saving]:
     """Return the savings of a device, those with the most memory per time first."""
     found = [
-        _Saving(kept * each, float(way.time), stage, layer, way.name, before, [])
+        _Saving(kept * each, float(mode.time), stage, layer, mode.name, before, [])
         for stage, (kept, _) in waiting.items()
-        for layer, way, each, before in ways
+        for layer, mode, each, before in modes
         if each > 0 and kept.any()
     ]
     found.sort(key=lambda one: one.time / int(one.memory.max()))

@@ -12,7 +12,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from solver.parameters import tunable, tuned
-from solver.planning.joint.expressible import fewer, told
+from solver.planning.joint.expressible import fewer, made_expressible
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partit
         left = Counter(layer.name for layer in layers)
         own = []
         if plan.recompute is Decide.ALWAYS:
-            ways = {layer.name: layer.recompute[0].name for layer in layers if layer.recompute}
-            own = [Recomputed(name, way, left[name]) for name, way in ways.items()]
+            modes = {layer.name: layer.recompute[0].name for layer in layers if layer.recompute}
+            own = [Recomputed(name, mode, left[name]) for name, mode in modes.items()]
         for one in like.recomputed_on(stage) if plan.recompute is Decide.FREE else ():
             number = min(one.layers, left[one.layer])
             left[one.layer] -= number
             own += [one._replace(layers=number)] if number else []
         recompute.append(tuple(own))
-    return told(plan, Partition(counts, tuple(recompute) if any(recompute) else ()))
+    return made_expressible(plan, Partition(counts, tuple(recompute) if any(recompute) else ()))
 
 
 def _with(partition: Partition, stage: int, recomputed: tuple[Recomputed, ...]) -> Partition:

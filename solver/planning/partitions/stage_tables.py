@@ -21,14 +21,14 @@ from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
 
 # Number of a stage's modes that are distinguished; the check uses the same.
-_MOST_WAYS = 32
-_Way = tuple[int, int, int]
+_MOST_MODES = 32
+_Mode = tuple[int, int, int]
 
 
 class StageTables:
     """Tables for one placement; a place is the index of a position where the model may be cut.
 
-    `forward`, `gradient`, `rest` (least backward) and `memory` are sums over the layers before each place. `ways[:, a,
+    `forward`, `gradient`, `backward` (the least) and `memory` are sums over the layers before each place. `modes[:, a,
     b]` has for each mode of recomputing layers of a stage from place a to b three entries: the time it adds to the
     backward, the memory occupied at least from a forward to its gradient, and that occupied to the end of its last
     pass; -1 pads missing modes.
@@ -42,14 +42,14 @@ class StageTables:
         step = plan.resolution * max(1, ceil(max(cluster.capacity or (Fraction(0),)) / plan.resolution / MOST_STEPS))
         self.extra, self._step = ExtraLoads.of(plan, choice), step
         room = zip(cluster.capacity or (), self.extra.memory, strict=False)
-        self.capacity = [ceil((each - held) / step) for each, held in room]
+        self.capacity = [ceil((each - extra) / step) for each, extra in room]
         self.places = np.array(model.cuts)
         least = (lambda one: min(one.backward, one.full_backward)) if model.splittable else _full
         self.forward, self.gradient = self._times(lambda one: one.forward), self._times(least)
-        self.rest = self._times(lambda one: one.least_backward)
+        self.backward = self._times(lambda one: one.least_backward)
         self.memory = self._sums(floor(one.memory / step) for one in model.sequence)
         self.overhead = int(model.forward_overhead / self._tick), int(model.backward_overhead / self._tick)
-        self.ways = self._ways([self._of_layer(one) for one in model.sequence])
+        self.modes = self._modes_of_stages([self._of_layer(one) for one in model.sequence])
 
     def _times(self, of: Callable[[LayerType], Fraction]) -> Array:
         return self._sums(int(of(one) / self._tick) for one in self._plan.model.sequence)
@@ -58,24 +58,24 @@ class StageTables:
         found: Array = int64_array([*accumulate(numbers, initial=0)])[self.places]
         return found
 
-    def _of_layer(self, layer: LayerType) -> list[_Way]:
+    def _of_layer(self, layer: LayerType) -> list[_Mode]:
         """Return the allowed modes of a layer, as (time, memory until its gradient, memory until its last pass)."""
         late = floor((layer.activation - layer.freed_by_backward) / self._step)
 
-        def way(time: Fraction, keeps: Fraction) -> _Way:
+        def mode_of(time: Fraction, keeps: Fraction) -> _Mode:
             kept = floor(layer.activation * keeps / self._step)
             return int(time / self._tick), kept, min(kept, late)
 
-        whole, ways = way(Fraction(0), Fraction(1)), [way(one.time, one.keeps) for one in layer.recompute]
+        whole, modes = mode_of(Fraction(0), Fraction(1)), [mode_of(one.time, one.keeps) for one in layer.recompute]
         if self._plan.recompute is Decide.ALWAYS:
-            return ways[:1] or [whole]
-        return [whole] if self._plan.recompute is Decide.NEVER else [whole, *ways]
+            return modes[:1] or [whole]
+        return [whole] if self._plan.recompute is Decide.NEVER else [whole, *modes]
 
-    def _ways(self, layers: list[list[_Way]]) -> Array:
+    def _modes_of_stages(self, layers: list[list[_Mode]]) -> Array:
         number = len(self.places)
-        found = np.full((3, number, number, _MOST_WAYS), -1, np.int64)
+        found = np.full((3, number, number, _MOST_MODES), -1, np.int64)
         for a in range(number):
-            own: list[_Way] = [(0, 0, 0)]
+            own: list[_Mode] = [(0, 0, 0)]
             found[:, a, a, 0] = 0 if self._plan.model.empty_stages else -1
             for b in range(a + 1, number):
                 for layer in layers[self.places[b - 1] : self.places[b]]:
@@ -88,16 +88,16 @@ def _full(layer: LayerType) -> Fraction:
     return layer.full_backward
 
 
-def _fewest(ways: set[_Way]) -> list[_Way]:
+def _fewest(modes: set[_Mode]) -> list[_Mode]:
     """Return the non-dominated modes in order of time.
 
-    Above `_MOST_WAYS`, neighbours are merged to their componentwise least.
+    Above `_MOST_MODES`, neighbours are merged to their componentwise least.
     """
-    kept: list[_Way] = []
-    for way in sorted(ways):
-        if all(way[1] < one[1] or way[2] < one[2] for one in kept[-1:]):
-            kept.append(way)
-    if len(kept) <= _MOST_WAYS:
+    kept: list[_Mode] = []
+    for mode in sorted(modes):
+        if all(mode[1] < one[1] or mode[2] < one[2] for one in kept[-1:]):
+            kept.append(mode)
+    if len(kept) <= _MOST_MODES:
         return kept
-    parts = np.array_split(int64_array(kept), _MOST_WAYS)
+    parts = np.array_split(int64_array(kept), _MOST_MODES)
     return [(int(part[:, 0].min()), int(part[:, 1].min()), int(part[:, 2].min())) for part in parts]

@@ -18,7 +18,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.schedule.schedule import Schedule
-from solver.planning.joint.expressible import told
+from solver.planning.joint.expressible import made_expressible
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import recut
@@ -62,7 +62,7 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
             known[key] = _balanced(replace(one, recompute_rule=RecomputeRule.ANY), choice, order)
         for partition in known[key]:
             yield from (recomputing(one, partition.counts, share) for share in _SHARES)
-        yield from (told(one, partition) for partition in known[key])
+        yield from (made_expressible(one, partition) for partition in known[key])
 
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
@@ -81,11 +81,11 @@ def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> 
         return recut(plan, counts, Partition(counts))
     rows = []
     for layers in Partition(counts).layers_of(plan.model):
-        held = Counter(layer.name for layer in layers)
-        able = [layer for layer in plan.model.kinds if layer.recompute and held[layer.name] and share]
-        rows.append(tuple(Recomputed(one.name, _least(one).name, ceil(share * held[one.name])) for one in able))
-    return told(plan, Partition(counts, tuple(rows) if any(rows) else ()))
+        numbers = Counter(layer.name for layer in layers)
+        able = [layer for layer in plan.model.kinds if layer.recompute and numbers[layer.name] and share]
+        rows.append(tuple(Recomputed(one.name, _least(one).name, ceil(share * numbers[one.name])) for one in able))
+    return made_expressible(plan, Partition(counts, tuple(rows) if any(rows) else ()))
 
 
 def _least(layer: LayerType) -> RecomputeMode:
-    return min(layer.recompute, key=lambda way: (way.keeps, way.time))
+    return min(layer.recompute, key=lambda mode: (mode.keeps, mode.time))

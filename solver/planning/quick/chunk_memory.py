@@ -33,6 +33,6 @@ def peaks(activation: Ticks, microbatches: int) -> Ticks:
     given = np.concatenate([zero, np.cumsum(activation[:, chunks - 1 - turns // devices % chunks], axis=1)], axis=1)
     # The peak is after some forward of the round that follows the warm-up.
     later = np.arange(min(group, len(turns) - int(warm_up[0])) + 1)
-    held = np.take_along_axis(taken, warm_up[:, None] + later, axis=1) - given[:, later]
-    most: Ticks = held.max(axis=1)
+    levels = np.take_along_axis(taken, warm_up[:, None] + later, axis=1) - given[:, later]
+    most: Ticks = levels.max(axis=1)
     return most

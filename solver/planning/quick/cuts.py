@@ -67,8 +67,8 @@ class Cutter:
         for stage, fit in enumerate(fits):
             end = bisect_right(loads, loads[begin] + most) - 1
             if fit is not None:
-                held, limit = fit
-                end = min(end, bisect_right(held, held[begin] + limit) - 1)
+                memory, limit = fit
+                end = min(end, bisect_right(memory, memory[begin] + limit) - 1)
             end = min(end, last - (self._stages - 1 - stage))
             if end <= begin:
                 return None

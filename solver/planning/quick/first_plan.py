@@ -60,7 +60,7 @@ class _Again(NamedTuple):
     """Recomputation of a plan: either the number of first transformer layers of each stage, or a mode by layer type."""
 
     first: tuple[int, ...] = ()
-    ways: Mapping[str, str] = _NOTHING
+    modes: Mapping[str, str] = _NOTHING
 
 
 class _Row(NamedTuple):
@@ -139,7 +139,7 @@ class _Orders:
         limits = [None if room is None else room / self._chunks for room in self._room]
         own, limited = (flights * self._chunks, limits * self._chunks)
         free: list[float | None] = [None] * self._stages
-        every = sums.recomputed(self._all_ways())
+        every = sums.recomputed(self._whole_modes())
         columns = [(load, sums.activation), (load + every.time, sums.activation - every.saved)]
         for loads, activation in columns if plan.recompute is Decide.FREE and plan.model.recomputes else columns[:1]:
             for room in (free, limited):
@@ -147,19 +147,19 @@ class _Orders:
                 if found is not None:
                     yield found
 
-    def _all_ways(self) -> dict[str, str]:
+    def _whole_modes(self) -> dict[str, str]:
         """Return modes by layer type: transformer layers recomputed whole, or as `recompute: always` asks."""
         kinds = self._plan.model.kinds
         if self._plan.recompute is Decide.ALWAYS:
             return {kind.name: kind.recompute[0].name for kind in kinds if kind.recompute}
-        whole = [kind for kind in kinds if any(way.name in FULL for way in kind.recompute)]
+        whole = [kind for kind in kinds if any(mode.name in FULL for mode in kind.recompute)]
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
     def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
         """Yield one cut's plans that fit: without recomputation, else of each kind that with the least."""
         plan = self._plan
         if plan.recompute is Decide.ALWAYS:
-            yield from self._rows(counts, [_Again(ways=self._all_ways())])
+            yield from self._rows(counts, [_Again(modes=self._whole_modes())])
             return
         bare = [*self._rows(counts, [_Again()])]
         if bare or plan.recompute is Decide.NEVER or not plan.model.recomputes:
@@ -167,7 +167,7 @@ class _Orders:
             return
         rule = plan.recompute_rule
         if rule in (RecomputeRule.SAME, RecomputeRule.ANY):
-            yield from self._least([_Again(ways=ways) for ways in selections(plan.model.kinds)], counts)
+            yield from self._least([_Again(modes=modes) for modes in selections(plan.model.kinds)], counts)
         if rule is not RecomputeRule.ALL and self._sums.full is not None:
             numbers = self._transformer_layers(counts)
             yield from self._fewest(
@@ -175,7 +175,7 @@ class _Orders:
             )
             if rule is not RecomputeRule.SAME:
                 yield from self._rows(counts, [_Again(self._as_few(counts, numbers))])
-        yield from self._rows(counts, [_Again(ways=self._all_ways())])
+        yield from self._rows(counts, [_Again(modes=self._whole_modes())])
 
     def _least(self, options: list[_Again], counts: tuple[int, ...]) -> Iterator[_Row]:
         """Yield, of the options that fit the memory, the one whose busiest stage takes the least time."""
@@ -202,8 +202,8 @@ class _Orders:
             for s in range(self._stages):
                 if s % self._devices in left:
                     found[s] = min(n, numbers[s])
-            held = self._peaks(counts, _Again(tuple(found)))
-            left = {d for d, room in enumerate(self._room) if d in left and room is not None and int(held[d]) > room}
+            needs = self._peaks(counts, _Again(tuple(found)))
+            left = {d for d, room in enumerate(self._room) if d in left and room is not None and int(needs[d]) > room}
             if not left:
                 break
         return tuple(found)
@@ -219,9 +219,9 @@ class _Orders:
         forward = np.diff(self._sums.forward[at]) + overheads[0]
         backward = np.diff(self._sums.backward[at]) + overheads[1]
         for again in options:
-            held = self._peaks(counts, again)
-            if all(room is None or int(most) <= room for most, room in zip(held, self._room, strict=True)):
-                yield _Row(counts, again, forward, backward + self._again(at, again)[0], held)
+            needs = self._peaks(counts, again)
+            if all(room is None or int(most) <= room for most, room in zip(needs, self._room, strict=True)):
+                yield _Row(counts, again, forward, backward + self._again(at, again)[0], needs)
 
     def _again(self, at: Ticks, again: _Again) -> tuple[Ticks, Ticks]:
         """Return the time that recomputation adds to each stage and the memory that it saves there."""
@@ -231,7 +231,7 @@ class _Orders:
             end = begin + np.array(again.first)
             time, saved = self._sums.full
             return time[end] - time[begin], saved[end] - saved[begin]
-        time, saved = self._sums.recomputed(again.ways)
+        time, saved = self._sums.recomputed(again.modes)
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:
@@ -239,8 +239,8 @@ class _Orders:
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, again)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
-        held: Ticks = memory + peaks(self._by_device(activation), self._plan.microbatches)
-        return held
+        needs: Ticks = memory + peaks(self._by_device(activation), self._plan.microbatches)
+        return needs
 
     def _by_device(self, stages: Ticks) -> Ticks:
         """Reshape values by stage to an array (devices, chunks)."""
@@ -283,6 +283,8 @@ class _Orders:
                 number = Counter(first[: row.again.first[stage]])
                 found.append(tuple(Recomputed(name, FULL[0], many) for name, many in number.items()))
             else:
-                number, ways = Counter(layer.name for layer in layers), row.again.ways
-                found.append(tuple(Recomputed(name, ways[name], many) for name, many in number.items() if name in ways))
+                number, modes = Counter(layer.name for layer in layers), row.again.modes
+                found.append(
+                    tuple(Recomputed(name, modes[name], many) for name, many in number.items() if name in modes)
+                )
         return tuple(found) if any(found) else ()

@@ -39,7 +39,7 @@ class LayerSums:
         place = {name: at for at, name in enumerate(self._kinds)}
         self._which = np.array([place[layer.name] for layer in layers])
         work = sum((layer.forward + layer.full_backward for layer in layers), Fraction(0)) / plan.tick
-        again = sum((way.time for layer in layers for way in layer.recompute), Fraction(0)) / plan.tick
+        again = sum((mode.time for layer in layers for mode in layer.recompute), Fraction(0)) / plan.tick
         passes = plan.microbatches * (plan.cluster.devices + 1)
         self._type: type = np.int64 if (work + again) * passes < _MOST else object
         self.forward = self._sums(lambda kind: kind.forward / plan.tick)
@@ -51,29 +51,29 @@ class LayerSums:
         self.full = self._full(self._which[counted])
         self._known: dict[tuple[tuple[str, str], ...], RecomputeSums] = {}
 
-    def recomputed(self, ways: Mapping[str, str]) -> RecomputeSums:
-        """Return the sums over all layers when each type is recomputed in the mode that `ways` names.
+    def recomputed(self, modes: Mapping[str, str]) -> RecomputeSums:
+        """Return the sums over all layers when each type is recomputed in the mode that `modes` names.
 
         Other types are not.
         """
-        key = tuple(sorted(ways.items()))
+        key = tuple(sorted(modes.items()))
         if key not in self._known:
-            self._known[key] = self._ways(
-                {name: self._kinds[name].mode(mode) for name, mode in ways.items()}, self._which
+            self._known[key] = self._sums_of_modes(
+                {name: self._kinds[name].mode(mode) for name, mode in modes.items()}, self._which
             )
         return self._known[key]
 
     def _full(self, which: Ticks) -> RecomputeSums | None:
         """Return the sums over transformer layers recomputed whole; None if one of them has no such mode."""
-        ways = {name: way for name, kind in self._kinds.items() for way in kind.recompute if way.name in FULL}
+        modes = {name: mode for name, kind in self._kinds.items() for mode in kind.recompute if mode.name in FULL}
         names = [*self._kinds]
-        if not len(which) or any(names[at] not in ways for at in set(which.tolist())):
+        if not len(which) or any(names[at] not in modes for at in set(which.tolist())):
             return None
-        return self._ways(ways, which)
+        return self._sums_of_modes(modes, which)
 
-    def _ways(self, ways: Mapping[str, RecomputeMode], which: Ticks) -> RecomputeSums:
+    def _sums_of_modes(self, modes: Mapping[str, RecomputeMode], which: Ticks) -> RecomputeSums:
         plan, none = self._plan, RecomputeMode("", Fraction(0), Fraction(1))
-        own = {name: ways.get(name, none) for name in self._kinds}
+        own = {name: modes.get(name, none) for name in self._kinds}
         return RecomputeSums(
             self._sums(lambda kind: own[kind.name].time / plan.tick, which),
             self._sums(lambda kind: kind.activation * (1 - own[kind.name].keeps) / plan.resolution, which),

@@ -55,12 +55,12 @@ def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ti
     """
     rows, devices, chunks = forward.shape
     group, total = devices * chunks, microbatches * chunks
-    behind = np.arange(devices - 1, -1, -1)
-    first = behind + (chunks - 1) * devices
+    devices_after = np.arange(devices - 1, -1, -1)
+    first = devices_after + (chunks - 1) * devices
     before, after = np.roll(np.arange(devices), 1), np.roll(np.arange(devices), -1)
     steps = np.arange(group)[:, None]
     which = (steps + first) // devices % chunks
-    back = chunks - 1 - (steps - behind) // devices % chunks
+    back = chunks - 1 - (steps - devices_after) // devices % chunks
     # By step within a group of micro-batches: [step, plan, device].
     forwards = np.moveaxis(forward[:, np.arange(devices), which], 1, 0)
     backwards = np.moveaxis(backward[:, np.arange(devices), back], 1, 0)
@@ -70,7 +70,7 @@ def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ti
     t = -int(first[0])
     while t < total + devices - 1:
         at = t % group
-        number, returned = t + first, t - behind
+        number, returned = t + first, t - devices_after
         running = (number >= 0) & (number < total)
         arrival = ends[:, before] + lag
         if which[at, 0] == 0:

@@ -97,5 +97,5 @@ def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate
 
 
 def _is_valid(of: ChoiceSearch, found: Candidate) -> bool:
-    told = why_not_expressible(of.plan.model, found.partition, of.plan.recompute_rule) is None
-    return told and not validate(found.timeline)
+    expressible = why_not_expressible(of.plan.model, found.partition, of.plan.recompute_rule) is None
+    return expressible and not validate(found.timeline)

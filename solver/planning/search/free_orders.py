@@ -26,7 +26,7 @@ class FreeOrderParams:
     first_share: float = tuned(0.2, "of the whole, for first plans", 0, 1)
     bounds_share: float = tuned(0.2, "of the whole, for bounds by devices", 0, 1)
     relaxing_share: float = tuned(0.2, "of the whole, for bounds over all partitions", 0, 1)
-    raising_share: float = tuned(0.2, "of the whole, for the least bound once more", 0, 1)
+    least_bound_share: float = tuned(0.2, "of the whole, for the least bound once more", 0, 1)
     annealing_share: float = tuned(0.4, "of the whole, for partitions and orders together", 0, 1)
     least_rounds: int = tuned(3, "rounds of that, at least", 1, 100)
     step: float = tuned(0.05, "of the whole, for one order or one placement", 0, 1)
@@ -90,8 +90,8 @@ class FreeOrders:
         Where none fits the memory, list schedules and one micro-batch after the other are tried.
         """
         self._all.say(f"{choice.choice}: first plans")
-        rest = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
-        orders, late, applying = [*_starts(), *rest], self._all.budget.late(most), list[Heuristic]()
+        others = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
+        orders, late, applying = [*_starts(), *others], self._all.budget.late(most), list[Heuristic]()
         for at, one in enumerate(orders):
             with self._all.defects_noted(choice):
                 if not late() and choice.why_not(one.name) is None:
@@ -138,7 +138,7 @@ class FreeOrders:
     def _raise_bound(self) -> None:
         """Improve the least bound of all placements with more time, then the next least, while the time share lasts."""
         budget = self._all.budget
-        until = budget.left - _PARAMS.raising_share * budget.whole
+        until = budget.left - _PARAMS.least_bound_share * budget.whole
         while not self._all.done() and budget.left > until:
             left = [each for each in self._all.open() if not each.bound_is_final]
             if not left:

@@ -97,8 +97,10 @@ class PublishedOrders:
         """
         relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:
-            rest = self._all.budget.left
-            each = rest if relaxed and len(left) == 1 else max(self._all.budget.least_step, rest / 2 / len(left))
+            remaining = self._all.budget.left
+            each = (
+                remaining if relaxed and len(left) == 1 else max(self._all.budget.least_step, remaining / 2 / len(left))
+            )
             for one in left:
                 if self._all.budget.over():
                     return
