@@ -21,20 +21,20 @@ _Ends = tuple[tuple[int, ...], tuple[int, ...]]
 class Gathers:
     """The `gaps` of all stages whose parameters are gathered, and the unconditional `precedences` of their gathers."""
 
-    def __init__(self, problem: Problem, held: Collection[Pass], number: Mapping[Task, int]) -> None:
-        self._problem, self._held, self._number = problem, held, number
+    def __init__(self, problem: Problem, passes: Collection[Pass], number: Mapping[Task, int]) -> None:
+        self._problem, self._passes, self._number = problem, passes, number
         self.precedences: list[Precedence] = []
         gaps: list[Gap] = []
         for stage, own in enumerate(problem.stages):
             gathers = [Pass(UNSHARD, stage, k) for k in range(own.gather.most)] if own.gather else []
-            if gathers and gathers[0] in held:
+            if gathers and gathers[0] in passes:
                 gaps += self._of_stage(gathers)
         self.gaps = tuple(gaps)
 
     def _of_stage(self, gathers: list[Pass]) -> Iterator[Gap]:
         holder = self._problem.parameters.holder
         stage = gathers[0].stage
-        users = tuple(ends_of(self._problem, self._number, p) for p in self._held
+        users = tuple(ends_of(self._problem, self._number, p) for p in self._passes
                       if uses_parameters(self._problem, p.kind, p.stage) and holder(p.stage) == stage)  # fmt: skip
         begin = [self._number[Task(p)] for p in gathers]
         end = [self._number[Task(p._replace(kind=RESHARD))] for p in gathers]

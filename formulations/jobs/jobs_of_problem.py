@@ -21,21 +21,21 @@ OpenModes = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
 def jobs_of(
     problem: Problem,
     passes: Collection[Pass] | None = None,
-    ways: OpenModes | None = None,
+    open_modes: OpenModes | None = None,
     gathered: Mapping[int, int] | None = None,
     opened: Collection[int] = (),
 ) -> Jobs:
     """Return the jobs of all passes or of the subset `passes`; precedences from passes outside the subset are dropped.
 
-    `ways`: for each activation (stage, micro-batch) the sets of passes of which one runs, where not all modes are open.
-    `gathered`: the least number of gathers of each stage's parameters, where that is not one. `opened`: the devices
-    that have begun, at known times.
+    `open_modes`: for each activation (stage, micro-batch) the sets of passes of which one runs, where not all modes are
+    open. `gathered`: the least number of gathers of each stage's parameters, where that is not one. `opened`: the
+    devices that have begun, at known times.
     """
     if problem.network.scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
     network = problem.network
     dominated = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
-    held = dict.fromkeys(
+    running = dict.fromkeys(
         Pass(kind, stage, j)
         for kind, stage in asking(network.tasks)
         for j in network.numbers[kind, stage]
@@ -43,29 +43,29 @@ def jobs_of(
         and not (kind is BW and dominated[stage] and (passes is None or Pass(B, stage, j) in passes))
     )
     times = {s: (gathered or {}).get(s, 1) for s, own in enumerate(problem.stages) if own.gather is not None}
-    chosen = _Chosen(problem, held, ways or {}, times)
+    chosen = _Chosen(problem, running, open_modes or {}, times)
     types = network.tasks
-    zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
-    zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in held)
+    zeros = sum(task.ticks == 0 for p in running for task in types[p.kind, p.stage])
+    zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in running)
     parts = largest_denominator(problem, opened)
     scale = parts * zeros + 1
     jobs = tuple(
         Job(Task(p, part), task.resource, max(1, task.ticks * scale), *chosen.decides(p))
-        for p in asking(held, SHORT)
+        for p in asking(running, SHORT)
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
-    precedences = [*_of_network(problem, held, number, scale), *_of_queues(problem, held, number)]
-    gathers = Gathers(problem, held, number)
+    precedences = [*_of_network(problem, running, number, scale), *_of_queues(problem, running, number)]
+    gathers = Gathers(problem, running, number)
     precedences += gathers.precedences
-    holdings = tuple(_holdings(problem, held, number))
+    holdings = tuple(_holdings(problem, running, number))
     hosts = [host.room for host in limited_hosts(problem)]
     windows = [] if problem.parameters.window is None else [problem.parameters.window] * problem.devices
     room = (*network.room, *hosts, *windows)
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
         gaps=gathers.gaps, most_further_gathers=_most_further(problem, times),
-        meetings=tuple(_meetings(problem, held, number)),
+        meetings=tuple(_meetings(problem, running, number)),
     )  # fmt: skip
 
 
@@ -79,10 +79,12 @@ def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
 class _Chosen:
     """The `choices` of backwards with both modes, of activations with several modes, and of further gathers."""
 
-    def __init__(self, problem: Problem, held: Collection[Pass], ways: OpenModes, times: Mapping[int, int]) -> None:
-        self._problem, self._ways = problem, ways
+    def __init__(
+        self, problem: Problem, passes: Collection[Pass], open_modes: OpenModes, times: Mapping[int, int]
+    ) -> None:
+        self._problem, self._open_modes = problem, open_modes
         modes: dict[tuple[int, int], set[bool]] = {}
-        for p in held:
+        for p in passes:
             if p.kind in (B, W, BW):
                 modes.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
         backwards = [Decision(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
@@ -91,10 +93,10 @@ class _Chosen:
             for stage in problem.network.options
             for j in problem.microbatches_of[stage]
             if len(self._options(stage, j)) > 1
-            and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
+            and any(Pass(kind, stage, j) in passes for kind in problem.stages[stage].saving_kinds)
         ]
         again = [
-            Decision(*p[1:], 2, gathers=True) for p in held if p.kind is UNSHARD and p.microbatch >= times[p.stage]
+            Decision(*p[1:], 2, gathers=True) for p in passes if p.kind is UNSHARD and p.microbatch >= times[p.stage]
         ]
         self.choices = [*backwards, *activations, *again]
         number = iter(range(len(self.choices)))
@@ -103,7 +105,7 @@ class _Chosen:
         )
 
     def _options(self, stage: int, j: int) -> Sequence[frozenset[PassKind]]:
-        return self._ways.get((stage, j), self._problem.network.options[stage])
+        return self._open_modes.get((stage, j), self._problem.network.options[stage])
 
     def decides(self, p: Pass) -> tuple[int | None, int]:
         """Return the choice on which a pass depends (None: it always runs), and the option with which it runs."""
@@ -117,10 +119,10 @@ class _Chosen:
         return choice, 0 if choice is None else next(n for n, option in enumerate(options) if p.kind in option)
 
 
-def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
+def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
     """Return the arcs of the network between the given passes, for every micro-batch."""
     found = []
-    for p in asking(held, SHORT):
+    for p in asking(passes, SHORT):
         for arc in problem.network.arcs_into[p.kind, p.stage]:
             for j in (p.microbatch,) if arc.share is None else arc.share.numbers(p.microbatch):
                 named = (Task(Pass(a.kind, a.stage, j), a.part) for a in arc.alternatives)
@@ -130,10 +132,10 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
     return found
 
 
-def _meetings(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[tuple[int, int]]:
+def _meetings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[tuple[int, int]]:
     """The jobs that start together, where both are here."""
     sends = {meeting.receive.pass_type: meeting for meeting in problem.network.meetings}
-    for p in held:
+    for p in passes:
         meeting = sends.get((p.kind, p.stage))
         for send in meeting.sends if meeting else ():
             sender = Task(Pass(send.kind, send.stage, p.microbatch), send.part)
@@ -141,10 +143,10 @@ def _meetings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
                 yield number[Task(p, meeting.receive.part)], number[sender]
 
 
-def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
+def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
     """Yield the precedences of queues: forwards run in the order of micro-batches, and so do backwards."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
-    for p in held if problem.walks.queues else ():
+    for p in passes if problem.walks.queues else ():
         if p.kind in (F, B, BW):
             line = lines.setdefault((p.kind is F, problem.walks.queues[p.stage]), {})
             line.setdefault(p.microbatch, []).append(number[Task(p)])
@@ -153,7 +155,7 @@ def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]
             yield from (Precedence(after, tuple(line[one]), 0) for after in line[other])
 
 
-def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
+def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
     """Yield the memory changes of passes, on their device and on hosts with limited memory."""
     network = problem.network
     first = {pass_type: first_parts(network, pass_type) for pass_type in network.tasks}
@@ -163,7 +165,7 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
         begin, end = first[p.kind, p.stage], network.ends[p.kind, p.stage]
         return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
 
-    for p in asking(held, SHORT):
+    for p in asking(passes, SHORT):
         device = problem.device(p)
         pools = [(device, network.change[p.kind, p.stage])]
         if device in hosts and p[:2] in network.host_change:

@@ -70,8 +70,8 @@ class BoundRows:
         for device, capacity in enumerate(self._capacity):
             for chain in self._chain.chains:
                 on = [s % length for s in chain if self._chain.placement.stage_device[s] == device]
-                for held in self.model.needs(on):
-                    self.model.cp.add(self._chain.layers(device) + held <= capacity)
+                for needed in self.model.needs(on):
+                    self.model.cp.add(self._chain.layers(device) + needed <= capacity)
 
     def _load(self, device: int) -> None:
         """Add load rows: a stream runs one task at a time.
@@ -85,7 +85,7 @@ class BoundRows:
             return number * self.model.terms[stage % len(self._chain.chains[0])].work
 
         passes = sum(map(work, self._chain.placement.stages_of[device])) + self.model.extra.load(device)
-        terms = [self.model.terms[k] for k in self._chain.held(device)]
+        terms = [self.model.terms[k] for k in self._chain.positions(device)]
         loads: dict[str, Linear] = {COMPUTE: passes + sum(one.step for one in terms)}
         gather, reduce, _ = self.plan.model.parameters
         for collective, own in ((gather and gather.of, "gather"), (reduce, "reduce")):
@@ -114,7 +114,7 @@ class BoundRows:
         return terms.reduce * (reduce.parts if reduce else 1) + terms.step
 
     def _work(self, device: int) -> Linear:
-        return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.held(device))
+        return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.positions(device))
 
     def _head_and_tail(self, device: int, paths: PathLengths) -> None:
         """Add head-and-tail rows: path to a device, its work, path from its last gradient.
@@ -123,12 +123,12 @@ class BoundRows:
 
         Work of an encoder or a sharded vocabulary on the device counts only if it must lie between.
         """
-        held, m, terms = self._chain.held(device), self.plan.microbatches, self.model.terms
+        positions, m, terms = self._chain.positions(device), self.plan.microbatches, self.model.terms
         before, between, after = (own[device] for own in self.model.extra.in_turn)
         # A head or tail of shared modules includes its own gathers and reductions; those of the first stage come in
         # addition.
-        first, start = held[0], 0 if self.model.extra.head else terms[0].gather
-        gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
+        first, start = positions[0], 0 if self.model.extra.head else terms[0].gather
+        gradients = m * sum(terms[k].forward + terms[k].gradient for k in positions)
         busy = between + (gradients if self.plan.model.splittable else self._work(device))
         # The path back ends with the first stage's last backward; the reductions and the step that surely follow are
         # added.

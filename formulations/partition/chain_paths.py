@@ -36,18 +36,18 @@ class ChainPaths:
         self._least: dict[str, Linear] = {}
         own, every = plan.model.parameters, plan.model.sequence
         time = own.added + sum((one.gather + one.reduce + one.step for one in every), Fraction(0))
-        held = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
+        memory = (own.gather.memory if own.gather else 0) + sum((one.gathered for one in every), Fraction(0))
         slowest = max(plan.slowness_of_places(self.placement))
         # No stage's time and memory for its parameters exceed these.
-        self._most = max(int(time * slowest / plan.tick), int(held / model.step), model.extra.most)
+        self._most = max(int(time * slowest / plan.tick), int(memory / model.step), model.extra.most)
         layers = plan.model.sequence
-        way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
+        work = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
         # No path through the stages and back is longer.
         lags = sum(map(sum, self._lags())) + model.extra.head + model.extra.tail + model.extra.around
-        self.longest = int((way + overhead) * slowest) + lags if self.one_chain else 0
+        self.longest = int((work + overhead) * slowest) + lags if self.one_chain else 0
 
-    def held(self, device: int) -> tuple[int, ...]:
+    def positions(self, device: int) -> tuple[int, ...]:
         """Return the positions in the chain of the stages of a device."""
         length = len(self.chains[0])
         return tuple(stage % length for stage in self.placement.stages_of[device])
@@ -58,13 +58,13 @@ class ChainPaths:
 
     def layers(self, device: int) -> Linear:
         """Return the memory of a device's layers, which is in use at all times."""
-        return sum(self.model.terms[k].memory for k in self.held(device))
+        return sum(self.model.terms[k].memory for k in self.positions(device))
 
     def least(
         self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[int, int] | None = None
     ) -> Linear:
         """Return the minimum of a term over the device's stages and its `extra` value, a number or a variable."""
-        own = [of(self.model.terms[k]) for k in self.held(device)]
+        own = [of(self.model.terms[k]) for k in self.positions(device)]
         own += [extra[device]] if extra and device in extra else []
         if len(own) <= 1 or all(isinstance(each, int) for each in own):
             return min(own, default=0)
@@ -108,5 +108,5 @@ class ChainPaths:
 
 def _longest(layer: LayerType) -> Fraction:
     """Return a layer's forward plus its longest backward, including recomputation."""
-    again = max((way.time for way in layer.recompute), default=Fraction(0))
+    again = max((mode.time for mode in layer.recompute), default=Fraction(0))
     return layer.forward + max(layer.full_backward, layer.backward + (layer.weight or 0)) + again

@@ -114,16 +114,16 @@ class ExtraLoads:
             forwards.append(forward + self._lags([(follows, device)]))
             self.between[device] += m * (forward + gradient)
             self.after[device] += m * (self._work(costs) - forward - gradient)
-            self._held(device, costs, m)
+            self._add_common(device, costs, m)
         self.around = max(self.around, max(forwards) + max(map(self._gradient, parts)) + 2 * self._joining)
 
     def _runs(self, device: int, costs: StageCosts, passes: int) -> None:
         forward = self._ticks(costs.forward)
         self.before[device] += passes * forward
         self.after[device] += passes * (self._work(costs) - forward)
-        self._held(device, costs, passes)
+        self._add_common(device, costs, passes)
 
-    def _held(self, device: int, costs: StageCosts, passes: int) -> None:
+    def _add_common(self, device: int, costs: StageCosts, passes: int) -> None:
         self.memory[device] += costs.memory
         backward = max(costs.fused, costs.backward + (costs.weight or 0))
         ahead, after = self._ticks(costs.gather), self._after(costs)

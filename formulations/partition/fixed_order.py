@@ -33,13 +33,15 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
     for device, room in enumerate(model.capacity):
         own = {p.stage // len(model.pieces) for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
-        for taken in held_at_most(model, schedule, device):
+        for taken in activation_levels(model, schedule, device):
             model.cp.add(static + taken <= room)
 
 
-def held_at_most(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
+def activation_levels(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
     """Return the activation memory of a device at each moment that may have the most."""
-    return [sum(number * _amount(model, state) for state, number in held.items()) for held in fullest(schedule, device)]
+    return [
+        sum(number * _amount(model, state) for state, number in counts.items()) for counts in fullest(schedule, device)
+    ]
 
 
 # State of a micro-batch on a stage: F if it waits for its backward, W if it waits only for its W.
@@ -69,7 +71,7 @@ def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
         if p.kind in (F, B):  # a B may take memory as it starts
             seen[tuple(sorted(now.items()))] = +now
     found: list[Counter[State]] = []
-    for held in sorted(seen.values(), key=lambda counts: -counts.total()):
-        if not any(held <= other for other in found):
-            found.append(held)
+    for moment in sorted(seen.values(), key=lambda counts: -counts.total()):
+        if not any(moment <= other for other in found):
+            found.append(moment)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulations.partition.fixed_order import held_at_most
+from formulations.partition.fixed_order import activation_levels
 from formulations.partition.partition_model import PartitionModel
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.schedule.schedule import Schedule
@@ -24,16 +24,16 @@ class LeastExcess:
         self.partitions = PartitionModel(plan, choice)
         cp, terms = self.partitions.cp, self.partitions.terms
         excess = cp.new_int_var(-_MOST, _MOST, "excess")
-        recomputed = [number for ways in self.partitions.recomputed for number in ways.values()]
+        recomputed = [number for modes in self.partitions.recomputed for number in modes.values()]
         self.needs = []
         for device, room in enumerate(self.partitions.capacity):
             static = sum(terms[s % length].memory for s in placement.stages_of[device])
             need = cp.new_int_var(0, _MOST, f"need{device}")
-            for held in () if order is None else held_at_most(self.partitions, order, device):
-                cp.add(need >= static + held)
+            for needed in () if order is None else activation_levels(self.partitions, order, device):
+                cp.add(need >= static + needed)
             for chain in placement.chains if order is None else ():
-                for held in self.partitions.needs([s % length for s in chain if placement.stage_device[s] == device]):
-                    cp.add(need >= static + held)
+                for needed in self.partitions.needs([s % length for s in chain if placement.stage_device[s] == device]):
+                    cp.add(need >= static + needed)
             cp.add(excess >= need - room)
             self.needs.append(need)
         # Of equals the one that recomputes least.

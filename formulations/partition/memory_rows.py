@@ -34,7 +34,7 @@ class MemoryRows:
         layers, model = chain.plan.model.sequence, chain.model
         self._chain, self._value, self._capacity = chain, value, capacity
         self._span = chain.plan.objective.by_device
-        self._all_held = int(sum((layer.activation for layer in layers), Fraction(0)) / model.step)
+        self._all_activations = int(sum((layer.activation for layer in layers), Fraction(0)) / model.step)
         self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
 
     def add(self, paths: PathLengths) -> None:
@@ -51,7 +51,7 @@ class MemoryRows:
         room = self._chain.named(
             f"room{stage}", self._capacity[device] - self._chain.static(device), self._capacity[device]
         )
-        activation = self._chain.named(f"activation{stage}", terms.activation, self._all_held)
+        activation = self._chain.named(f"activation{stage}", terms.activation, self._all_activations)
         times = _Times(
             *(
                 self._chain.named(f"{name}{stage}", getattr(terms, name), self._chain.longest)
@@ -74,7 +74,7 @@ class MemoryRows:
         rounds = -(-m // number)
         there_and_back = times.forward + around + times.gradient
         found = [paths.head[stage] + rounds * there_and_back + paths.tail[stage]]
-        if len(self._chain.held(self._chain.placement.stage_device[stage])) > 1:
+        if len(self._chain.positions(self._chain.placement.stage_device[stage])) > 1:
             return found
         # One stage on the device: it idles before its first backward, when memory is full of forwards.
         idle = around - (number - 1) * times.forward
@@ -96,29 +96,29 @@ class MemoryRows:
 
         The share of the memory that an activation takes is rounded down to one of a few levels.
         """
-        held, cp, m = self._chain.held(device), self._chain.model.cp, self._chain.plan.microbatches
-        if len(held) == 1:
+        positions, cp, m = self._chain.positions(device), self._chain.model.cp, self._chain.plan.microbatches
+        if len(positions) == 1:
             return  # a device with one stage is covered by whole micro-batches above
         room = self._chain.named(
             f"left{device}", self._capacity[device] - self._chain.static(device), self._capacity[device]
         )
         taken: list[Linear] = []
-        for k in held:
+        for k in positions:
             terms = self._chain.model.terms[k]
-            held_for = self._chain.named(
+            occupied_for = self._chain.named(
                 f"held{k}", terms.forward + paths.around[k] + terms.gradient, self._chain.longest
             )
-            activation = self._chain.named(f"each{k}", terms.activation, self._all_held)
+            activation = self._chain.named(f"each{k}", terms.activation, self._all_activations)
             literals = [cp.new_bool_var(f"share{k}.{level}") for level in range(_LEVELS)]
             cp.add_exactly_one(literals)
             parts = cp.new_int_var(0, _LEVELS * m * self._chain.longest, f"taken{k}")
             for level, literal in enumerate(literals):
                 cp.add(_LEVELS * activation <= (level + 1) * room).only_enforce_if(literal)
                 if level:
-                    cp.add(parts >= level * m * held_for).only_enforce_if(literal)
+                    cp.add(parts >= level * m * occupied_for).only_enforce_if(literal)
             taken.append(parts)
         # For the makespan they fit a whole number of ticks; a span is rounded down.
-        time = self._value - paths.head[held[0]] - paths.tail[held[0]]
+        time = self._value - paths.head[positions[0]] - paths.tail[positions[0]]
         cp.add(_LEVELS * time + (_LEVELS - 1) * self._span >= sum(taken))
 
 

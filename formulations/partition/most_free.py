@@ -40,8 +40,8 @@ class MostFreeModel:
             else:
                 cp.add(counts == 1)
             for chain in placement.chains:
-                for held in self.partitions.needs([s % length for s in chain if placement.stage_device[s] == device]):
-                    cp.add(static + held <= room)
-                    left = parts * (room - static - held)
+                for needed in self.partitions.needs([s % length for s in chain if placement.stage_device[s] == device]):
+                    cp.add(static + needed <= room)
+                    left = parts * (room - static - needed)
                     cp.add(loss >= ratio.numerator * share - left).only_enforce_if(counts)
         cp.minimize(loss)

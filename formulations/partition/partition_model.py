@@ -27,7 +27,7 @@ MOST_STEPS = 2**22
 class PartitionModel:
     """CP-SAT variables of a partition.
 
-    `begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, way]` layers of stage k are recomputed.
+    `begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, mode]` layers of stage k are recomputed.
     Memory is counted in steps of `step`. Where these are coarser than the problem's, demands are rounded down and
     `capacity` up: every partition that fits the memory is included, and some that exceed it by less than a step per
     layer. `terms[k]` are those of stage k of a chain and a micro-batch, `pieces[j][k]` those of its j-th piece.
@@ -41,7 +41,7 @@ class PartitionModel:
         self.step = plan.resolution * max(1, ceil(largest / MOST_STEPS))
         self.extra = ExtraLoads.of(plan, choice)
         free = zip(plan.cluster.capacity or (), self.extra.memory, strict=False)
-        self.capacity = [ceil((room - held) / self.step) for room, held in free]
+        self.capacity = [ceil((room - extra) / self.step) for room, extra in free]
         self.runs = plan.model.layers
         self._whole: list[tuple[cp_model.IntVar, cp_model.IntVar, int]] = []
         self.begin = [self._begin(k) for k in range(stages + 1)]
@@ -49,14 +49,16 @@ class PartitionModel:
         self.recomputed = [self._recomputed(k) for k in range(stages)]
         self._follow_rule()
         slowness = plan.slowness_of_places(placement)
-        layers = [StageLayers(self._held(k), self.recomputed[k], slowness[k], k == stages - 1) for k in range(stages)]
+        layers = [
+            StageLayers(self._layers_on(k), self.recomputed[k], slowness[k], k == stages - 1) for k in range(stages)
+        ]
         models = [piece.model for piece in plan.pieces_of(choice)]
         self.pieces = [[own.terms(plan, model, self.step, len(models)) for own in layers] for model in models]
         whole = [StageTerms.of_all(own) for own in zip(*self.pieces, strict=True)]
         self.terms = self.pieces[0] if len(models) == 1 else whole
         if plan.counts is not None:
             for k, count in enumerate(plan.counts):
-                self.cp.add(sum(self._held(k)) == count)
+                self.cp.add(sum(self._layers_on(k)) == count)
 
     def needs(self, chain: Sequence[int]) -> Iterator[Linear]:
         """Yield the least memory for one micro-batch and gathered parameters on a device, in addition to its layers.
@@ -66,16 +68,16 @@ class PartitionModel:
         """
         gather = self.plan.model.parameters.gather
         for at, k in enumerate(chain):
-            held = sum(self.terms[j].activation for j in chain[: at + 1]) + self.terms[k].gathered
+            needed = sum(self.terms[j].activation for j in chain[: at + 1]) + self.terms[k].gathered
             if gather is not None and gather.once:
                 # Gathered once, parameters stay from the first forward to the last backward.
-                held += sum(self.terms[j].gathered_to_backward for j in chain[:at])
-            yield held
+                needed += sum(self.terms[j].gathered_to_backward for j in chain[:at])
+            yield needed
 
     def layers_of(self, k: int, names: Collection[str]) -> Linear:
         """Return the number of layers of these names on stage k."""
-        held = zip(self.runs, self._held(k), strict=True)
-        return sum(number for run, number in held if run.name in names)
+        runs_and_counts = zip(self.runs, self._layers_on(k), strict=True)
+        return sum(number for run, number in runs_and_counts if run.name in names)
 
     def of_stage(self, stage: int) -> StageTerms:
         """Return the terms of a stage by its number in the problem, in which every piece has its own stages."""
@@ -113,9 +115,9 @@ class PartitionModel:
         for k in range(self.stages):
             for before, after in zip(self.begin[k], self.begin[k + 1], strict=True):
                 self.cp.add(before <= after)
-            self.cp.add(sum(self._held(k)) >= self.plan.model.least_layers)
+            self.cp.add(sum(self._layers_on(k)) >= self.plan.model.least_layers)
 
-    def _held(self, k: int) -> list[Linear]:
+    def _layers_on(self, k: int) -> list[Linear]:
         """Return the layers of each run on stage k."""
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
@@ -127,29 +129,29 @@ class PartitionModel:
             return {}
         found: dict[tuple[str, str], Linear] = {}
         for kind in (kind for kind in self.plan.model.kinds if kind.recompute):
-            held = self._of_kind(k, kind)
+            layers = self._of_kind(k, kind)
             if self.plan.recompute is Decide.ALWAYS:
-                found[kind.name, kind.recompute[0].name] = held
+                found[kind.name, kind.recompute[0].name] = layers
                 continue
             most = sum(run.count for run in self.runs if run.name == kind.name)
-            numbers = [self.cp.new_int_var(0, most, f"{kind.name}.{way.name}.{k}") for way in kind.recompute]
-            self.cp.add(sum(numbers) <= held)
-            found |= {(kind.name, way.name): number for way, number in zip(kind.recompute, numbers, strict=True)}
+            numbers = [self.cp.new_int_var(0, most, f"{kind.name}.{mode.name}.{k}") for mode in kind.recompute]
+            self.cp.add(sum(numbers) <= layers)
+            found |= {(kind.name, mode.name): number for mode, number in zip(kind.recompute, numbers, strict=True)}
         return found
 
     def _follow_rule(self) -> None:
         plan = self.plan
         if plan.recompute_rule is not RecomputeRule.ANY and plan.recompute is not Decide.NEVER:
-            held = [self._held(k) for k in range(self.stages)]
-            rows = RecomputeRows(self.cp, self.runs, held, self.recomputed, plan.recompute is Decide.FREE)
+            counts = [self._layers_on(k) for k in range(self.stages)]
+            rows = RecomputeRows(self.cp, self.runs, counts, self.recomputed, plan.recompute is Decide.FREE)
             rows.add(plan.recompute_rule)
 
     def partition(self, value: Callable[[Linear], int]) -> Partition:
         """Return the partition of a solution."""
-        counts = tuple(value(sum(self._held(k))) for k in range(self.stages))
+        counts = tuple(value(sum(self._layers_on(k))) for k in range(self.stages))
         recompute = tuple(
-            tuple(Recomputed(*names, value(number)) for names, number in ways.items() if value(number))
-            for ways in self.recomputed
+            tuple(Recomputed(*names, value(number)) for names, number in by_mode.items() if value(number))
+            for by_mode in self.recomputed
         )
         return Partition(counts, recompute if any(recompute) else ())
 
@@ -171,17 +173,17 @@ class PartitionModel:
                     yield variable, number
         if self.plan.recompute is not Decide.FREE:
             return
-        for k, ways in enumerate(self.recomputed):
+        for k, by_mode in enumerate(self.recomputed):
             known: Mapping[tuple[str, str], int] = {one[:2]: one[2] for one in partition.recomputed_on(k)}
-            for names, variable in ways.items():
+            for names, variable in by_mode.items():
                 if isinstance(variable, cp_model.IntVar):
                     yield variable, known.get(names, 0)
 
     def _begins(self, partition: Partition) -> list[Sequence[int]]:
         """Return the layers of each run before every stage."""
         found: list[Sequence[int]] = []
-        for held in (*partition.ranges(), range(sum(partition.counts), 0)):
-            left, numbers = held.start, []
+        for layers in (*partition.ranges(), range(sum(partition.counts), 0)):
+            left, numbers = layers.start, []
             for run in self.runs:
                 numbers.append(min(left, run.count))
                 left -= numbers[-1]

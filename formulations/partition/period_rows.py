@@ -36,7 +36,7 @@ class PeriodRows:
     def _load(self, device: int) -> None:
         """A device runs the passes of one micro-batch of each chain, one at a time, in so many periods."""
         chains = len(self.chain.chains)
-        work = sum(self.chain.model.terms[k].work for k in self.chain.held(device))
+        work = sum(self.chain.model.terms[k].work for k in self.chain.positions(device))
         self.chain.model.cp.add(chains * self.value + chains - 1 >= work)
 
     def _in_flight(self, capacity: Sequence[int]) -> None:
@@ -47,8 +47,8 @@ class PeriodRows:
         cp, around = self.chain.model.cp, self.chain.paths().around
         for k, terms in enumerate(self.chain.model.terms):
             device = self.chain.placement.stage_device[self.chain.chains[0][k]]
-            held, trip = self.chain.layers(device), terms.forward + around[k] + terms.gradient
+            static, trip = self.chain.layers(device), terms.forward + around[k] + terms.gradient
             for n in range(1, _MOST_ROUNDS * self.chain.placement.devices + 1):
                 more = cp.new_bool_var(f"more{k}.{n}")
-                cp.add(held + (n + 1) * terms.activation <= capacity[device]).only_enforce_if(more)
+                cp.add(static + (n + 1) * terms.activation <= capacity[device]).only_enforce_if(more)
                 cp.add(n * self.value + n - 1 >= trip).only_enforce_if(~more)

@@ -34,8 +34,8 @@ class RecomputeRows:
     def add(self, rule: RecomputeRule) -> None:
         """Add the rows of a rule; they allow the partitions for which `why_not_expressible` has no objection."""
         for numbers in self._numbers:
-            for (name, way), number in numbers.items():
-                known = way in FULL or (rule is RecomputeRule.SAME and modules_of(way))
+            for (name, mode), number in numbers.items():
+                known = mode in FULL or (rule is RecomputeRule.SAME and modules_of(mode))
                 if role_of(name) not in ROLES or not known:
                     self._cp.add(number == 0)
         if rule is RecomputeRule.ALL:
@@ -51,7 +51,7 @@ class RecomputeRows:
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
             own = [r for r in self._own if self._runs[r].name == name]
-            total = sum(self._numbers[k].get((name, way), 0) for way in FULL)
+            total = sum(self._numbers[k].get((name, mode), 0) for mode in FULL)
             if len(own) == 1 or isinstance(total, int):
                 found |= dict.fromkeys(own, total)
             elif not self._free:
@@ -68,11 +68,11 @@ class RecomputeRows:
         """Require that a layer is recomputed only if all before it on the stage are."""
         before: cp_model.IntVar | None = None
         for r in self._own:
-            number, held = self._full[k][r], self._on_stage[k][r]
+            number, on_stage = self._full[k][r], self._on_stage[k][r]
             if before is not None:
                 self._cp.add(number <= self._runs[r].count * before)
             whole = self._cp.new_bool_var(f"all{k}.{r}")
-            self._cp.add(number == held).only_enforce_if(whole)
+            self._cp.add(number == on_stage).only_enforce_if(whole)
             if before is not None:
                 self._cp.add_implication(whole, before)
             before = whole
@@ -82,7 +82,7 @@ class RecomputeRows:
         every = self._cp.new_bool_var("every layer")
         for k, numbers in enumerate(self._numbers):
             for name in self._names:
-                number = sum(numbers.get((name, way), 0) for way in FULL)
+                number = sum(numbers.get((name, mode), 0) for mode in FULL)
                 self._cp.add(number == self._layers_of(k, name)).only_enforce_if(every)
                 self._cp.add(number == 0).only_enforce_if(~every)
 
@@ -100,11 +100,11 @@ class RecomputeRows:
         some = self._cp.new_bool_var("modules")
         self._cp.add(sum(literals) == some)
         for k, numbers in enumerate(self._numbers):
-            for (name, way), number in numbers.items():
-                if name not in self._names or not modules_of(way):
+            for (name, mode), number in numbers.items():
+                if name not in self._names or not modules_of(mode):
                     continue
-                for said, literal in zip(lists, literals, strict=True):
-                    wanted = self._layers_of(k, name) if said.get(name) == way else 0
+                for selection, literal in zip(lists, literals, strict=True):
+                    wanted = self._layers_of(k, name) if selection.get(name) == mode else 0
                     self._cp.add(number == wanted).only_enforce_if(literal)
                 self._cp.add(number == 0).only_enforce_if(~some)
         return some
@@ -122,13 +122,13 @@ class RecomputeRows:
         self._cp.add(common == 0).only_enforce_if(some)
         self._cp.add_implication(some, ~everything)
         for k in range(len(self._numbers)):
-            layers, held = self._of(k, Role.TRANSFORMER, self._full), self._of(k, Role.TRANSFORMER, self._on_stage)
+            layers, on_stage = self._of(k, Role.TRANSFORMER, self._full), self._of(k, Role.TRANSFORMER, self._on_stage)
             fewer = self._cp.new_bool_var(f"fewer{k}")
             self._cp.add(layers <= common)
             self._cp.add(layers == common).only_enforce_if(~fewer)
-            self._cp.add(layers == held).only_enforce_if(fewer)
+            self._cp.add(layers == on_stage).only_enforce_if(fewer)
             mtp = self._of(k, Role.MTP, self._full)
-            self._cp.add(layers == held).only_enforce_if(everything)
+            self._cp.add(layers == on_stage).only_enforce_if(everything)
             self._cp.add(mtp == self._of(k, Role.MTP, self._on_stage)).only_enforce_if(everything)
             self._cp.add(mtp == 0).only_enforce_if(~everything)
 

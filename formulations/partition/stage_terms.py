@@ -61,7 +61,7 @@ class StageLayers(NamedTuple):
     `last`: the last stage.
     """
 
-    held: Sequence[Linear]
+    counts: Sequence[Linear]
     recomputed: Mapping[tuple[str, str], Linear]
     slowness: Fraction
     last: bool
@@ -81,8 +81,8 @@ class StageLayers(NamedTuple):
             return self._total(model, of, step)
 
         kinds = {kind.name: kind for kind in model.kinds}
-        ways = self.recomputed.items()
-        again = sum(number * _whole(kinds[name].mode(way).time, tick) for (name, way), number in ways)
+        recomputed = self.recomputed.items()
+        again = sum(number * _whole(kinds[name].mode(mode).time, tick) for (name, mode), number in recomputed)
         more_forward = _whole(model.forward_overhead, tick)
         more_backward = _whole(model.backward_overhead, tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
@@ -92,8 +92,8 @@ class StageLayers(NamedTuple):
         least_backward = times(lambda layer: layer.least_backward) + more_backward
         # The saving is rounded so that the memory that is kept is rounded down, too.
         saved = sum(
-            number * (floor(kinds[name].activation / step) - floor(_kept(kinds[name], way) / step))
-            for (name, way), number in self.recomputed.items()
+            number * (floor(kinds[name].activation / step) - floor(_kept(kinds[name], mode) / step))
+            for (name, mode), number in self.recomputed.items()
         )
         return StageTerms(
             forward=forward,
@@ -116,8 +116,8 @@ class StageLayers(NamedTuple):
         slower = tick / self.slowness
         if gather is not None:
             found["gather"] = self._total(model, lambda one: one.gather, tick) + _whole(gather.of.time, tick)
-            held = self._total(model, lambda one: one.gathered, memory)
-            found["gathered"] = held + _whole(gather.memory, memory)
+            gathered = self._total(model, lambda one: one.gathered, memory)
+            found["gathered"] = gathered + _whole(gather.memory, memory)
             # Stages with frozen layers only, which no gradient reaches, may release their parameters after their last
             # forward.
             found["gathered_to_backward"] = found["gathered"]
@@ -132,12 +132,12 @@ class StageLayers(NamedTuple):
         return found
 
     def _total(self, model: Model, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
-        held = zip(model.layers, self.held, strict=True)
-        return sum(number * _whole(of(run), step) for run, number in held)
+        runs_and_counts = zip(model.layers, self.counts, strict=True)
+        return sum(number * _whole(of(run), step) for run, number in runs_and_counts)
 
 
-def _kept(layer: LayerType, way: str) -> Fraction:
-    return layer.activation * layer.mode(way).keeps
+def _kept(layer: LayerType, mode: str) -> Fraction:
+    return layer.activation * layer.mode(mode).keeps
 
 
 def _whole(amount: Fraction, step: Fraction) -> int:

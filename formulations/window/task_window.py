@@ -31,7 +31,7 @@ class TaskWindow:
         # Said once more: windows whose memory is tight take a quarter of the time with it.
         no_overlap.by_intervals(self.model)
         jobs_of = self.model.operations.jobs_of
-        post_rows(self.model, lambda one: self.window.held(one.pool, jobs_of[one.first[0]][0]))
+        post_rows(self.model, lambda one: self.window.memory_before(one.pool, jobs_of[one.first[0]][0]))
         self._post_edges(horizon)
 
     @property

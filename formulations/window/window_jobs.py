@@ -78,7 +78,7 @@ class WindowJobs:
         where = inside.get(one.where, (first or last)[0])
         return Holding(one.pool, takes, gives, first or last, last, where)
 
-    def held(self, pool: int, taker: int) -> int:
+    def memory_before(self, pool: int, taker: int) -> int:
         """Return the memory of passes that began before the window, at the start of job `taker`, which takes some.
 
         A release before the window counts if it has ended when the job currently starts; the job then waits for it.
@@ -138,7 +138,7 @@ class WindowJobs:
                 found[n] = max(found[n], placed.end(before))
         for one in self.jobs.holdings:
             if one.takes:
-                # Memory that `held` counts as freed before the window must have been freed.
+                # Memory that `memory_before` counts as freed before the window must have been freed.
                 n = self.inside[one.first[0]]
                 freed = [max(map(placed.end, other.last)) for other in self._outside[one.pool] if other.gives]
                 freed += [placed.end(m) for m in self._ended_before[one.pool]]
@@ -163,14 +163,14 @@ class WindowJobs:
         """Return the longest path from each job's end to the end of a device through jobs after the window."""
         placed = self.placed
         found: dict[int, int] = {}
-        behind = {
+        first_after = {
             where: next(iter(order[bisect_left(order, self.until, key=placed.start.__getitem__) :]), None)
             for where, order in placed.orders.items()
         }
         for n in self.inside:
             where = placed.jobs.jobs[n].resource
             following = [(a, lag) for a, lag in placed.after.get(n, ()) if a not in self._number]
-            last = behind.get(where)
+            last = first_after.get(where)
             following += [(last, 0)] if last is not None else []
             lengths = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
             found[n] = max([-placed.opening[placed.jobs.device(n)], *lengths])
