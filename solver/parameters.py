@@ -36,13 +36,13 @@ def tuned(default: Any, unit: str, low: float, high: float, experiment: str | No
     return field(default=default, metadata={_KEY: Tuned(unit, low, high, experiment)})
 
 
-def tunable(of: _Class) -> _Class:
+def tunable(cls: _Class) -> _Class:
     """Return a class with tuned fields, before it becomes a dataclass, with defaults from `override`."""
-    for name, one in vars(of).items():
-        key = f"{of.__name__}.{name}"
+    for name, one in vars(cls).items():
+        key = f"{cls.__name__}.{name}"
         if key in _overridden:
             one.default = _overridden[key]
-    return of
+    return cls
 
 
 def override(values: Mapping[str, Any]) -> None:
@@ -54,11 +54,11 @@ def override(values: Mapping[str, Any]) -> None:
     _overridden.update(values)
 
 
-def tuned_fields(of: type) -> dict[str, tuple[Any, Tuned]]:
+def tuned_fields(cls: type) -> dict[str, tuple[Any, Tuned]]:
     """Return defaults and meanings of a class's tuned fields by name, in their order; empty if it has none."""
-    if not is_dataclass(of):
+    if not is_dataclass(cls):
         return {}
-    return {one.name: (one.default, one.metadata[_KEY]) for one in fields(of) if _KEY in one.metadata}
+    return {one.name: (one.default, one.metadata[_KEY]) for one in fields(cls) if _KEY in one.metadata}
 
 
 def parameter_classes(package: str) -> Iterator[type]:

@@ -25,20 +25,20 @@ def check(timeline: Timeline) -> bool:
 
 def post(model: Model) -> None:
     """Require each pass to end before a release of its parameters, or to start after the gather that follows it."""
-    of, cp = model.operations.of, model.cp
+    operation_of, cp = model.operations.of, model.cp
     for gap in model.jobs.gaps:
-        release, gather = of[gap.release], of[gap.gather]
+        release, gather = operation_of[gap.release], operation_of[gap.gather]
         for first, last in gap.users:
             where = model.where_jobs(gap.release, first[0])
-            before = model.before(of[first[0]], release) if first == last and len(first) == 1 else None
+            before = model.before(operation_of[first[0]], release) if first == last and len(first) == 1 else None
             before = cp.new_bool_var("") if before is None else before
             for n in last if before is not False else ():
-                cp.add(model.start[release] >= model.end(of[n])).only_enforce_if([before, *where])
+                cp.add(model.start[release] >= model.end(operation_of[n])).only_enforce_if([before, *where])
             if before is True:
                 continue
             after = [negation(before), *where]
             for n in first:
-                cp.add(model.start[of[n]] >= model.end(gather)).only_enforce_if(after)
+                cp.add(model.start[operation_of[n]] >= model.end(gather)).only_enforce_if(after)
             for again in model.where_jobs(gap.gather):
                 cp.add_bool_or([again]).only_enforce_if(after)
     for one, other in in_turn(model.jobs):

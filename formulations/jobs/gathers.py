@@ -54,9 +54,9 @@ class Gathers:
 
 def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
     """Return the first jobs of a pass, and those after which it has ended."""
-    network, of = problem.network, (p.kind, p.stage)
-    parts = first_parts(network, of), network.ends[of]
-    first, last = (tuple(number[Task(p, part)] for part in own) for own in parts)
+    network, pass_type = problem.network, (p.kind, p.stage)
+    parts = first_parts(network, pass_type), network.ends[pass_type]
+    first, last = (tuple(number[Task(p, part)] for part in tasks) for tasks in parts)
     return first, last
 
 

@@ -30,9 +30,9 @@ class MostFreeModel:
         per_layer = plan.leaves is Leaves.PER_LAYER
         cached = {run.name for run in plan.model.layers if holds_cache(run)}
         for device, room in enumerate(self.partitions.capacity):
-            on = placement.stages_of[device]
-            static = sum(terms[s % length].memory for s in on)
-            share: Linear = sum(self.partitions.layers_of(s % length, cached) for s in on) if per_layer else 1
+            stages = placement.stages_of[device]
+            static = sum(terms[s % length].memory for s in stages)
+            share: Linear = sum(self.partitions.layers_of(s % length, cached) for s in stages) if per_layer else 1
             counts = cp.new_bool_var(f"counts{device}")
             if per_layer:
                 cp.add(share >= 1).only_enforce_if(counts)

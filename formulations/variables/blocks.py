@@ -30,5 +30,5 @@ def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int
 
 
 def _gains(problem: Problem, forward: Operation, backward: Operation) -> bool:
-    own = problem.stages[forward.stage]
-    return own.overlapped is not None and own.overlapped < own.forward + problem.stages[backward.stage].fused
+    stage = problem.stages[forward.stage]
+    return stage.overlapped is not None and stage.overlapped < stage.forward + problem.stages[backward.stage].fused

@@ -23,15 +23,17 @@ def in_groups(problem: Problem, size: int) -> Schedule:
 def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
     chains = problem.placement.chains
     holder = problem.parameters.holder
-    for own_chains in chain_groups(problem):
-        on = [s for s in chain(*(chains[n] for n in own_chains)) if problem.placement.stage_device[s] == device]
+    for chains_of_group in chain_groups(problem):
+        stages = [
+            s for s in chain(*(chains[n] for n in chains_of_group)) if problem.placement.stage_device[s] == device
+        ]
         # Pieces of one stage are adjacent, since they share its parameters.
-        place = {own: at for at, own in enumerate(dict.fromkeys(holder(s) for s in on))}
-        on.sort(key=lambda s: place[holder(s)])
-        turns = [list(own) for _, own in groupby(on, key=holder)]
-        count = max(len(problem.walking[n]) for n in own_chains)
+        place = {own: at for at, own in enumerate(dict.fromkeys(holder(s) for s in stages))}
+        stages.sort(key=lambda s: place[holder(s)])
+        turns = [list(own) for _, own in groupby(stages, key=holder)]
+        count = max(len(problem.walking[n]) for n in chains_of_group)
         # A pass for several micro-batches runs forward before the first of these, and backward after the last.
-        walks = {s: problem.microbatches_of[s] for s in on}
+        walks = {s: problem.microbatches_of[s] for s in stages}
         for begin, end in ((at, min(at + size, count)) for at in range(0, count, size)):
             for own in turns:
                 share = {s: (-(-begin * len(walks[s]) // count), -(-end * len(walks[s]) // count)) for s in own}

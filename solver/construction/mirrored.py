@@ -70,13 +70,13 @@ def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
     orders: list[list[Slot]] = [[] for _ in range(problem.devices)]
     kept = (device for device in range(problem.devices) if device < mirror[device])
     for device, order in zip(kept, schedule.orders, strict=True):
-        for slot, on in product(order, (device, mirror[device])):
+        for slot, target in product(order, (device, mirror[device])):
             passes = (_of_chain(problem, chain, p) for p in slot for chain in problem.placement.chains)
-            match [p for p in passes if p is not None and where[p.stage] == on]:
+            match [p for p in passes if p is not None and where[p.stage] == target]:
                 case [one]:
-                    orders[on].append((one,))
+                    orders[target].append((one,))
                 case [one, other]:
-                    orders[on].append((one, other))
+                    orders[target].append((one, other))
     return Schedule(tuple(map(tuple, orders)), schedule.name)
 
 

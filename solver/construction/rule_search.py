@@ -83,14 +83,14 @@ class RuleMaker:
         self._ceiling = np.where(limited, np.maximum(1, room), ample)
         self._ahead = problem.microbatches
 
-    def simple(self, of: Simple) -> Rules:
+    def simple(self, rule: Simple) -> Rules:
         """Return rules that are equal on all stages."""
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
-        if of.share is not None:
-            rules[:, MOST] = np.maximum(1, np.floor(self._in_flight * of.share / 100 + of.more + 1e-9))
-        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * of.patience // 100
-        rules[:, YIELDS] = self._ticks[:, FORWARD] * of.yields // 100
+        if rule.share is not None:
+            rules[:, MOST] = np.maximum(1, np.floor(self._in_flight * rule.share / 100 + rule.more + 1e-9))
+        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * rule.patience // 100
+        rules[:, YIELDS] = self._ticks[:, FORWARD] * rule.yields // 100
         return Rules(np.array((self._split, 1, 0, 0, -1), np.int64), rules)
 
     def ranked(self, random: np.random.Generator) -> Rules:

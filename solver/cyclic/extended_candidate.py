@@ -129,30 +129,30 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
     """
     try:
         longer = repeated(known, one, other, trial)
-        of = simulated_and_validated(trial, longer.schedule, name)
+        validated = simulated_and_validated(trial, longer.schedule, name)
     except Deadlock:
         return None
-    if of.timeline is None:
+    if validated.timeline is None:
         return None
     sizes = np.bincount(longer.rounds[longer.rounds >= 0])
     whole = int(np.argmax(sizes != sizes[0])) if (sizes != sizes[0]).any() else len(sizes)
     if whole < 2:
         return None
-    number, columns = np.minimum(longer.rounds, whole), of.timeline.schedule.columns
+    number, columns = np.minimum(longer.rounds, whole), validated.timeline.schedule.columns
     reach = _reach(columns.microbatch, number, whole)
     rows = np.stack([np.flatnonzero(number == each) for each in range(whole)])
     if any((np.diff(column[rows], axis=0) != 0).any() for column in (columns.pass_type, columns.device)):
         return None
-    begin, end = (ticks[rows] for ticks in of.timeline.times)
+    begin, end = (ticks[rows] for ticks in validated.timeline.times)
     for rounds in range(1, min(_PARAMS.most_rounds, whole - reach - 1) + 1):
         last = slice(whole - reach - 1, whole)
         before = slice(whole - reach - 1 - rounds, whole - rounds)
         shift = begin[-1, 0] - begin[-1 - rounds, 0]
         if all((ticks[last] - ticks[before] == shift).all() for ticks in (begin, end)):
             repeating_rows = rows[whole - rounds :].ravel()
-            ticks, on = work_of_rows(of.timeline)[repeating_rows], columns.device[repeating_rows]
+            ticks, on = work_of_rows(validated.timeline)[repeating_rows], columns.device[repeating_rows]
             work = [int(ticks[on == device].sum()) for device in range(trial.devices)]
-            return _Steady(of, rounds, int(shift), work)
+            return _Steady(validated, rounds, int(shift), work)
     return None
 
 

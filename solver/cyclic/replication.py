@@ -189,10 +189,10 @@ def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> 
 
     For each row: its number among the columns, the round of the repeated part (-1 before the first), and its slot.
     """
-    on = columns.on(device)
-    first, last = (on.start + np.searchsorted(columns.slot[on], (begin, end))).tolist()
+    of_device = columns.on(device)
+    first, last = (of_device.start + np.searchsorted(columns.slot[of_device], (begin, end))).tolist()
     again = np.tile(np.arange(first, last), times)
-    rows = np.concatenate([np.arange(on.start, last), again, np.arange(last, on.stop)])
-    lengths = [first - on.start, *[last - first] * (times + 1), on.stop - last]
+    rows = np.concatenate([np.arange(of_device.start, last), again, np.arange(last, of_device.stop)])
+    lengths = [first - of_device.start, *[last - first] * (times + 1), of_device.stop - last]
     number = np.repeat(np.arange(-1, times + 2), lengths)
     return rows, number, columns.slot[rows] + np.clip(number, 0, times) * (end - begin)

@@ -59,15 +59,15 @@ class _JointSearch(ThresholdSearch):
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[int]) -> ModelledSteps:
     """Return the steps with weight tasks that occupy memory from the gradient of the stage with the activation on."""
     steps, passes = kept.steps, kept.passes
-    of = [stage_of[one.stage] for one in passes]
+    stage_of_pass = [stage_of[one.stage] for one in passes]
     with_activation = {
-        (of[n], steps.device[n]): n
+        (stage_of_pass[n], steps.device[n]): n
         for n, one in enumerate(passes)
         if not one.forward and plain.stages[one.stage].activation > 0
     }
     holder, ticks = steps.holder.copy(), np.zeros_like(steps.later)
     for n in np.flatnonzero(steps.later > 0).tolist():
-        holder[n] = with_activation.get((of[n], steps.device[n]), n)
+        holder[n] = with_activation.get((stage_of_pass[n], steps.device[n]), n)
         ticks[holder[n]] += steps.later[n]
     waiting = np.array([_least_pending_memory(kept, plain, ticks, device) for device in range(len(steps.room))])
     longest = np.array([ticks[steps.device == device].max() for device in range(len(steps.room))])

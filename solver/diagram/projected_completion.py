@@ -97,7 +97,7 @@ def projected_completions(
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
     """Return the mapping of a larger diagram's steps to a smaller one's state and times."""
-    steps, own = kept.steps, fewer.steps
+    steps, smaller_steps = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
     found: dict[str, list[int]] = {name: [] for name in _BY_STEP}
     for step in range(len(kept.passes)):
@@ -105,8 +105,8 @@ def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
         done = [n for n in chain if n <= step]
         between = 0 < len(done) < len(chain)
         found["own"].append(int(step in numbers))
-        found["key"].append(int(own.raises[numbers[step]]) if step in numbers else 0)
-        found["slot"].append(int(own.slot[numbers[chain[0]]]) if between else NONE)
+        found["key"].append(int(smaller_steps.raises[numbers[step]]) if step in numbers else 0)
+        found["slot"].append(int(smaller_steps.slot[numbers[chain[0]]]) if between else NONE)
         found["last"].append(chain[-1] if between else NONE)
         found["gone"].append(int(kept.ends[step] - kept.ends[done[-1]]) if between else 0)
     return found

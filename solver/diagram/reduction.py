@@ -53,12 +53,14 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
     if count == 1:
         _copy(labels[0], kept[total])
         return total + 1
-    own, sums, free = _words(labels)
+    words_of_labels, sums, free = _words(labels)
     # Labels of the same sum do not dominate each other, unless they are equal.
     for number in _in_turn(sums):
-        if not _is_dominated(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
+        if not _is_dominated(
+            labels[number], words_of_labels[number] | free, free, kept[begin:total], words[begin:total]
+        ):
             _copy(labels[number], kept[total])
-            words[total] = own[number]
+            words[total] = words_of_labels[number]
             total += 1
     if total - begin > width:
         some = kept[begin:total].copy()

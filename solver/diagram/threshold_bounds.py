@@ -27,10 +27,10 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
         return
     for chain in walked_chains(problem):
         for stages in in_even_steps(problem, chain, _most_devices(problem)):
-            by = None if search.over else search.smaller_diagram(stages, owner_of(problem, chain, stages))
-            if by is None:
+            smaller = None if search.over else search.smaller_diagram(stages, owner_of(problem, chain, stages))
+            if smaller is None:
                 continue
-            yield from search.certificates(by.kept, [by], search.step(), search.shortest())
+            yield from search.certificates(smaller.kept, [smaller], search.step(), search.shortest())
             if search.over:
                 return
 
@@ -48,8 +48,8 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
         for _ in range(DIAGRAMS.most_devices // 2 if kept else 0):
             before = kept
             for stages in _with_one_more(chain, before):
-                by = search.smaller_diagram(stages, owner_of(problem, chain, stages))
-                own = search.certificates(by.kept, [by], search.step(), search.shortest()) if by else ()
+                smaller = search.smaller_diagram(stages, owner_of(problem, chain, stages))
+                own = search.certificates(smaller.kept, [smaller], search.step(), search.shortest()) if smaller else ()
                 for certificate in own:
                     kept = stages
                     yield certificate
@@ -69,21 +69,23 @@ def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> I
     if problem.view is None:
         return
     for chain in walked_chains(problem):
-        by = search.smaller_diagram(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
-        if by is None:
+        smaller = (
+            search.smaller_diagram(stages, owner_of(problem, chain, stages)) if set(stages) <= set(chain) else None
+        )
+        if smaller is None:
             continue
         step, successor = search.step(DIAGRAMS.shortest_value_step), _stage_after(problem, chain, stages)
         first, shortest = stages, max(1, step // DIAGRAMS.value_step)
         counts = stages_on(
-            problem, stages, (by.kept.device,)
-        )  # of the device whose time counts, `by` covers all stages
+            problem, stages, (smaller.kept.device,)
+        )  # of the device whose time counts, `smaller` covers all stages
         candidates = [*_with_one_more(chain, first)] if successor is None else [_with(chain, first, successor)]
         while candidates:
             best = None if successor is None else candidates[0]
             for trial in candidates:
-                alike = stages_on(problem, trial, (by.kept.device,)) == counts
-                kept = search.kept(trial, by.kept.device) if alike else None
-                for certificate in search.certificates(kept, [by], step, shortest) if kept else ():
+                alike = stages_on(problem, trial, (smaller.kept.device,)) == counts
+                kept = search.kept(trial, smaller.kept.device) if alike else None
+                for certificate in search.certificates(kept, [smaller], step, shortest) if kept else ():
                     best = trial
                     yield certificate
                 if search.over:

@@ -80,21 +80,21 @@ class ThresholdSearch:
         return SmallerDiagram(kept, layers)
 
     def certificates(
-        self, kept: ModelledSteps, by: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
+        self, kept: ModelledSteps, smaller: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
     ) -> Iterator[Certificate]:
         """Yield increasing certificates; thresholds grow by `step` ticks at first, and by no less than `shortest`.
 
-        With `rows`, each smaller diagram in `by` computes for each threshold up to that many completion rows per state
-        again.
+        With `rows`, each smaller diagram in `smaller` computes for each threshold up to that many completion rows per
+        state again.
         """
-        own = projected_completions(self.problem, kept, by if rows is None else ())
+        at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 
         def least_end_before(value: int, work: int) -> Least:
-            completions, used = own, 0
+            completions, used = at_every_threshold, 0
             if rows is not None:
                 several = list[SmallerDiagram]()
-                for one in by:
-                    again, more = self._before_threshold(one, value, rows, work - used, self.numbers // len(by))
+                for one in smaller:
+                    again, more = self._before_threshold(one, value, rows, work - used, self.numbers // len(smaller))
                     used += more
                     if again is None:
                         return Least(None, used, True)
@@ -103,7 +103,7 @@ class ThresholdSearch:
             least = least_end(kept.steps, self._width, work - used, self.stop, completions, value)
             return least._replace(work=least.work + used)
 
-        completion_stages = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in by))
+        completion_stages = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in smaller))
         self.ended = 0
         for found in refuted_thresholds(least_end_before, lambda: self.between, (step, shortest), self.work, self.stop):
             self.work, self.ended = self.work - found.work, max(self.ended, found.ticks)
@@ -123,12 +123,12 @@ class ThresholdSearch:
         return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
     def _before_threshold(
-        self, by: SmallerDiagram, value: int, rows: int, work: int, numbers: int
+        self, smaller: SmallerDiagram, value: int, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
         """Return a smaller diagram with up to `rows` completion rows per state that may end before V, and the work."""
-        reached, own = list[Labels](), projected_completions(self.problem, by.kept, [by])
-        least = least_end(by.kept.steps, self._width, work, self.stop, own, value, reached=reached)
+        reached, completions = list[Labels](), projected_completions(self.problem, smaller.kept, [smaller])
+        least = least_end(smaller.kept.steps, self._width, work, self.stop, completions, value, reached=reached)
         if least.ticks is None:
             return None, least.work
-        layers = completion(by.kept.steps, numbers, self.stop, Among(reached, rows, value))
-        return None if layers is None else SmallerDiagram(by.kept, layers), least.work
+        layers = completion(smaller.kept.steps, numbers, self.stop, Among(reached, rows, value))
+        return None if layers is None else SmallerDiagram(smaller.kept, layers), least.work

@@ -44,22 +44,22 @@ class Relaxed:
 
     def take_over(self) -> None:
         """Offer the whole problem's best schedule to the relaxed search, as an order of its own."""
-        known, own = self._whole.incumbent.timeline, self.search
+        known, search = self._whole.incumbent.timeline, self.search
         if self._cut is not None and known is not None and self._is_new(known):
-            own.start_from(self._cut.order(known))
+            search.start_from(self._cut.order(known))
 
     def pass_on(self) -> None:
         """Pass bounds and schedules found since the last call on to the whole search."""
-        own, whole, problem = self.search.incumbent, self._whole, self._whole.problem
-        whole.incumbent.note_defects_of(own)
-        found = own.state.certificate
-        if own.lower_bound > self._proved and found.evidence is not None:
-            self._proved = own.lower_bound
+        incumbent, whole, problem = self.search.incumbent, self._whole, self._whole.problem
+        whole.incumbent.note_defects_of(incumbent)
+        found = incumbent.state.certificate
+        if incumbent.lower_bound > self._proved and found.evidence is not None:
+            self._proved = incumbent.lower_bound
             of_poorer = found if self._cut is None else self._cut.claim(found)
             claim(whole, [of_original(self._poorer, of_poorer)])
         if self._cut is not None or problem.network.has_activation_modes:
             return
-        for timeline in (own.timeline, *self.search.starts()):
+        for timeline in (incumbent.timeline, *self.search.starts()):
             if timeline is not None and self._is_new(timeline):
                 for schedule in expanded(self._jobs, timeline.schedule):
                     whole.start_from(schedule)

@@ -74,8 +74,8 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 @inlined
 def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
     """Return the unit `step` places after unit `i` on its device, -1 if there is none."""
-    on, place = shop.device[i], rows.place[i] + step
-    return rows.order[on, place] if 0 <= place < rows.count[on] else -1
+    device, place = shop.device[i], rows.place[i] + step
+    return rows.order[device, place] if 0 <= place < rows.count[device] else -1
 
 
 @inlined

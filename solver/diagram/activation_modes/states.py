@@ -77,10 +77,12 @@ class States:
     @property
     def first(self) -> tuple[State, Label]:
         """The state and label before the first forward."""
-        own = self._holding
-        none_yet = tuple((0,) * (1 + len(mode.steps)) for mode in own.modes)
-        state = State((0,) * len(own.stages), none_yet, (None,) * len(own.devices))
-        return state, Label((0,) * own.streams, (0,) * len(own.devices), ((),) * (self._steps + len(own.modes)))
+        relaxation = self._holding
+        none_yet = tuple((0,) * (1 + len(mode.steps)) for mode in relaxation.modes)
+        state = State((0,) * len(relaxation.stages), none_yet, (None,) * len(relaxation.devices))
+        return state, Label(
+            (0,) * relaxation.streams, (0,) * len(relaxation.devices), ((),) * (self._steps + len(relaxation.modes))
+        )
 
     def rank(self, state: State) -> int:
         """Return a number that increases with each move, by which states are grouped in layers."""

@@ -90,10 +90,10 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
             at.under_way[flow.stage[n]] -= 1
             freed = True
     for d in range(devices if shared else 1 if freed else 0):
-        on = d if shared else device
-        for k in range(at.n_blocked[on]):
-            _offer(shop, decided, at, at.blocked[on, k])
-        at.n_blocked[on] = 0
+        of_device = d if shared else device
+        for k in range(at.n_blocked[of_device]):
+            _offer(shop, decided, at, at.blocked[of_device, k])
+        at.n_blocked[of_device] = 0
     _look_at(at, r)
 
 
