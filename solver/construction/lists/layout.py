@@ -29,7 +29,7 @@ SPLIT, LATER, DEEPEST, RANKED, BLOCKS = range(5)
 FREE, IN_USE, LOW, HIGH, OWING, OPENED, START, KIND, STAGE, MATE = range(10)
 NOW_COLUMNS = 10
 # States of a micro-batch on a device: not begun, in flight with memory taken or still to be freed, over.
-NOT_BEGUN, UNDER_WAY, OVER = 0, 1, 2
+NOT_BEGUN, IN_FLIGHT, OVER = 0, 1, 2
 # Columns of `State.batches`.
 COUNT, HOLDS, OWES = range(3)
 NEVER = 2**60

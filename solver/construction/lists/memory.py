@@ -13,6 +13,7 @@ from solver.construction.lists.layout import (
     FORWARD,
     HIGH,
     HOLDS,
+    IN_FLIGHT,
     IN_USE,
     LOW,
     NOT_BEGUN,
@@ -22,7 +23,6 @@ from solver.construction.lists.layout import (
     ROOM,
     STARTS,
     TOTALS,
-    UNDER_WAY,
 )
 
 
@@ -34,14 +34,14 @@ def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
     begun = batches[d, j, COUNT]
     own = 0 if begun == OVER else batches[d, j, OWES]
     own = shop.owed[d, shop.stages[s, CHAIN]] if begun == NOT_BEGUN else own
-    others = now[d, OWING] - (1 if begun == UNDER_WAY and own != 0 else 0)
+    others = now[d, OWING] - (1 if begun == IN_FLIGHT and own != 0 else 0)
     fits = left >= 0
     if fits and (others > 0 or own > takes):
         for one in range(min(now[d, LOW], j), max(now[d, HIGH], j) + 1):
             if one == j:
                 fits = fits and left >= own - takes
-                left += takes + (batches[d, j, HOLDS] if begun == UNDER_WAY else 0)
-            elif batches[d, one, COUNT] == UNDER_WAY:
+                left += takes + (batches[d, j, HOLDS] if begun == IN_FLIGHT else 0)
+            elif batches[d, one, COUNT] == IN_FLIGHT:
                 fits = fits and left >= batches[d, one, OWES]
                 left += batches[d, one, HOLDS]
     return fits
@@ -53,17 +53,17 @@ def hold(shop, state, d, s, j, kind):  # type: ignore[no-untyped-def]
     now, batches = state.now, state.batches
     change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]
     now[d, IN_USE] += change
-    if before != UNDER_WAY:
+    if before != IN_FLIGHT:
         batches[d, j, HOLDS] = 0
         batches[d, j, OWES] = shop.owed[d, shop.stages[s, CHAIN]] if before == NOT_BEGUN else 0
-    owing = before == UNDER_WAY and batches[d, j, OWES] != 0
+    owing = before == IN_FLIGHT and batches[d, j, OWES] != 0
     batches[d, j, HOLDS] += change
     if kind == FORWARD:
         batches[d, j, OWES] -= change
     over = batches[d, j, HOLDS] == 0 and batches[d, j, OWES] == 0
-    batches[d, j, COUNT] = OVER if over else UNDER_WAY
+    batches[d, j, COUNT] = OVER if over else IN_FLIGHT
     now[d, OWING] += (1 if not over and batches[d, j, OWES] != 0 else 0) - (1 if owing else 0)
     if not over:
         now[d, LOW], now[d, HIGH] = min(now[d, LOW], j), max(now[d, HIGH], j)
-    while now[d, LOW] < now[d, HIGH] and batches[d, now[d, LOW], COUNT] != UNDER_WAY:
+    while now[d, LOW] < now[d, HIGH] and batches[d, now[d, LOW], COUNT] != IN_FLIGHT:
         now[d, LOW] += 1

@@ -59,8 +59,8 @@ class BeamSchedules:
         bounds, width = None, self.width
         forward = float(np.mean([stage.forward for stage in problem.stages]))
         runs = [
-            (walks_of(problem, opens), Preference(forward, longest, under_way, self.memory_factor))
-            for longest, under_way in ((0.0, 0.0), (1.0, 0.0), (0.0, self.in_flight_weight))
+            (walks_of(problem, opens), Preference(forward, longest, in_flight, self.memory_factor))
+            for longest, in_flight in ((0.0, 0.0), (1.0, 0.0), (0.0, self.in_flight_weight))
             for opens in openings(problem)
         ]
         while width <= self.most_numbers // offsets(runs[0][0])[-1]:

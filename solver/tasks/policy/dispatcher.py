@@ -106,7 +106,7 @@ class Dispatcher:
         begun = self._turn == 0
         np.minimum.at(first, self._flow.stage[begun], self._heads[begun])
         np.maximum.at(last, self._flow.stage[begun], (self._heads + self._shop.steps)[begun])
-        self._under_way = np.where(last > 0, last - np.where(last > 0, first, 0), 0) / period
+        self._time_in_flight = np.where(last > 0, last - np.where(last > 0, first, 0), 0) / period
         self._path = float(last.max()) / period
         self._depth = np.full(serial.jobs.problem.devices, np.inf)
         np.minimum.at(self._depth, self._flow.device, first / period)
@@ -140,7 +140,7 @@ class Dispatcher:
         waits = np.where(remaining < policy.late * path, policy.late_patience, early)
         patience = np.where(express, policy.most_patience, waits) * self._mean
         slack, depth = policy.slack + policy.slack_again * self._revisits, self._depth
-        most = np.ceil(policy.stretch * self._under_way + slack + policy.deep * depth[self._flow.device])
+        most = np.ceil(policy.stretch * self._time_in_flight + slack + policy.deep * depth[self._flow.device])
         stock = (policy.stock + policy.deep_stock * depth) / self._weight
         kind = np.where(urgent, URGENT, self._kind)
         return Decided(

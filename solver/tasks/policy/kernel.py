@@ -87,7 +87,7 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
     if whole >= 0:
         at.parts[whole] -= 1
         if at.parts[whole] == 0:
-            at.under_way[flow.stage[n]] -= 1
+            at.in_flight[flow.stage[n]] -= 1
             freed = True
     for d in range(devices if shared else 1 if freed else 0):
         of_device = d if shared else device
@@ -100,7 +100,7 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 @inlined
 def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
     """True if a job may start: its stage's in-flight limit and its memory admit it."""
-    if flow.opens[n] and at.under_way[flow.stage[n]] >= decided.most[flow.stage[n]]:
+    if flow.opens[n] and at.in_flight[flow.stage[n]] >= decided.most[flow.stage[n]]:
         return False
     m = shop.memory[n]
     if shop.takes[n] == 0 or shop.room[m] < 0:
@@ -141,7 +141,7 @@ def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
     """Start a job: schedule its end, and the moments when its successors become ready."""
     at.busy[shop.stream[n]] = True
     if flow.opens[n]:
-        at.under_way[flow.stage[n]] += 1
+        at.in_flight[flow.stage[n]] += 1
     at.level[shop.memory[n]] += shop.takes[n]
     at.times[n] = now + shop.steps[n]
     _add_event(at, n)

@@ -66,7 +66,7 @@ class Progress(NamedTuple):
     begin: Array
     left: Array
     parts: Array
-    under_way: Array
+    in_flight: Array
     level: Array
     times: Array
     events: Array
