@@ -49,11 +49,11 @@ PORTFOLIO = PortfolioParams()
 
 def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
     """Return the annealing parameters of successive runs: low temperatures refine an order, high ones leave it."""
-    own = PORTFOLIO
-    changing = own.mode_moves if open_modes else 0.0
+    portfolio = PORTFOLIO
+    changing = portfolio.mode_moves if open_modes else 0.0
     return tuple(
-        AnnealingParameters(hot, hot / own.cooling, own.evenness, own.idle_moves, changing=changing)
-        for hot in own.temperatures
+        AnnealingParameters(hot, hot / portfolio.cooling, portfolio.evenness, portfolio.idle_moves, changing=changing)
+        for hot in portfolio.temperatures
     )
 
 

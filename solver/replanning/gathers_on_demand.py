@@ -43,17 +43,17 @@ class GathersOnDemand:
             holder = problem.parameters.holder(stage)
             uses = uses_parameters(problem, kind, stage)
             if problem.stages[holder].gather is not None and (uses or kind in (UNSHARD, RESHARD)):
-                own = self._of[n] = self._stages.setdefault(holder, _Stage())
-                own.gathers += [n] * (kind is UNSHARD)
-                own.releases += [n] * (kind is RESHARD)
-                own.left += uses
-        for own in self._stages.values():
-            own.gathers.sort(key=self._number)
-            own.releases.sort(key=self._number)
-            more = len(own.releases) > len(own.gathers)  # gathered before, and dropped by now or there
-            if more and own.gathers and all(own.releases[0] != gap.release for gap in graph.jobs.gaps):
-                del self._of[own.releases.pop(0)]
-            own.there = len(own.releases) > len(own.gathers)
+                parameters = self._of[n] = self._stages.setdefault(holder, _Stage())
+                parameters.gathers += [n] * (kind is UNSHARD)
+                parameters.releases += [n] * (kind is RESHARD)
+                parameters.left += uses
+        for parameters in self._stages.values():
+            parameters.gathers.sort(key=self._number)
+            parameters.releases.sort(key=self._number)
+            more = len(parameters.releases) > len(parameters.gathers)  # gathered before, and dropped by now or there
+            if more and parameters.gathers and all(parameters.releases[0] != gap.release for gap in graph.jobs.gaps):
+                del self._of[parameters.releases.pop(0)]
+            parameters.there = len(parameters.releases) > len(parameters.gathers)
 
     def waits(self, before: int, after: int) -> bool:
         """Return True if an arc is handled here: between a gather or release and a compute job."""
@@ -65,13 +65,13 @@ class GathersOnDemand:
         return [(n, since) for n, since in found if since is not None]
 
     def _since(self, n: int, ready: Collection[int]) -> int | None:
-        own = self._of.get(n)
-        if own is None:
+        parameters = self._of.get(n)
+        if parameters is None:
             return 0
         if self._uses(n):
-            return own.since if own.there else None
-        if n in own.releases:
-            return own.used if own.there and not own.left else None
+            return parameters.since if parameters.there else None
+        if n in parameters.releases:
+            return parameters.used if parameters.there and not parameters.left else None
         return 0 if self._may_gather(n) and self._wanting(n, ready) else None
 
     def _may_gather(self, n: int) -> bool:
@@ -86,14 +86,21 @@ class GathersOnDemand:
 
         It makes room in memory; the parameters are gathered again later.
         """
-        able = [own for own in self._stages.values()
-                if own.there and own.left and not own.open and own.gathers and self._may_again(own)]  # fmt: skip
-        wanted = {id(own): sum(self._of.get(n) is own for n in ready) for own in able}
-        found = min(able, key=lambda own: wanted[id(own)], default=None)
+        able = [
+            parameters
+            for parameters in self._stages.values()
+            if parameters.there
+            and parameters.left
+            and not parameters.open
+            and parameters.gathers
+            and self._may_again(parameters)
+        ]
+        wanted = {id(parameters): sum(self._of.get(n) is parameters for n in ready) for parameters in able}
+        found = min(able, key=lambda parameters: wanted[id(parameters)], default=None)
         return [] if found is None or found.releases[0] not in ready else [(found.releases[0], found.used)]
 
-    def _may_again(self, own: _Stage) -> bool:
-        return self._jobs.jobs[own.gathers[0]].choice is None or self._further != 0
+    def _may_again(self, parameters: _Stage) -> bool:
+        return self._jobs.jobs[parameters.gathers[0]].choice is None or self._further != 0
 
     def unwanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
         """Return gathers that no ready pass needs, to be started if nothing else can."""
@@ -102,34 +109,34 @@ class GathersOnDemand:
     def order(self, start: int, n: int, ready: Collection[int], rank: Callable[[int, int], Rank]) -> Rank:
         """Return the rank of a job at its start; a gather has that of the pass that needs it, after equal passes."""
         gathers = self._gathers(n)
-        own = (self._wanting(n, ready) or [n]) if gathers else [n]
-        first, *others = min(rank(one, start) for one in own)
+        needing = (self._wanting(n, ready) or [n]) if gathers else [n]
+        first, *others = min(rank(one, start) for one in needing)
         return (first, gathers, *others, n)
 
     def optional(self, n: int) -> bool:
         """Return True for a job that need not be placed: an additional gather or its release."""
-        own = self._of.get(n)
-        return own is not None and not self._uses(n) and self._jobs.jobs[n].choice is not None
+        parameters = self._of.get(n)
+        return parameters is not None and not self._uses(n) and self._jobs.jobs[n].choice is not None
 
     def _gathers(self, n: int) -> bool:
         return self._jobs.jobs[n].task.of.kind is UNSHARD
 
     def place(self, n: int, end: int) -> None:
         """Update the state for a placed job that ends at `end`."""
-        own, p = self._of.get(n), self._jobs.jobs[n].task.of
-        if own is None:
+        parameters, p = self._of.get(n), self._jobs.jobs[n].task.of
+        if parameters is None:
             return
         if self._uses(n):
-            own.used, own.left = max(own.used, end), own.left - 1
+            parameters.used, parameters.left = max(parameters.used, end), parameters.left - 1
             self._parts[p] -= 1
-            (own.open.add if self._parts[p] else own.open.discard)(p)
+            (parameters.open.add if self._parts[p] else parameters.open.discard)(p)
         elif self._gathers(n):
-            own.there, own.since, own.used = True, end, max(own.used, end)
-            own.gathers.remove(n)
+            parameters.there, parameters.since, parameters.used = True, end, max(parameters.used, end)
+            parameters.gathers.remove(n)
             self._further = self._further and self._further - (self._jobs.jobs[n].choice is not None)
         else:
-            own.there = False
-            own.releases.remove(n)
+            parameters.there = False
+            parameters.releases.remove(n)
 
     def _uses(self, n: int) -> bool:
         kind, stage, _ = self._jobs.jobs[n].task.of

@@ -31,8 +31,8 @@ def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
     except Deadlock as deadlock:
         raise _misfit(str(deadlock)) from None
     _refuse(validate(timed))
-    own = _in_this_problem(problem, known) if isinstance(known, Timeline) else None
-    return [timed] if own is None or validate(own) else [timed, own]
+    with_given_starts = _in_this_problem(problem, known) if isinstance(known, Timeline) else None
+    return [timed] if with_given_starts is None or validate(with_given_starts) else [timed, with_given_starts]
 
 
 def _in_this_problem(problem: Problem, timeline: Timeline) -> Timeline | None:

@@ -80,8 +80,8 @@ def first_plan(plan: PlanProblem) -> FirstPlan | None:
     """
     if plan.variants or plan.shared or plan.encoder is not None or plan.cluster.links or plan.cluster.transfer_stream:
         return None
-    own = plan.model.parameters
-    if own.gather or own.reduce or own.step or plan.cluster.slowness:
+    parameters = plan.model.parameters
+    if parameters.gather or parameters.reduce or parameters.step or plan.cluster.slowness:
         return None
     sums = LayerSums(plan)
     found = [_Orders(plan, sums, choice).best() for choice in plan.choices]
