@@ -30,7 +30,9 @@ NAMED = (
     "commands",
     "docs",
     "examples",
+    "formulations",
     "runtime",
+    "solver",
     "targets",
     "tests/support",
 )
