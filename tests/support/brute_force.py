@@ -15,7 +15,6 @@ from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Slot
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.certificate import Certificate
 from pipesched.schedule.schedule import Schedule, parse_slot, slot_text
 from tests.support.columns import Costs, Memory, build
 from tests.support.optima import fraction_as_json, fraction_of_json, stored
@@ -102,20 +101,6 @@ def _least(
         for order in orders[device]:
             offer(game, {**chosen, device: order})
     return None
-
-
-def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective: Objective, seeds: int) -> int:
-    """The number of optima of tiny problems that the bounds reach; fails if one is above. They are given a value near
-    it."""
-    tight = 0
-    for seed in range(seeds):
-        problem = replace(tiny_problem(Random(seed)), objective=objective)
-        best = optimum(problem, objective)
-        if best is not None:
-            found = [bound.value_ticks for bound in bounds(problem, best.value + 3)]
-            assert max(found, default=0) <= best.value, seed
-            tight += max(found, default=0) == best.value
-    return tight
 
 
 def _choices_of_fused(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:

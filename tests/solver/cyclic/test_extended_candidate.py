@@ -13,6 +13,7 @@ from pipesched.problem.problem import Problem
 from solver.cyclic.extended_candidate import extended_candidate
 from solver.cyclic.replication import repeated, repeating, shortened
 from solver.published import candidate, simulated_and_validated
+from tests.support.daily import daily
 
 _WRITTEN = [one.name for one in HEURISTICS if not one.searched and one.improves is None]
 _FAST = {"1f1b", "1f1b-overlap", "zb-h1", "zb-h2"}
@@ -38,7 +39,7 @@ def _problem(seed: int, **keys: Any) -> Problem:
     return problem_from(document | keys, "test")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", daily(range(24), 3))
 def test_figures_are_those_of_the_whole_schedule(seed: int) -> None:
     """Of orders that do not depend on the number of micro-batches."""
     problem, found = _problem(seed), list[str]()

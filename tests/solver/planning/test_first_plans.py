@@ -30,6 +30,7 @@ from solver.planning.plan import plan
 from solver.planning.search import first_plans
 from solver.planning.search.choice_search import ChoiceSearch
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.plan_brute_force import partitions
 from tests.support.plans_at_once import at_once
 
@@ -100,7 +101,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("placement", "rule"), RULES)
+@pytest.mark.parametrize(("placement", "rule"), daily(RULES, 3))
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
     room = 11 if placement == "bidirectional" else 5.5  # which holds every layer twice

@@ -23,6 +23,7 @@ from pipesched.results.free_memory import free_memory
 from pipesched.results.solution import Status
 from solver.planning.plan import plan
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.plan_brute_force import best_value, partitions, tiny_plan
 
 
@@ -83,7 +84,7 @@ def test_the_most_and_then_the_least_time():
 
 
 @pytest.mark.parametrize("leaves", [*Leaves])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", daily(range(20), 2))
 def test_against_every_partition(seed, leaves):
     problem = _drawn(seed, leaves)
     if leaves is Leaves.PER_LAYER and not any(map(holds_cache, problem.model.layers)):

@@ -11,6 +11,7 @@ import pytest
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
+from tests.support.daily import daily
 from tests.support.plans_at_once import at_once
 
 RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
@@ -23,8 +24,11 @@ RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
 }
 
 
-@pytest.mark.parametrize("schedules", [(), ("zbv", "v-half", "dualpipe-v")], ids=["any order", "three schedules"])
-@pytest.mark.parametrize("seed", range(2))
+# First plans of one schedule without a restriction and with one are compared in `test_first_plans.py`.
+CASES = [(seed, schedules) for seed in range(2) for schedules in ((), ("zbv", "v-half", "dualpipe-v"))]
+
+
+@pytest.mark.parametrize(("seed", "schedules"), daily(CASES, 2))
 def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str, ...]) -> None:
     """On devices of unequal speed and memory, where some of them cannot hold what balanced partitions give them."""
     random = Random(seed)

@@ -97,7 +97,7 @@ def test_a_solve_finds_the_optimum_and_claims_nothing_wrong() -> None:
 
 def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
     slower = 0
-    for document in _drawn(40):
+    for document in _drawn(24):
         both = _least(document)
         one_side = _least(_with_transfer(document, both=False))
         times = {**document["times"], "transfer": document["times"]["transfer"]["time"]}
@@ -105,7 +105,7 @@ def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
         if both is not None and one_side is not None and alone is not None:
             assert alone <= one_side <= both, document
             slower += one_side < both
-    assert slower >= 8
+    assert slower >= 5
 
 
 def test_the_exact_model_agrees_with_every_order() -> None:
@@ -125,7 +125,7 @@ def test_the_exact_model_agrees_with_every_order() -> None:
 def test_published_orders_run_and_are_valid() -> None:
     """Orders of passes alone say nothing of the order of transfers; none of them ends in a deadlock."""
     ran = 0
-    for seed in range(6):
+    for seed in range(3):
         random = Random(seed)
         document = _document(random) | {"placement": random.choice(("linear", "interleaved", "v-shape"))}
         document |= {"microbatches": 2 * document["devices"]}
@@ -142,7 +142,7 @@ def test_published_orders_run_and_are_valid() -> None:
                 timeline = simulate(problem, heuristic.order(problem))
                 assert not validate(timeline), (heuristic.name, document)
                 ran += 1
-    assert ran > 20
+    assert ran > 10
 
 
 def _two_stages(**transfer: object) -> Problem:
