@@ -93,25 +93,25 @@ def cases() -> Iterator[Case]:
 
 def deepseek(name: str) -> Document:
     """One of the unit tests of pipeline_conductor: DeepSeek-V3's 3 dense layers and 59 with experts."""
-    own = _DEEPSEEK[name]
-    ratio, dense, head = Fraction(own.backward), Fraction(own.dense), Fraction(own.head)
+    model = _DEEPSEEK[name]
+    ratio, dense, head = Fraction(model.backward), Fraction(model.dense), Fraction(model.head)
 
     def layer(name: str, count: int, forward: Fraction, of: int, again: Fraction) -> Document:
-        mode = {"name": "full", "time": again, "keeps": Fraction(own.kept[of], own.activation[of])}
-        costs = {"memory": own.parameters[of], "activation": own.activation[of], "recompute": [mode]}
+        mode = {"name": "full", "time": again, "keeps": Fraction(model.kept[of], model.activation[of])}
+        costs = {"memory": model.parameters[of], "activation": model.activation[of], "recompute": [mode]}
         return {"name": name, "count": count, "forward": forward, "backward": ratio * forward, **costs}
 
-    layers = [layer("dense", 3, dense, 1, dense), layer("moe", 59, Fraction(1), 0, Fraction(own.again))]
+    layers = [layer("dense", 3, dense, 1, dense), layer("moe", 59, Fraction(1), 0, Fraction(model.again))]
     layers.append({"name": "head", "forward": head, "backward": ratio * head, "with_previous": True})
-    first, middle, last = own.limits
+    first, middle, last = model.limits
     return {
         "name": name,
-        "devices": own.devices,
-        "microbatches": own.microbatches,
+        "devices": model.devices,
+        "microbatches": model.microbatches,
         "layers": layers,
-        "memory": {"unit": "MB", "capacity": [first, *[middle] * (own.devices - 2), last]},
-        "placement": "interleaved" if own.chunks > 1 else "linear",
-        "chunks": own.chunks,
+        "memory": {"unit": "MB", "capacity": [first, *[middle] * (model.devices - 2), last]},
+        "placement": "interleaved" if model.chunks > 1 else "linear",
+        "chunks": model.chunks,
     }
 
 

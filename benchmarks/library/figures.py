@@ -45,19 +45,19 @@ def figures(instance: Instance) -> list[Figure]:
     return [_figure(instance, one) for one in instance.card.published]
 
 
-def _figure(instance: Instance, one: Published) -> Figure:
-    if one.value is not None:
-        half = _half_of_last_digit(one.value)
-        found = Figure(one, Fraction(one.value) - half, Fraction(one.value) + half)
-    elif one.bubble is not None:
+def _figure(instance: Instance, published: Published) -> Figure:
+    if published.value is not None:
+        half = _half_of_last_digit(published.value)
+        found = Figure(published, Fraction(published.value) - half, Fraction(published.value) + half)
+    elif published.bubble is not None:
         problem = _plain(instance)
-        work, half = _busiest(problem), _half_of_last_digit(one.bubble)
-        rate = Fraction(one.bubble)
-        found = Figure(one, work / (1 - rate + half), work / (1 - rate - half))
+        work, half = _busiest(problem), _half_of_last_digit(published.bubble)
+        rate = Fraction(published.bubble)
+        found = Figure(published, work / (1 - rate + half), work / (1 - rate - half))
     else:
-        found = Figure(one, *[_simulated(instance, one)] * 2)
-    if one.schedule is not None and not found.low <= (value := _simulated(instance, one)) <= found.high:
-        raise BadInput(f"{instance.name}: {one.schedule} takes {float(value):.10g} here, not {found}")
+        found = Figure(published, *[_simulated(instance, published)] * 2)
+    if published.schedule is not None and not found.low <= (value := _simulated(instance, published)) <= found.high:
+        raise BadInput(f"{instance.name}: {published.schedule} takes {float(value):.10g} here, not {found}")
     return found
 
 

@@ -43,21 +43,21 @@ def equal_documents(case: Case, problem: Problem, solution: Solution, random: Ra
     except ValueError as why:
         yield f"wrong: a problem of a file cannot be written: {why}"
         return
-    for one in variants if thorough else [random.choice(variants)]:
+    for variant in variants if thorough else [random.choice(variants)]:
         try:
-            other = problem_from(one.document)
+            other = problem_from(variant.document)
             found = solve(other, Limits(seconds=SECONDS, workers=1))
         except BadInput as error:
-            yield f"wrong: {one.name}: refused: {error}"
+            yield f"wrong: {variant.name}: refused: {error}"
             continue
         if found.status is Status.INFEASIBLE:
-            yield f"wrong: {one.name}: infeasible"
+            yield f"wrong: {variant.name}: infeasible"
         if found.status is not Status.OPTIMAL or found.value_ticks is None:
             continue
-        takes, expected = found.value_ticks * other.tick, value * one.times
-        if takes > expected or (takes < expected and not one.or_less):
-            least = "at most " if one.or_less else ""
-            yield f"wrong: {one.name}: takes {float(takes)}, where it should be {least}{float(expected)}"
+        takes, expected = found.value_ticks * other.tick, value * variant.times
+        if takes > expected or (takes < expected and not variant.or_less):
+            least = "at most " if variant.or_less else ""
+            yield f"wrong: {variant.name}: takes {float(takes)}, where it should be {least}{float(expected)}"
 
 
 def _variants(case: Case) -> Iterator[Variant]:

@@ -117,23 +117,23 @@ def changed(random: Random, problem: Problem, likely: Likely) -> Problem:
         return replace(problem, microbatches=max(1, min(5, problem.microbatches + random.choice((-1, 1)))))
     if name == "capacity":
         room = list(problem.room)
-        at = random.randrange(len(room))
-        own = room[at]
-        room[at] = None if own is None else max(0, _near(random, own, likely))
+        index = random.randrange(len(room))
+        capacity = room[index]
+        room[index] = None if capacity is None else max(0, _near(random, capacity, likely))
         return _roomy(problem.with_room(room))
     if name == "links":
         return _with_other_link(random, problem, likely)
     values = [getattr(stage, name) for stage in problem.stages]
     if name in ("activation", "freed"):
-        at = random.randrange(len(values))
-        values[at] = max(-4 if name == "freed" else 0, _near(random, values[at], likely))
+        index = random.randrange(len(values))
+        values[index] = max(-4 if name == "freed" else 0, _near(random, values[index], likely))
         one = problem.with_stages(**{name: values})
         return _roomy(one.with_stages(freed=[min(stage.freed, stage.activation) for stage in one.stages]))
     if None in values:
         return problem
     every = random.random() < 0.3
-    at, value = random.randrange(len(values)), _near(random, random.choice(values), likely)
-    one = problem.with_stages(**{name: [max(0, value if every or n == at else x) for n, x in enumerate(values)]})
+    index, value = random.randrange(len(values)), _near(random, random.choice(values), likely)
+    one = problem.with_stages(**{name: [max(0, value if every or n == index else x) for n, x in enumerate(values)]})
     return one if one.splittable else one.with_stages(backward=[stage.fused for stage in one.stages])
 
 

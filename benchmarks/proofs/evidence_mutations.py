@@ -70,15 +70,15 @@ def _list(old: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
 def _rows(old: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
     """Rows with one of them left out, there twice or in the place of another one, or with another number."""
     rows = [list(row) for row in old]
-    at = random.randrange(len(rows)) if rows else 0
+    index = random.randrange(len(rows)) if rows else 0
     change = random.choice(("left out", "again", "swapped", "number", "number", "number"))
     if not rows or change == "left out":
-        rows[at : at + 1] = []
+        rows[index : index + 1] = []
     elif change == "again":
-        rows.insert(at, rows[at])
+        rows.insert(index, rows[index])
     elif change == "swapped":
         other = random.randrange(len(rows))
-        rows[at], rows[other] = rows[other], rows[at]
+        rows[index], rows[other] = rows[other], rows[index]
     else:
-        rows[at][random.randrange(1, 4)] = random.choice((None, 0, 1, 2))
+        rows[index][random.randrange(1, 4)] = random.choice((None, 0, 1, 2))
     return tuple(map(tuple, rows))

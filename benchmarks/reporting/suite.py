@@ -112,18 +112,18 @@ class Suite:
             )
         return "\n\n".join(parts)
 
-    def _line(self, case: Case, one: Record, alike: bool) -> list[str]:
-        reached = one.seconds_to(self.gap)
+    def _line(self, case: Case, solved: Record, alike: bool) -> list[str]:
+        reached = solved.seconds_to(self.gap)
         return [
             case.problem.name,
             "" if alike else case.problem.objective.value,
             case.known,
-            case.orders or _best(one),
-            one.error or (one.status if one.value is None else f"{one.value:.10g}"),
-            f"{one.bubble:.4f}" if case.known.startswith("bubble") and one.bubble is not None else "",
-            in_percent(one.gap),
+            case.orders or _best(solved),
+            solved.error or (solved.status if solved.value is None else f"{solved.value:.10g}"),
+            f"{solved.bubble:.4f}" if case.known.startswith("bubble") and solved.bubble is not None else "",
+            in_percent(solved.gap),
             "" if reached is None else f"{reached:.1f}",
-            bound_name(one.proved_by) if case.known and reached is not None else "",
+            bound_name(solved.proved_by) if case.known and reached is not None else "",
         ]
 
 

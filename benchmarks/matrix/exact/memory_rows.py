@@ -24,26 +24,26 @@ def add_memory(tasks: Tasks, strict: bool) -> None:
 
 
 def _add_room(tasks: Tasks, takes: Sequence[Change], gives: Sequence[Change], room: Fraction, strict: bool) -> None:
-    cp, step = tasks.cp, lcm(*(one.amount.denominator for one in (*takes, *gives)))
+    cp, step = tasks.cp, lcm(*(change.amount.denominator for change in (*takes, *gives)))
     before: dict[tuple[int, int], Literal] = {}
-    for (a, one), (b, other) in combinations(enumerate(takes), 2):
+    for (a, change), (b, other) in combinations(enumerate(takes), 2):
         before[a, b], before[b, a] = cp.new_bool_var(""), cp.new_bool_var("")
-        cp.add(one.at >= other.at + strict).only_enforce_if(~before[a, b], one.runs)
-        cp.add(other.at >= one.at + strict).only_enforce_if(~before[b, a], other.runs)
+        cp.add(change.at >= other.at + strict).only_enforce_if(~before[a, b], change.runs)
+        cp.add(other.at >= change.at + strict).only_enforce_if(~before[b, a], other.runs)
         # Where passes have no length the order at one instant is open, but there is one.
         cp.add_bool_or(before[a, b], before[b, a])
-    for b, one in enumerate(takes):
-        terms: list[Any] = [int(one.amount * step)]
+    for b, change in enumerate(takes):
+        terms: list[Any] = [int(change.amount * step)]
         for a, other in enumerate(takes):
             if a != b:
                 counted = cp.new_bool_var("")
                 cp.add_bool_or(~before[a, b], ~other.runs, counted)
                 terms.append(int(other.amount * step) * counted)
         for given in gives:
-            if given.of == one.of and given.rank >= one.rank:
+            if given.of == change.of and given.rank >= change.rank:
                 continue  # later in one life
             back = cp.new_bool_var("")
             cp.add_implication(back, given.runs)
-            cp.add(given.at <= one.at).only_enforce_if(back)
+            cp.add(given.at <= change.at).only_enforce_if(back)
             terms.append(-int(given.amount * step) * back)
-        cp.add(sum(terms) <= floor(room * step)).only_enforce_if(one.runs)
+        cp.add(sum(terms) <= floor(room * step)).only_enforce_if(change.runs)

@@ -35,23 +35,23 @@ def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]]) -> No
         tasks.cp.add(sum(one.runs for one in gathered) <= tasks.shape.most_gathers)
 
 
-def _reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> None:
+def _reduced(tasks: Tasks, once: Once, passes: Sequence[Passes]) -> None:
     """Buckets in turn, each after its share of the tasks of every W or BW; the step after the last of them."""
     last: Any = None
-    backwards = [here[name] for here in own for name in ("W", "BW") if name in here]
-    if one.reduce and one.each_microbatch:
-        last = _each_reduced(tasks, one, own)
-    for k in range(one.buckets if one.reduce and not one.each_microbatch else 0):
-        assert one.reduce
-        task = tasks.task(one.device, one.reduce.stream, one.reduce.time / one.buckets, tasks.true)
+    backwards = [here[name] for here in passes for name in ("W", "BW") if name in here]
+    if once.reduce and once.each_microbatch:
+        last = _each_reduced(tasks, once, passes)
+    for k in range(once.buckets if once.reduce and not once.each_microbatch else 0):
+        assert once.reduce
+        task = tasks.task(once.device, once.reduce.stream, once.reduce.time / once.buckets, tasks.true)
         if last is not None:
             tasks.cp.add(task.start >= last)
         for p in backwards:
-            for end in _share(p.ends, k, one.buckets):
+            for end in _share(p.ends, k, once.buckets):
                 tasks.cp.add(task.start >= end).only_enforce_if(p.runs)
         last = task.end
-    if one.step:
-        task = tasks.task(one.device, one.step.stream, one.step.time, tasks.true)
+    if once.step:
+        task = tasks.task(once.device, once.step.stream, once.step.time, tasks.true)
         if last is not None:
             tasks.cp.add(task.start >= last)
         for p in backwards:
@@ -78,24 +78,24 @@ def _share(ends: Sequence[Any], k: int, buckets: int) -> list[Any]:
     return [end for n, end in enumerate(ends) if n * buckets < (k + 1) * count and (n + 1) * buckets > k * count]
 
 
-def _gathered(tasks: Tasks, one: Once, own: Sequence[Passes], holders: int) -> list[_Gathering]:
+def _gathered(tasks: Tasks, once: Once, passes: Sequence[Passes], holders: int) -> list[_Gathering]:
     """Each pass belongs to a gathering: it begins after that, and ends before the parameters are dropped."""
-    assert one.gather
+    assert once.gather
     shape, cp, found = tasks.shape, tasks.cp, list[_Gathering]()
-    most = one.most if shape.most_gathers is None else min(one.most, shape.most_gathers - holders + 1)
+    most = once.most if shape.most_gathers is None else min(once.most, shape.most_gathers - holders + 1)
     for k in range(most):
         runs = cp.new_bool_var("")
-        task = tasks.task(one.device, one.gather.stream, one.gather.time, runs)
-        drop = tasks.task(one.device, shape.first_stream, Fraction(0), runs).start
+        task = tasks.task(once.device, once.gather.stream, once.gather.time, runs)
+        drop = tasks.task(once.device, shape.first_stream, Fraction(0), runs).start
         cp.add(drop >= task.end).only_enforce_if(runs)
         if found:
             cp.add_implication(runs, found[-1].runs)
             cp.add(task.start >= found[-1].drop).only_enforce_if(runs)
         found.append(_Gathering(task.end, runs, drop))
-        for memory, amount in ((f"device {one.device}", one.gathered), (f"window {one.device}", Fraction(1))):
-            tasks.take(memory, Change(task.start, amount, runs, (one.holder, k), 0))
-            tasks.give(memory, Change(drop, amount, runs, (one.holder, k), 1))
-    for p in (p for here in own for name, p in here.items() if name not in (FORWARD, BACKWARD)):
+        for memory, amount in ((f"device {once.device}", once.gathered), (f"window {once.device}", Fraction(1))):
+            tasks.take(memory, Change(task.start, amount, runs, (once.holder, k), 0))
+            tasks.give(memory, Change(drop, amount, runs, (once.holder, k), 1))
+    for p in (p for here in passes for name, p in here.items() if name not in (FORWARD, BACKWARD)):
         chosen = []
         for gathering in found:
             chosen.append(cp.new_bool_var(""))

@@ -34,24 +34,24 @@ def stage_devices(document: Mapping[str, Any]) -> list[int]:
 def walks(document: Mapping[str, Any]) -> tuple[list[list[Step]], int]:
     """The steps of every micro-batch, and how many devices there are."""
     where, count = stage_devices(document), document["microbatches"]
-    own: list[list[int]]
+    paths: list[list[int]]
     if document.get("placement") == "bidirectional":
         half, p = -(-count // 2), document["devices"]
-        own = [list(range(p)) if j < half else list(range(p, 2 * p)) for j in range(count)]
+        paths = [list(range(p)) if j < half else list(range(p, 2 * p)) for j in range(count)]
     elif document.get("chains"):
-        own = [list(chain["stages"]) for chain in document["chains"] for _ in range(chain["microbatches"])]
+        paths = [list(chain["stages"]) for chain in document["chains"] for _ in range(chain["microbatches"])]
     else:
-        own = [list(range(len(where)))] * count
+        paths = [list(range(len(where)))] * count
     pipelines = document.get("pipelines")
     if pipelines is None:
-        return [[Step(where[s], s, where[s]) for s in stages] for stages in own], document["devices"]
+        return [[Step(where[s], s, where[s]) for s in stages] for stages in paths], document["devices"]
     lost = {tuple(worker) for worker in pipelines.get("lost", ())}
     slow = {tuple(map(int, key.split("."))): Fraction(factor) for key, factor in pipelines.get("slow", {}).items()}
     left = [(n, d) for n in range(pipelines["count"]) for d in range(document["devices"]) if (n, d) not in lost]
     found = []
     for n in range(pipelines["count"]):
         turns = Counter[tuple[int, ...]]()
-        for stages in own:
+        for stages in paths:
             i, steps = turns[tuple(stages)], []
             turns[tuple(stages)] += 1
             for s in stages:

@@ -85,20 +85,20 @@ def _passes(problem: Problem) -> Iterator[tuple[int, ...]]:
 
     for walk, j in walks:
         for place, s in enumerate(walk):
-            own, before = stages[s], walk[place - 1] if place else None
+            stage, before = stages[s], walk[place - 1] if place else None
             after = walk[place + 1] if place + 1 < len(walk) else None
-            best_split = own.weight is not None and not problem.overlaps and own.freed >= 0
-            fuse = not (best_split and own.backward + (own.weight or 0) <= own.fused)
+            best_split = stage.weight is not None and not problem.overlaps and stage.freed >= 0
+            fuse = not (best_split and stage.backward + (stage.weight or 0) <= stage.fused)
             last = numbers.get((s, max((i for i in problem.microbatches_of[s] if i < j), default=_NONE)), _NONE)
             yield (
                 where.stage_device[s],
-                scaled(own.forward, j),
-                scaled(own.backward if own.weight is not None else None, j),
-                scaled(own.weight, j),
-                scaled(own.fused if fuse else None, j),
-                scaled(own.overlapped, j),
-                scaled(own.activation, j),
-                scaled(own.freed, j),
+                scaled(stage.forward, j),
+                scaled(stage.backward if stage.weight is not None else None, j),
+                scaled(stage.weight, j),
+                scaled(stage.fused if fuse else None, j),
+                scaled(stage.overlapped, j),
+                scaled(stage.activation, j),
+                scaled(stage.freed, j),
                 _NONE if before is None else numbers[before, j],
                 _NONE if after is None else numbers[after, j],
                 0 if before is None else scaled(_lag(problem, before, before, s), j),
