@@ -55,7 +55,7 @@ class PathStep:
         taken: dict[tuple[str, str], Fraction] = {_TRANSFER: derived.transfer}
         for layer in derived.layers:
             taken |= {(layer.name, kind): time(layer) for kind, time in _TIMES.items()}
-            taken |= {(layer.name, way.name): way.time for way in layer.recompute}
+            taken |= {(layer.name, mode.name): mode.time for mode in layer.recompute}
         for kind, of in ((_REDUCED, step.reduction), (_STEPPED, step.optimizer)):
             taken |= {(name, kind): time for name, time in of.items()}
         total = sum((number * taken.get(key, 0) for key, number in self.counts.items()), Fraction(0))
@@ -87,10 +87,12 @@ def path_step(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
     counts[_TRANSFER] = sum(one != other for one, other in pairwise(on))
     assert plan.step is not None
     ends = on[-1]
-    held = [[layer.name for stage in stages for layer in layers[stage]] for stages in placement.stages_of]
-    counts.update((name, _REDUCED) for name in held[ends])
+    layers_of_device = [[layer.name for stage in stages for layer in layers[stage]] for stages in placement.stages_of]
+    counts.update((name, _REDUCED) for name in layers_of_device[ends])
     optimizer = plan.step.optimizer
-    counts.update((name, _STEPPED) for name in max(held, key=lambda own: sum(optimizer.get(name, 0) for name in own)))
+    counts.update(
+        (name, _STEPPED) for name in max(layers_of_device, key=lambda own: sum(optimizer.get(name, 0) for name in own))
+    )
     found = PathStep(row, configs, PlanFile.model_validate(_document(row, configs, devices)), counts)
     whole = float(step_time(plan, run).total)
     return replace(found, constant=whole - found.seconds(devices) * _MS)

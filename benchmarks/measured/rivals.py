@@ -34,14 +34,14 @@ _CALCULON = {
 def rivals(of: Sequence[Compared]) -> list[Rival]:
     """SimuMax on its rows, of which the table has its predictions; Calculon on those of arXiv 2205.05198."""
     timed = [one for one in of if one.row.seconds]
-    said = [(one, match) for one in timed if (match := _SIMUMAX.search(one.row.runtime))]
+    matches = [(one, match) for one in timed if (match := _SIMUMAX.search(one.row.runtime))]
     named = [
         (one, _CALCULON[one.row.model, one.row.recompute])
         for one in timed
         if one.row.source.startswith("arXiv 2205.05198") and (one.row.model, one.row.recompute) in _CALCULON
     ]
-    found = [_rival("SimuMax", [(one, float(match[1]) / 1000) for one, match in said])] if said else []
-    if peaks := [(one, float(match[2])) for one, match in said if one.row.allocated]:
+    found = [_rival("SimuMax", [(one, float(match[1]) / 1000) for one, match in matches])] if matches else []
+    if peaks := [(one, float(match[2])) for one, match in matches if one.row.allocated]:
         theirs = mean(abs(peak / (one.row.allocated or 1) - 1) for one, peak in peaks)
         ours = mean(abs(one.found.peak / (one.row.allocated or 1) - 1) for one, _ in peaks)
         found[0] = found[0]._replace(peak_error=theirs, own_peak=ours)
