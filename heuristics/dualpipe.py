@@ -30,12 +30,14 @@ class Direction(NamedTuple):
 def dualpipe(problem: Problem) -> Schedule:
     """Return DualPipe's order; direction 0 of a device enters at its own end, from which ranks count."""
     split_backward(problem)
-    half, of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
+    half, microbatches_of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
     orders: list[tuple[Slot, ...]] = []
     for d, (down, up) in asking(enumerate(problem.placement.stages_of)):
         near, far = (down, up) if d < half else (up, down)
         rank = min(d, 2 * half - 1 - d)
-        orders.append(tuple(eight_steps(Direction(near, of[near]), Direction(far, of[far]), rank, half)))
+        orders.append(
+            tuple(eight_steps(Direction(near, microbatches_of[near]), Direction(far, microbatches_of[far]), rank, half))
+        )
     return interleaved(problem, Schedule(tuple(orders), "dualpipe"))
 
 

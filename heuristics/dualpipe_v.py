@@ -17,9 +17,9 @@ def dualpipe_v(problem: Problem) -> Schedule:
     Passes of the other half run on the V's second leg instead.
     """
     split_backward(problem)
-    p, of = _microbatch_a_stage(problem), problem.microbatches_of
+    p, microbatches_of = _microbatch_a_stage(problem), problem.microbatches_of
     orders = (
-        tuple(eight_steps(Direction(down, of[down]), Direction(up, of[up]), d, p))
+        tuple(eight_steps(Direction(down, microbatches_of[down]), Direction(up, microbatches_of[up]), d, p))
         for d, (down, up) in enumerate(problem.placement.stages_of)
     )
     return interleaved(problem, Schedule(tuple(orders), "dualpipe-v"))

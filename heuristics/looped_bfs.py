@@ -18,12 +18,12 @@ def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
     round_robin(problem)
     m, orders = problem.microbatches, []
     for stages in problem.placement.stages_of:
-        own: list[Pass] = []
+        order_of_device: list[Pass] = []
         for begin in range(0, m, size or m):
             group = range(begin, min(m, begin + (size or m)))
             forwards = [Pass(F, stage, j) for stage in stages for j in group]
-            own += forwards + [Pass(BW, stage, j) for _, stage, j in reversed(forwards)]
-        orders.append(own)
+            order_of_device += forwards + [Pass(BW, stage, j) for _, stage, j in reversed(forwards)]
+        orders.append(order_of_device)
     return schedule_of(orders, "looped-bfs")
 
 

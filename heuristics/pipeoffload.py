@@ -35,11 +35,11 @@ def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     if cost is None or problem.placement.stages > p or any(room is not None for room in problem.room):
         return None
-    for own in problem.stages:
-        copies = own.offload
-        if copies is None or copies.out_stream == copies.in_stream or own.stream in copies[2:4]:
+    for stage in problem.stages:
+        copies = stage.offload
+        if copies is None or copies.out_stream == copies.in_stream or stage.stream in copies[2:4]:
             return None
-        if max(copies.out_ticks, copies.in_ticks) > cost.F or copies.amount < own.activation:
+        if max(copies.out_ticks, copies.in_ticks) > cost.F or copies.amount < stage.activation:
             return None
     makespan = (m + p - 1) * (cost.F + cost.BW)
     takes_time = all(stage.offload and stage.offload.out_ticks and stage.offload.in_ticks for stage in problem.stages)

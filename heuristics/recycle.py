@@ -52,8 +52,8 @@ def recycle(problem: Problem) -> Schedule:
     """
     devices = [_Device(most) for most in _most_in_flight(problem)]
     kinds = (F, *problem.network.backwards[0])
-    of = problem.microbatches_of
-    passes = {Pass(kind, stage, j): None for stage, walk in enumerate(of) for j in walk for kind in kinds}
+    microbatches_of = problem.microbatches_of
+    passes = {Pass(kind, stage, j): None for stage, walk in enumerate(microbatches_of) for j in walk for kind in kinds}
     needs = {p: dict(problem.network.predecessors(p, passes)) for p in asking(passes, SHORT)}
     after: dict[Pass, list[Pass]] = {p: [] for p in passes}
     for p, before in needs.items():

@@ -55,10 +55,10 @@ class _Line(NamedTuple):
 
 
 def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
-    of = problem.microbatches_of
-    rounds = range(len(of[stages[0]]))
-    forwards = [Pass(F, stage, of[stage][j]) for j in rounds for stage in stages]
-    backwards = [Pass(BW, stage, of[stage][j]) for j in rounds for stage in reversed(stages)]
+    microbatches_of = problem.microbatches_of
+    rounds = range(len(microbatches_of[stages[0]]))
+    forwards = [Pass(F, stage, microbatches_of[stage][j]) for j in rounds for stage in stages]
+    backwards = [Pass(BW, stage, microbatches_of[stage][j]) for j in rounds for stage in reversed(stages)]
     return _Line(device, forwards, backwards, len(stages))
 
 

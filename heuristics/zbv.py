@@ -59,9 +59,9 @@ def zbv(problem: Problem) -> Schedule:
 
 def _needs(problem: Problem) -> Needs:
     p, legs = problem.devices, LEGS
-    of = {on_leg(p, leg, device, 0): (device, leg) for leg in legs for device in range(p)}
+    place_of = {on_leg(p, leg, device, 0): (device, leg) for leg in legs for device in range(p)}
     before = problem.network.predecessors
-    return [[[(*of[q], lag) for q, lag in before(on_leg(p, leg, d, 0), ())] for leg in legs] for d in range(p)]
+    return [[[(*place_of[q], lag) for q, lag in before(on_leg(p, leg, d, 0), ())] for leg in legs] for d in range(p)]
 
 
 class _Search:

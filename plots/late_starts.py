@@ -32,11 +32,11 @@ def draw_lateness(passes: Sequence[LateStart], axes: Axes) -> None:
     devices = 1 + max(one.device for one in passes)
     colours = mpl.colormaps["viridis"]
     for device in range(devices):
-        own = sorted((one for one in passes if one.device == device), key=lambda one: one.measured)
+        of_device = sorted((one for one in passes if one.device == device), key=lambda one: one.measured)
         named = devices <= _NAMED or device in (0, devices - 1)
         axes.plot(
-            [1000 * one.measured for one in own],
-            [1000 * one.late for one in own],
+            [1000 * one.measured for one in of_device],
+            [1000 * one.late for one in of_device],
             color=colours(0.35 + 0.5 * device / max(1, devices - 1)),  # the ends are lost on dark or light pages
             marker="o", markersize=2.5, linewidth=1, label=f"Device {device}" if named else None,
         )  # fmt: skip

@@ -88,9 +88,12 @@ def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) 
     """Draw the background of every device's warm-up and cool-down."""
     problem, top, bottom = timeline.problem, rows[HEADER][1], rows[MEMORY][1]
     for device in range(problem.devices):
-        own = phases(timeline, device)
-        if own is not None:
-            for since, until, colour in ((own.begin, own.steady, WARM_UP), (own.cool_down, own.end, COOL_DOWN)):
+        phases_of_device = phases(timeline, device)
+        if phases_of_device is not None:
+            for since, until, colour in (
+                (phases_of_device.begin, phases_of_device.steady, WARM_UP),
+                (phases_of_device.cool_down, phases_of_device.end, COOL_DOWN),
+            ):
                 corner, width = (problem.in_units(since), device + top), problem.in_units(until - since)
                 axes.add_patch(Rectangle(corner, width, bottom - top, facecolor=colour, linewidth=0, zorder=0))
 
@@ -98,14 +101,14 @@ def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) 
 def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> Iterator[tuple[Handle, str]]:
     """Draw the activations of each device and its host, each to its own scale; yields the legend's entries."""
     problem = timeline.problem
-    own = [list(without_notches(memory_steps(timeline, device))) for device in range(problem.devices)]
+    steps_by_device = [list(without_notches(memory_steps(timeline, device))) for device in range(problem.devices)]
     hosts = {devices[0]: host_steps(timeline, devices) for _, devices in hosts_of(timeline)}
-    most = _most(own)
+    most = _most(steps_by_device)
     capacities = [room if room is not None and room <= 1.25 * most else None for room in problem.room]
     scale, host_scale = max([most, *(room for room in capacities if room is not None)]) or 1, _most(hosts.values()) or 1
     end = problem.in_units(makespan(timeline))
     size, labelled = device_labels(problem.devices, axes)
-    for device, steps in enumerate(own):
+    for device, steps in enumerate(steps_by_device):
 
         def height(level: int, of: int, baseline: float = device + row[1]) -> float:
             return baseline - (row[1] - row[0]) * MOST * level / of

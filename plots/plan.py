@@ -141,8 +141,10 @@ def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices
 
 def _draw_for_parameters(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
     """Draw the time of gatherings, reductions and optimizer steps by stage."""
-    own = plan.model.parameters
-    colours = {name: _FOR_PARAMETERS[name] for name, one in zip(own._fields, own, strict=True) if one is not None}
+    parameters = plan.model.parameters
+    colours = {
+        name: _FOR_PARAMETERS[name] for name, one in zip(parameters._fields, parameters, strict=True) if one is not None
+    }
     bars = [(row.device, float(getattr(row.costs, name)), colour) for name, colour in colours.items() for row in rows]
     _draw_bars(plan, axes, devices, "Time for parameters", bars, colours)
 

@@ -58,8 +58,8 @@ def groups() -> list[dict[str, object]]:
     """Return the fields for the page to lay out, in groups."""
     found = list[dict[str, object]]()
     for title, prefix, section, keys in _GROUPS:
-        own = [one for key in keys for one in _fields(prefix + key, key, section.model_fields[key])]
-        found.append({"title": title, "fields": own})
+        fields = [one for key in keys for one in _fields(prefix + key, key, section.model_fields[key])]
+        found.append({"title": title, "fields": fields})
     return found
 
 
@@ -96,10 +96,10 @@ def values(document: object, plan: bool = False) -> dict[str, str | None]:
     """
     found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
     for path in sorted(_OF_PLANS if plan else paths()):
-        here = _at(document, key_path(path, plan))
-        by_node = path == _TRANSFER and isinstance(here, Mapping) and here.keys() <= {key for key, _, _ in _OF_NODES}
-        if here is not None and not by_node:
-            found[path] = _typed(here)
+        value = _at(document, key_path(path, plan))
+        by_node = path == _TRANSFER and isinstance(value, Mapping) and value.keys() <= {key for key, _, _ in _OF_NODES}
+        if value is not None and not by_node:
+            found[path] = _typed(value)
     return found
 
 
@@ -124,10 +124,10 @@ def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[st
 
 
 def _at(document: object, path: str) -> object:
-    here: object = document
+    value: object = document
     for key in path.split("."):
-        here = here.get(key) if isinstance(here, Mapping) else None
-    return here
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def yaml_value(path: str, typed: str) -> str:

@@ -104,6 +104,6 @@ def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | No
 
     None if activations differ between stages.
     """
-    each = set(problem.network.memory_in_flight)
+    activations = set(problem.network.memory_in_flight)
     most = problem.microbatches * problem.placement.stages // problem.devices
-    return tuple(min(most, number) * min(each) for number in chunks) if len(each) == 1 else None
+    return tuple(min(most, number) * min(activations) for number in chunks) if len(activations) == 1 else None

@@ -104,18 +104,18 @@ def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
 class _MemoryShares(NamedTuple):
     """By stage, sums of multipliers times shares of memory.
 
-    `waiting` is for all activations of the chain in memory while a pass of the stage runs, `own` for one unit of its
-    memory, `transfers` for those in memory while its tensor is in transfer to the next stage, and back.
+    `waiting` is for all activations of the chain in memory while a pass of the stage runs, `per_unit` for one unit of
+    its memory, `transfers` for those in memory while its tensor is in transfer to the next stage, and back.
     """
 
     waiting: list[Fraction]
-    own: list[Fraction]
+    per_unit: list[Fraction]
     transfers: list[Fraction]
 
 
 def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryShares:
     count = len(unit.stages)
-    waiting, transfers, own = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
+    waiting, transfers, per_unit = [Fraction(0)] * count, [Fraction(0)] * count, [Fraction(0)] * count
     for chain in unit.placement.chains:
         if not unit.microbatches_of[chain[0]]:
             continue
@@ -123,12 +123,12 @@ def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryS
         for place, s in enumerate(chain):
             device = unit.placement.stage_device[s]
             room = _room_in_steps(unit, device)
-            own[s] = multipliers[device] / room if room else Fraction(0)
-            so_far += own[s] * unit.stages[s].activation
+            per_unit[s] = multipliers[device] / room if room else Fraction(0)
+            so_far += per_unit[s] * unit.stages[s].activation
             waiting[s] = so_far
             if place + 1 < len(chain):
                 transfers[s] = so_far * (unit.lag(s, chain[place + 1]) + unit.lag(chain[place + 1], s))
-    return _MemoryShares(waiting, own, transfers)
+    return _MemoryShares(waiting, per_unit, transfers)
 
 
 def _room_in_steps(unit: Problem, device: int) -> int:
@@ -162,7 +162,7 @@ def _cost(unit: Problem, mode: _Mode, load: Fraction, shares: _MemoryShares, blo
     if mode.split:
         assert stage.weight is not None
         memory_time = max(0, -stage.freed) * stage.backward + (stage.activation - stage.freed) * stage.weight
-        cost += load * stage.weight + shares.own[mode.stage] * memory_time
+        cost += load * stage.weight + shares.per_unit[mode.stage] * memory_time
     return cost
 
 

@@ -49,11 +49,11 @@ def stated_of_each(
     if not plan.variants:
         known = {one.choice: one for one in choices}
         return [Stated(plan, choice, known.get(choice)) for choice in plan.choices]
-    of = {one.name: one.choices for one in variants}
+    choices_of = {one.name: one.choices for one in variants}
     return [
         row._replace(variant=name)
         for name, part in plan.variants.items()
-        for row in stated_of_each(part, of.get(name, ()))
+        for row in stated_of_each(part, choices_of.get(name, ()))
     ]
 
 
@@ -88,8 +88,8 @@ def _choice(bound: Fraction, plan: PlanProblem, choice: Choice, result: ChoiceRe
     if result is None:
         return Finding(Verdict.REFUSED, f"{where}: allowed by the plan file, and nothing is said of it")
     if result.lower_bound is not None and result.lower_bound < bound:
-        own = plain(float(result.lower_bound))
-        return Finding(Verdict.REFUSED, f"{stated}, and what is said of this placement is {own}")
+        bound_stated = plain(float(result.lower_bound))
+        return Finding(Verdict.REFUSED, f"{stated}, and what is said of this placement is {bound_stated}")
     return _by_evidence(plan, bound, result, stated)
 
 
@@ -176,15 +176,15 @@ def _none(plan: PlanProblem, choice: Choice) -> Finding:
 def _searched(
     plan: PlanProblem, bound: Fraction, choice: Choice, solved: Sequence[SolvedPartition], stated: str
 ) -> Finding:
-    own = [partition_finding(plan, bound, choice, one) for one in leaving_out(solved, bound)]
-    worst = weakest(own)
+    findings = [partition_finding(plan, bound, choice, one) for one in leaving_out(solved, bound)]
+    worst = weakest(findings)
     text = f"{stated}: rests on a search over all partitions"
-    if own:
-        verified = sum(one.verdict is Verdict.VERIFIED for one in own)
-        text += f"; of {len(own)} that it left out, {verified} are verified"
+    if findings:
+        verified = sum(one.verdict is Verdict.VERIFIED for one in findings)
+        text += f"; of {len(findings)} that it left out, {verified} are verified"
     if worst in (Verdict.VERIFIED, Verdict.TRUSTED):
         return Finding(Verdict.TRUSTED, text)
-    return Finding(worst, f"{text}; {next(one.text for one in own if one.verdict is worst)}")
+    return Finding(worst, f"{text}; {next(one.text for one in findings if one.verdict is worst)}")
 
 
 def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[SolvedPartition]:

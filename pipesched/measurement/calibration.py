@@ -78,10 +78,10 @@ def _medians(
                 ran.setdefault((one.of.kind, one.of.stage), []).append(one.seconds)
     times: dict[PassKind, list[Fraction]] = {kind: [] for kind in kinds}
     for stage in range(problem.placement.stages):
-        own = {kind: problem.duration(Pass(kind, stage, 0)) for kind in kinds}
+        ticks = {kind: problem.duration(Pass(kind, stage, 0)) for kind in kinds}
         found = {kind: median(ran[kind, stage]) / tick for kind in kinds if (kind, stage) in ran}
-        planned = sum(own[kind] for kind in found)
+        planned = sum(ticks[kind] for kind in found)
         scale = sum(found.values()) / planned if planned else 1.0
         for kind in kinds:
-            times[kind].append(Fraction(found.get(kind, own[kind] * scale)))
+            times[kind].append(Fraction(found.get(kind, ticks[kind] * scale)))
     return times

@@ -31,23 +31,23 @@ OF_DURATIONS = (Cause.STAGE_TIMES, Cause.CONTENTION, Cause.MICROBATCHES, Cause.J
 
 
 def longer_by_cause(
-    usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], here: StepArcs
+    usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], step_explained: StepArcs
 ) -> dict[Pass, dict[Cause, float]]:
-    """Return the additional time of passes in step `here`, one of `steps`, by cause, in seconds.
+    """Return the additional time of passes in step `step_explained`, one of `steps`, by cause, in seconds.
 
     `usual` is a pass's median over the steps, `planned` its predicted time. A stage's passes of one kind have a median,
     those that ran during a message of their device another one, and each micro-batch its own over the steps. The
     differences from one to the next add up to the pass's own.
     """
     samples: dict[tuple[PassKind, int, bool], list[float]] = {}
-    during_message = dict.fromkeys(here.ran, False)
+    during_message = dict.fromkeys(step_explained.ran, False)
     for step in steps:
         found = _during_messages(step)
-        during_message = found if step is here else during_message
+        during_message = found if step is step_explained else during_message
         for p, one in step.ran.items():
             samples.setdefault((p.kind, p.stage, found[p]), []).append(one.seconds)
     causes = {}
-    for p, one in here.ran.items():
+    for p, one in step_explained.ran.items():
         alone, busy = (samples.get((p.kind, p.stage, which), []) for which in (False, True))
         stage = median(alone + busy)
         enough = min(len(alone), len(busy)) >= _SAMPLES

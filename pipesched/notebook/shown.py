@@ -103,11 +103,11 @@ def schedule_html(schedule: Schedule) -> str:
     chunks = max((len(_stages(order)) for order in schedule.orders), default=1)
     cells = [cell for device, order in enumerate(schedule.orders) for cell in _cells(device, order, chunks)]
     names = [f"device {device}" for device in range(len(schedule.orders))]
-    what = f"the order of {counted(len(schedule.columns), 'pass')} on {counted(len(names), 'device')}"
+    description = f"the order of {counted(len(schedule.columns), 'pass')} on {counted(len(names), 'device')}"
     most = max([_LEAST, *map(len, schedule.orders)])
     shades = [f"Chunk {number}" for number in range(chunks)]
-    picture = svg(cells, names, float(most), [], what) + legend({p.kind for p in schedule.passes()}, shades)
-    return framed(f"{schedule.name or 'schedule'}: {what}; simulate(problem, schedule) gives it times", picture)
+    picture = svg(cells, names, float(most), [], description) + legend({p.kind for p in schedule.passes()}, shades)
+    return framed(f"{schedule.name or 'schedule'}: {description}; simulate(problem, schedule) gives it times", picture)
 
 
 _shade = cache(shade)

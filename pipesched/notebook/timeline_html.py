@@ -69,8 +69,8 @@ def timeline_svg(timeline: Timeline) -> str:
 def _colours(problem: Problem, shades: int) -> Callable[[Box], RGB]:
     """Return the function for a box's colour: the hue is for its kind, the shade for its chunk or direction."""
     numbers = shade_numbers(problem)
-    of = {(kind, s): shade(kind, number, shades) for s, number in enumerate(numbers) for kind in PassKind}
-    return lambda box: TRANSFER if box.sends else of[box.of.kind, box.of.stage]
+    colour_of = {(kind, s): shade(kind, number, shades) for s, number in enumerate(numbers) for kind in PassKind}
+    return lambda box: TRANSFER if box.sends else colour_of[box.of.kind, box.of.stage]
 
 
 def _tips(problem: Problem) -> Callable[[Box], str]:

@@ -32,8 +32,8 @@ def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[
 
     It has the kinds of parallelism besides data, recomputation, stages a device, and the tensor and context sizes.
     """
-    own = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
-    return sum(size > 1 for size in own), recomputes, chunks, own[0], own[1]
+    chosen = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
+    return sum(size > 1 for size in chosen), recomputes, chunks, chosen[0], chosen[1]
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ class LayoutRow:
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         error = self.expected_error
         lists = {name: None if found[name] is None else [*found[name]] for name in ("peak_memory", "partition")}
-        own = None if self.step is None else dict(self.step)
+        step = None if self.step is None else dict(self.step)
         return found | lists | {
-            "step": own, "assumed": dict(self.assumed), "expected_error": None if error is None else error._asdict(),
+            "step": step, "assumed": dict(self.assumed), "expected_error": None if error is None else error._asdict(),
         }  # fmt: skip
 
 

@@ -136,14 +136,15 @@ def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, tak
     known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
     layers = partition.layers_of(plan.model)
     reductions, optimizers = (
-        [sum((of.get(layer.name, Fraction(0)) for layer in own), Fraction(0)) for own in layers] for of in known
+        [sum((of.get(layer.name, Fraction(0)) for layer in of_stage), Fraction(0)) for of_stage in layers]
+        for of in known
     )
     stages_of, reduced, stepped = choice.on(plan.cluster.devices).stages_of, list[Fraction](), [Fraction(0)]
     for device, time in enumerate(taken):
         # None on an encoder's own device, which is behind those of the placement.
-        own = [stage % len(layers) for stages in stages_of[device : device + 1] for stage in stages]
-        reduced.append(time + sum((reductions[stage] for stage in own), Fraction(0)))
-        stepped.append(sum((optimizers[stage] for stage in own), Fraction(0)))
+        numbers = [stage % len(layers) for stages in stages_of[device : device + 1] for stage in stages]
+        reduced.append(time + sum((reductions[stage] for stage in numbers), Fraction(0)))
+        stepped.append(sum((optimizers[stage] for stage in numbers), Fraction(0)))
     return StepTime(max(taken), max(reduced) - max(taken), max(stepped))
 
 
@@ -169,8 +170,8 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
         runs = tuple((group[0], len(group)) for group in grouped)
         rows.append(StageRow(stage, placement.stage_device[stage], runs, costs[stage], counts[at], again))
     if plan.encoder is not None:
-        for own in encoder_stages(plan.encoder, plan.model, plan.all_devices):
-            rows.append(StageRow(len(rows), own.device, ((plan.encoder.layer, own.layers),), own.costs, {}, {}))
+        for part in encoder_stages(plan.encoder, plan.model, plan.all_devices):
+            rows.append(StageRow(len(rows), part.device, ((plan.encoder.layer, part.layers),), part.costs, {}, {}))
     return rows
 
 
@@ -181,18 +182,18 @@ def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
     peaks = measure(best.timeline).peak_quanta
     found = []
     for device in range(problem.devices):
-        own = [row.costs for row in rows if row.device == device]
+        costs_of_stages = [row.costs for row in rows if row.device == device]
         activations = peaks[device] * problem.resolution
-        each = sum((costs.activation for costs in own), Fraction(0))
-        saved = sum((costs.saved for costs in own), Fraction(0))
+        per_microbatch = sum((costs.activation for costs in costs_of_stages), Fraction(0))
+        saved = sum((costs.saved for costs in costs_of_stages), Fraction(0))
         found.append(
             DeviceMemory(
                 sum(
-                    (costs.memory for costs in own),
+                    (costs.memory for costs in costs_of_stages),
                     sum((one.memory for one in plan.shared), Fraction(0)) / problem.devices,
                 ),
                 activations,
-                activations * saved / each if each else Fraction(0),
+                activations * saved / per_microbatch if per_microbatch else Fraction(0),
                 None if capacity is None else capacity[device],
             )
         )

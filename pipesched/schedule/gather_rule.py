@@ -70,18 +70,18 @@ class _Device:
         for place, slot in enumerate(self._slots):
             takes = sum(max(0, self._change[p[:2]].at_start) for p in slot)
             for stage in self._uses[place]:
-                own = self._problem.stages[stage].gather
-                assert own is not None
+                gather = self._problem.stages[stage].gather
+                assert gather is not None
                 self._later[stage].pop()
                 if stage not in after_last_use:
-                    while self._full(level + takes + own.memory, len(after_last_use) + 1):
+                    while self._full(level + takes + gather.memory, len(after_last_use) + 1):
                         dropped = self._farthest([one for one in after_last_use if one not in self._uses[place]])
                         if dropped is None:
                             break
                         level -= self._drop(dropped, after_last_use, found)
                     found.append((Pass(UNSHARD, stage, self._count[stage]),))
                     self._count[stage] += 1
-                    level += own.memory
+                    level += gather.memory
             while self._full(level + takes, len(after_last_use)):
                 dropped = self._farthest([one for one in after_last_use if one not in self._uses[place]])
                 if dropped is None:
@@ -115,8 +115,8 @@ class _Device:
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))
         for other, at in after_last_use.items():
             after_last_use[other] = at + (at >= place)
-        own = self._problem.stages[stage].gather
-        return own.memory if own is not None else 0
+        gather = self._problem.stages[stage].gather
+        return gather.memory if gather is not None else 0
 
     def _earlier(self, order: list[Slot]) -> list[Slot]:
         """Return the order with each gathering moved before as many passes as memory admits.
@@ -129,8 +129,8 @@ class _Device:
         for slot in order:
             place, kind = len(found), slot[0].kind
             if kind is UNSHARD:
-                own = self._problem.stages[slot[0].stage].gather
-                memory = own.memory if own is not None else 0
+                gather = self._problem.stages[slot[0].stage].gather
+                memory = gather.memory if gather is not None else 0
                 while place and found[place - 1][0].kind is not UNSHARD and not self._full(
                     levels[place - 1][0] + memory, levels[place - 1][1] + 1
                 ) and found[place - 1][0][:2] != (RESHARD, slot[0].stage):  # fmt: skip
@@ -158,6 +158,6 @@ class _Device:
                 tasks = self._problem.tasks_of(p.kind, p.stage)
                 if p.kind is UNSHARD and tasks[0].stream != first and last is not None:
                     found.append(Wait(last, Task(p)))
-                own = [part for part, task in enumerate(tasks) if task.stream == first]
-                last = Task(p, own[-1]) if own else last
+                on_first = [part for part, task in enumerate(tasks) if task.stream == first]
+                last = Task(p, on_first[-1]) if on_first else last
         return found

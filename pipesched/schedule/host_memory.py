@@ -19,11 +19,11 @@ def hosts_of(timeline: Timeline) -> Sequence[HostMemory]:
 
 def host_steps(timeline: Timeline, devices: Sequence[int]) -> list[tuple[int, int]]:
     """Return the host memory of these devices as steps (tick, level from then on), beginning with (0, 0)."""
-    problem, of = timeline.problem, timeline.problem.network.host_change
+    problem, change_of = timeline.problem, timeline.problem.network.host_change
     changes: dict[int, int] = {0: 0}
     for p in timeline.schedule.passes():
-        if p[:2] in of and problem.device(p) in devices:
-            for tick, change in zip((timeline.start(p), timeline.end(p)), of[p.kind, p.stage], strict=True):
+        if p[:2] in change_of and problem.device(p) in devices:
+            for tick, change in zip((timeline.start(p), timeline.end(p)), change_of[p.kind, p.stage], strict=True):
                 changes[tick] = changes.get(tick, 0) + problem.scaled(change, p.microbatch)
     level, steps = 0, list[tuple[int, int]]()
     for tick in sorted(changes):

@@ -138,8 +138,8 @@ def work_of_rows(timeline: Timeline) -> Whole:
 
     rows = len(columns)
     block = blocks(problem, timeline.schedule)
-    own = by_microbatch(problem, columns.each(alone, rows), columns.microbatch, rows)
-    return np.where(block < 0, own, block * columns.each(lambda kind, _: kind is F, rows))
+    ticks = by_microbatch(problem, columns.each(alone, rows), columns.microbatch, rows)
+    return np.where(block < 0, ticks, block * columns.each(lambda kind, _: kind is F, rows))
 
 
 def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
@@ -152,10 +152,10 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     columns = timeline.schedule.columns
     rows = columns.on(device)
 
-    of = timeline.problem.network.change
+    change_of = timeline.problem.network.change
 
     def change(end: int) -> Whole:
-        found = columns.each(lambda *pass_type: of[pass_type][end], 2 * len(columns), rows)
+        found = columns.each(lambda *pass_type: change_of[pass_type][end], 2 * len(columns), rows)
         found = by_microbatch(timeline.problem, found, columns.microbatch[rows], 2 * len(columns))
         return found - given_up(timeline)[rows] if end and timeline.problem.network.given_up else found
 

@@ -44,14 +44,14 @@ def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
         yield begin, until
 
 
-def _shared(some: list[Interval], others: list[Interval]) -> int:
+def _shared(intervals: list[Interval], others: list[Interval]) -> int:
     """Return the length of the intersection of two sorted lists of disjoint intervals."""
     ticks, one, other = 0, 0, 0
-    while one < len(some) and other < len(others):
-        start = max(some[one][0], others[other][0])
-        end = min(some[one][1], others[other][1])
+    while one < len(intervals) and other < len(others):
+        start = max(intervals[one][0], others[other][0])
+        end = min(intervals[one][1], others[other][1])
         ticks += max(0, end - start)
-        if some[one][1] <= others[other][1]:
+        if intervals[one][1] <= others[other][1]:
             one += 1
         else:
             other += 1

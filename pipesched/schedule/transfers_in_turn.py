@@ -65,8 +65,8 @@ def _needs(problem: Problem, schedule: Schedule, joined: Callable[[Task], Task])
         for arc in problem.network.arcs_into[p.kind, p.stage]:
             for j in (p.microbatch,) if arc.share is None else arc.share.numbers(p.microbatch):
                 named = (Task(Pass(one.kind, one.stage, j), one.part) for one in arc.alternatives)
-                own = [joined(task) for task in named if task.of in passes]
-                needs[joined(Task(p, arc.after.part))] += own
+                predecessors = [joined(task) for task in named if task.of in passes]
+                needs[joined(Task(p, arc.after.part))] += predecessors
     for before, after in schedule.waits:
         needs[joined(after)].append(joined(before))
     return needs

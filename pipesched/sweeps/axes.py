@@ -103,8 +103,8 @@ def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) ->
     for one in full:
         for path, _ in one.settings:
             steps_of(path)
-    own = full_path(field, document)
-    return Axis(field, own, tuple(map(_with_chunks, full)) if own == "placement" else full)
+    path_in_file = full_path(field, document)
+    return Axis(field, path_in_file, tuple(map(_with_chunks, full)) if path_in_file == "placement" else full)
 
 
 def _with_chunks(value: Value) -> Value:

@@ -57,8 +57,11 @@ def placements_of(known: Outcome) -> Stated:
         return Stated()
     try:
         variants = tuple(map(variant_from, evidence.get("variants", ())))
-        own, capacities = tuple(map(choice_from, evidence["placements"])), capacities_from(evidence.get("capacities"))
-        return Stated(own, variants, capacities)
+        choices, capacities = (
+            tuple(map(choice_from, evidence["placements"])),
+            capacities_from(evidence.get("capacities")),
+        )
+        return Stated(choices, variants, capacities)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise BadInput(f"the evidence in the store is damaged: {type(error).__name__}: {str(error)[:60]}") from None
 

@@ -103,11 +103,11 @@ def _recut_static(
     _, stages, chains = before
     if isinstance(static, list) and len(static) == devices != stages * chains:
         raise BadInput("same_model: found memory.static by device; allowed: one number, or one a stage")
-    own = _numbers(static, stages)
+    amounts = _numbers(static, stages)
     if not isinstance(static, list):
-        own = [number * devices / (stages * chains) for number in own]
+        amounts = [number * devices / (stages * chains) for number in amounts]
     # As a list with one entry a stage, also where all are alike: one number would be a device's.
-    memory["static"] = [_decimal(number) for number in recut(own)]
+    memory["static"] = [_decimal(number) for number in recut(amounts)]
 
 
 def _numbers(value: object, stages: int) -> list[Fraction]:

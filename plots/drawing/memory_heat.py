@@ -58,11 +58,11 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
     for device in labelled:
         write_peak(axes, problem, device, peaks[device], size)
     axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)
-    of = "its device's memory" if None not in rooms else f"{memory_text(problem, largest)}, the largest peak"
+    whose = "its device's memory" if None not in rooms else f"{memory_text(problem, largest)}, the largest peak"
     entries: list[tuple[Handle, str]] = [
         (Patch(facecolor=SHADES(percent / 100), edgecolor="#8f98a3"), f"{percent} %") for percent in (0, 25, 50, 75)
     ]
-    entries.append((Patch(facecolor=SHADES(1.0)), f"100 % of {of}"))
+    entries.append((Patch(facecolor=SHADES(1.0)), f"100 % of {whose}"))
     if any(peak > most for peak, most in zip(peaks, whole, strict=True)):
         entries.append((Patch(facecolor=OVER), "more than it has"))
     legend_under_axis(axes, entries)

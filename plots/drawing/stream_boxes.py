@@ -110,13 +110,13 @@ def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Itera
         start = timeline.starts[task]
         on_other_stream, sends = part.stream != problem.streams[0], part.name == SENDING
         copies = p.kind not in (F, B, W, BW)
-        own, name = colours[p.kind, p.stage], _COPIES.get(p.kind, "" if sends else part.name)
-        colour = own
+        colour_of_pass, name = colours[p.kind, p.stage], _COPIES.get(p.kind, "" if sends else part.name)
+        colour = colour_of_pass
         if on_other_stream and not copies:
             colour = (TRANSFER, _TRANSFERS) if sends else (COMMUNICATION, _OTHER_STREAMS)
         yield Drawn(start, start + part.ticks, top, bottom, *colour, _number(problem, p), name)
         if on_other_stream and not copies:
-            yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *own)
+            yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *colour_of_pass)
 
 
 def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:

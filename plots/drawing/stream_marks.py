@@ -50,9 +50,9 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
     """
     problem = timeline.problem
     found = [phases(timeline, device) for device in range(problem.devices)]
-    for device, own in enumerate(found):
-        if own is not None:
-            times = [problem.in_units(time) for time in (own.steady, own.cool_down)]
+    for device, ends in enumerate(found):
+        if ends is not None:
+            times = [problem.in_units(time) for time in (ends.steady, ends.cool_down)]
             axes.vlines(times, device + 0.02, device + 0.98, colors="black", linestyles="dashed", linewidths=1.0)
     if found and found[0] is not None:
         edges = [problem.in_units(time) for time in found[0]]
@@ -69,7 +69,7 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
 
         name(axes)
         axes.callbacks.connect("xlim_changed", name)
-    marked = any(own is not None for own in found)
+    marked = any(ends is not None for ends in found)
     return [(Line2D([], [], color="black", linestyle="dashed", linewidth=1.0), "Change of phase")] if marked else []
 
 

@@ -66,10 +66,10 @@ def steady_cut(timeline: Timeline, most: float) -> Window | None:
         return None
     before, after = max(own.steady for own in found), last - min(own.cool_down for own in found)
     stays = max(most, (before + after) * (1 + _PARAMS.shown_steady))
-    each = (stays - before - after) / 2
-    if each < 0 or stays > _PARAMS.most_shown * last:
+    part = (stays - before - after) / 2
+    if part < 0 or stays > _PARAMS.most_shown * last:
         return None
-    return float(floor(before + each)), float(ceil(last - after - each))
+    return float(floor(before + part)), float(ceil(last - after - part))
 
 
 def readable_part(timeline: Timeline, share: float) -> Window:
@@ -90,15 +90,19 @@ def one_period(timeline: Timeline) -> Window:
     `BadInput` if no device has two forwards in its steady state.
     """
     for device in range(timeline.problem.devices):
-        own = phases(timeline, device)
-        if own is None:
+        phases_of_device = phases(timeline, device)
+        if phases_of_device is None:
             continue
         forwards = [p for p in timeline.schedule.passes_on(device) if p.kind is F]
-        starts = sorted(start for p in forwards if own.steady <= (start := timeline.start(p)) < own.cool_down)
+        starts = sorted(
+            start
+            for p in forwards
+            if phases_of_device.steady <= (start := timeline.start(p)) < phases_of_device.cool_down
+        )
         if len(starts) > 1:
             chunks = len({p.stage for p in forwards})
             length = chunks * mean(after - before for before, after in pairwise(starts))
-            middle = (own.steady + own.cool_down - length) / 2
+            middle = (phases_of_device.steady + phases_of_device.cool_down - length) / 2
             since = min(starts, key=lambda start: abs(start - middle))
             return float(since), since + float(length)
     raise BadInput("--zoom period: found no steady state; allowed: two times FROM:TO, such as 100:250")

@@ -104,14 +104,14 @@ def dark(svg: bytes) -> bytes:
 
 
 def _at_night(found: re.Match[str]) -> str:
-    what, colour = found.groups()
+    property_name, colour = found.groups()
     if colour in ("#ffffff", "white"):
         colour = _PAPER
     elif colour in ("#000000", "#262626", "#2b2b2b", "black"):
         colour = _INK
     elif colour[1:3] == colour[3:5] == colour[5:7] < "80":
         colour = "#" + f"{255 - int(colour[1:3], 16):02x}" * 3
-    return f"{what}: {colour}"
+    return f"{property_name}: {colour}"
 
 
 def _base64(data: bytes) -> str:

@@ -92,8 +92,8 @@ def _idle(row: Row, value: object) -> float:
     """Return the mean idle time in per cent if this cell took `value`, with the best schedule's mean work."""
     known = row.outcome
     assert known is not None and known.value
-    own = known.idle(row.objective) or 0.0
-    return 100 * (1 - (1 - own) * float(known.value) / float(value)) if value else 0.0  # type: ignore[arg-type]
+    idle = known.idle(row.objective) or 0.0
+    return 100 * (1 - (1 - idle) * float(known.value) / float(value)) if value else 0.0  # type: ignore[arg-type]
 
 
 def _bubble_rate(row: Row) -> float:

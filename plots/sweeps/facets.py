@@ -53,20 +53,22 @@ def numbers_of(axis: Axis, found: Table) -> list[Fraction] | None:
 def panels(found: Table, x: Axis) -> list[Panel]:
     """Return one panel for each combination of values on all other axes but that of the series; only the first few."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
-    own = _series_axis(found, others)
-    panel_axes = [axis for axis in others if axis is not own]
+    series_axis = _series_axis(found, others)
+    panel_axes = [axis for axis in others if axis is not series_axis]
     rows_by_panel: dict[tuple[str, ...], list[Row]] = {}
     for row in found.rows:
         rows_by_panel.setdefault(tuple(_panel_name(row, axis) for axis in panel_axes), []).append(row)
     shown = list(rows_by_panel.items())[:MOST_PANELS]
-    return [Panel(", ".join(names), _series(found, rows, own, x)) for names, rows in shown]
+    return [Panel(", ".join(names), _series(found, rows, series_axis, x)) for names, rows in shown]
 
 
 def left_out(found: Table, x: Axis) -> int:
     """Return the number of panels that are not drawn."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
-    own = _series_axis(found, others)
-    return max(0, len({tuple(_panel_name(r, a) for a in others if a is not own) for r in found.rows}) - MOST_PANELS)
+    series_axis = _series_axis(found, others)
+    return max(
+        0, len({tuple(_panel_name(r, a) for a in others if a is not series_axis) for r in found.rows}) - MOST_PANELS
+    )
 
 
 def colours(number: int) -> list[str]:
@@ -100,12 +102,14 @@ def _series_axis(found: Table, others: Sequence[Axis]) -> Axis | None:
     return next(iter([*words, *free]), None)
 
 
-def _series(found: Table, rows: Sequence[Row], own: Axis | None, x: Axis) -> tuple[Series, ...]:
-    names = list(dict.fromkeys(_value(row, own) for row in found.rows))
+def _series(found: Table, rows: Sequence[Row], series_axis: Axis | None, x: Axis) -> tuple[Series, ...]:
+    names = list(dict.fromkeys(_value(row, series_axis) for row in found.rows))
     made = []
     for name, colour in zip(names, colours(len(names)), strict=True):
-        mine = [(as_number(row.cell.place[x.name]) or Fraction(0), row) for row in rows if _value(row, own) == name]
-        solved = any(row.value is not None for row in found.rows if _value(row, own) == name)
+        mine = [
+            (as_number(row.cell.place[x.name]) or Fraction(0), row) for row in rows if _value(row, series_axis) == name
+        ]
+        solved = any(row.value is not None for row in found.rows if _value(row, series_axis) == name)
         label_of_series = name if solved else f"{name}: no schedule"
         made.append(Series(label_of_series, colour, tuple(sorted(mine, key=lambda one: one[0]))))
     return tuple(made)

@@ -86,13 +86,13 @@ def scales(found: Table, numeric: Sequence[Axis]) -> tuple[Scale, Scale, list[Sc
 
 
 def _scale(axis: Axis, found: Table, devices: Axis | None) -> Scale:
-    own = _number_of(axis)
+    number_of = _number_of(axis)
     if devices is None or axis.path not in ("microbatches", "memory.capacity"):
-        return Scale(with_unit(axis, found), own)
+        return Scale(with_unit(axis, found), number_of)
     count = _number_of(devices)
 
     def share(row: Row) -> Fraction | None:
-        number, of = own(row), count(row)
+        number, of = number_of(row), count(row)
         return None if number is None or not of else number / of
 
     return Scale("Micro-batches m/p" if axis.path == "microbatches" else f"memory/p ({found.memory_unit})", share)

@@ -46,8 +46,11 @@ def _label(mark: Mark, columns: int, coloured: bool) -> str:
 
 def in_proportion(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
     """Return the row with the letter of one of the boxes in each column."""
-    since, each = scale.window[0], scale.ticks_each
-    boxes = [((mark.start - since) / each, (mark.end - since) / each, Piece(mark.letter, mark.fill)) for mark in marks]
+    since, ticks_each = scale.window[0], scale.ticks_each
+    boxes = [
+        ((mark.start - since) / ticks_each, (mark.end - since) / ticks_each, Piece(mark.letter, mark.fill))
+        for mark in marks
+    ]
     return line_of(kind or _idle(coloured) for kind in sampled(boxes, scale.columns))
 
 

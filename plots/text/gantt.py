@@ -55,8 +55,8 @@ def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], 
 
 def _wide(boxes: list[Box], scale: Scale) -> bool:
     """Return True if most boxes have room for their pass."""
-    each = scale.ticks_each
-    widths = [(box.end - box.start) / each for box in boxes]
+    ticks_each = scale.ticks_each
+    widths = [(box.end - box.start) / ticks_each for box in boxes]
     tenth = quantiles(widths, n=10, method="inclusive")[0] if len(widths) > 1 else widths[0]
     return tenth >= (1 if scale.exact else _NARROW)
 

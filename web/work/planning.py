@@ -86,7 +86,7 @@ def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str |
 
 
 def _document(answer: Planned) -> dict[str, object]:
-    found, own = answer.found, {one.form.name: one for one in answer.settings}
+    found, settings_by_name = answer.found, {one.form.name: one for one in answer.settings}
     narrowed = [] if answer.narrowed is None else narrowed_sentences(found, answer.narrowed)
     additions: dict[str, object] = {
         "interrupted": found.interrupted,
@@ -97,8 +97,8 @@ def _document(answer: Planned) -> dict[str, object]:
     }
     if found.best is not None:
         additions["problem_text"] = problem_text(found.best.timeline.problem)
-        settings = [own.get(form.name) or settings_of(form, found, found) for form in PARTITION_FORMATS]
-        settings.sort(key=lambda one: one.form.name not in own)
+        settings = [settings_by_name.get(form.name) or settings_of(form, found, found) for form in PARTITION_FORMATS]
+        settings.sort(key=lambda one: one.form.name not in settings_by_name)
         additions["stages"] = [
             {"stage": row.stage, "device": row.device, "layers": row.layers, "recomputed": row.recomputed}
             for row in stage_rows(found.problem, found.best)

@@ -112,8 +112,8 @@ class OneDevice:
         for last in self.lasts:
             one, other = self.times[last[-1]], self.times[last[0]]
             wait = other.turns - one.begins - one.forward
-            own = sum(least_backward(stages[s]) for s in last[1:])
-            idle.append(max(0, wait - own - self.left_of_others(last)))
+            backwards = sum(least_backward(stages[s]) for s in last[1:])
+            idle.append(max(0, wait - backwards - self.left_of_others(last)))
         return min(idle)
 
     def idle_between(self, round_trips_more: int) -> int:
@@ -129,12 +129,12 @@ class OneDevice:
             return 0
         (chain,) = self.chains
         stages, last, count = self.problem.stages, self.times[chain[-1]], self.count[chain[0]]
-        own = sum(stages[s].activation for s in chain)
-        admitted = self.room // own if own else count
+        activations = sum(stages[s].activation for s in chain)
+        admitted = self.room // activations if activations else count
         if not 0 < admitted < count:
             return 0
         most = admitted - 1 if len(chain) == 1 else count - 1
-        runs = most_in(self.room - own, [(stages[s].forward, stages[s].activation, most) for s in chain])
+        runs = most_in(self.room - activations, [(stages[s].forward, stages[s].activation, most) for s in chain])
         idle = max(0, last.turns - last.begins - last.forward - runs - self.left_of_others(chain))
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
@@ -197,8 +197,8 @@ def most_in(room: int | None, items: list[Item]) -> int:
     room = max(0, room)
     if len(sized) <= 2:
         (_, value, size, count), (_, value2, size2, count2) = [*sized, (0, 0, 1, 0), (0, 0, 1, 0)][:2]
-        each = ((n, (room - n * size) // size2) for n in range(min(count, room // size) + 1))
-        return free + max(n * value + min(count2, fitting) * value2 for n, fitting in each)
+        choices = ((n, (room - n * size) // size2) for n in range(min(count, room // size) + 1))
+        return free + max(n * value + min(count2, fitting) * value2 for n, fitting in choices)
     total, left = Fraction(free), Fraction(room)
     for _, value, size, count in reversed(sized):
         taken = min(Fraction(count), left / size)

@@ -42,9 +42,9 @@ class ChainSteps:
         run = runs_of(layer.keys, done, self._steps)
         moves = moves_from(layer.keys, run, self._steps)
         blocks = moves[:, 2] >= 0
-        for n, own in enumerate((moves[~blocks], moves[blocks])):
-            if len(own):
-                keys, labels, end, tried = expand(run, layer, own, self._steps, threshold)
+        for n, of_layer in enumerate((moves[~blocks], moves[blocks])):
+            if len(of_layer):
+                keys, labels, end, tried = expand(run, layer, of_layer, self._steps, threshold)
                 nothing = Reached(keys[:0], labels[:0])
                 yield Successors((*[nothing] * n, Reached(keys, labels)), tried, end)
 

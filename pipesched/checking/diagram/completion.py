@@ -55,15 +55,15 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: i
         keys, at, labels = layers[done]
         run = runs_of(keys, done, steps)
         least = np.minimum.reduceat(labels, at[:-1], axis=0) if len(labels) else labels
-        many, own = rows_before(run, moves_from(keys, run, steps), least, found[-1], found[-2], steps, threshold)
+        many, bounds = rows_before(run, moves_from(keys, run, steps), least, found[-1], found[-2], steps, threshold)
         keys, at = keys[many > 0], np.append(0, np.cumsum(many[many > 0]))
         if rows > 1:
-            counts, own = prune_and_merge(own, np.arange(len(own)), at, rows)
+            counts, bounds = prune_and_merge(bounds, np.arange(len(bounds)), at, rows)
             at = np.append(0, np.cumsum(counts))
         elif len(keys):
-            own, at = np.minimum.reduceat(own, at[:-1], axis=0), np.arange(len(at))
-        found.append(Layer(keys, at, own))
-        left -= own.size
+            bounds, at = np.minimum.reduceat(bounds, at[:-1], axis=0), np.arange(len(at))
+        found.append(Layer(keys, at, bounds))
+        left -= bounds.size
         if left < 0:
             raise NotCoveredError("too many orders to try them all")
     return found[:1:-1]

@@ -29,11 +29,11 @@ def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> 
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
     digits = np.empty(len(labels), np.int64)
     for state in range(len(at) - 1):
-        own, since = labels[order[at[state] : at[state + 1]]], total
-        numbers, tops = _numbers(own)
-        for one in np.argsort(_sums(own), kind="mergesort"):
-            if not _is_dominated(kept[since:total], digits[since:total], own[one], numbers[one], tops):
-                kept[total], digits[total] = own[one], numbers[one]
+        of_state, since = labels[order[at[state] : at[state + 1]]], total
+        numbers, tops = _numbers(of_state)
+        for one in np.argsort(_sums(of_state), kind="mergesort"):
+            if not _is_dominated(kept[since:total], digits[since:total], of_state[one], numbers[one], tops):
+                kept[total], digits[total] = of_state[one], numbers[one]
                 total += 1
         if total - since > width:
             undominated = kept[since:total].copy()
@@ -78,10 +78,10 @@ def _is_dominated(others: Labels, numbers: Numbers, label: Labels, number: int, 
     Rank numbers, compared digit by digit, rule out most of those kept before their times are compared.
     """
     for since in range(0, len(numbers), _TOGETHER):
-        until, some = min(since + _TOGETHER, len(numbers)), 0
+        until, candidates = min(since + _TOGETHER, len(numbers)), 0
         for one in range(since, until):  # if no digit is larger, all the tops stay when the number is taken away
-            some += ((number | tops) - numbers[one]) & tops == tops
-        if some == 0:
+            candidates += ((number | tops) - numbers[one]) & tops == tops
+        if candidates == 0:
             continue
         for one in range(since, until):
             if ((number | tops) - numbers[one]) & tops == tops and _no_later(others[one], label):

@@ -27,8 +27,8 @@ Sum = tuple[int, list[tuple[int, int]]]
 def sum_over(one: Sum, state: State) -> int:
     """Return the value of a linear form over a state: a constant, and a weight for each of some entries."""
     found, entries = one
-    for entry, each in entries:
-        found += each * state[entry]
+    for entry, weight in entries:
+        found += weight * state[entry]
     return found
 
 
@@ -115,9 +115,9 @@ class Orders:
         # The stream that waits for the times of a queue, if any.
         self.waiting: list[int | None] = [None] * _QUEUES
         for along in where.chains:
-            own = [s for s in along if s in stages]
-            for n, s in enumerate(own):
-                first, last, whole = n == 0, n + 1 == len(own), plain[along[0]]
+            modelled = [s for s in along if s in stages]
+            for n, s in enumerate(modelled):
+                first, last, whole = n == 0, n + 1 == len(modelled), plain[along[0]]
                 self._add(problem, s, plain[s], whole.turns + whole.backward, first, last)
         self.of_device = [[one for one in self.kept if one.device == d] for d in range(len(self.devices))]
         self.streams_of = [[n for n, (on, _) in enumerate(self._streams) if on == d] for d in range(len(self.devices))]
@@ -271,5 +271,5 @@ class Orders:
 
     def _pending_weights(self, device: int, in_use: int) -> int:
         """Return the number of weight passes that may be pending at a memory level; `ANY` without a limit."""
-        room, each = self._rooms[device], self._open[device]
-        return ANY if room is None or each <= 0 else (room - in_use) // each
+        room, memory_each = self._rooms[device], self._open[device]
+        return ANY if room is None or memory_each <= 0 else (room - in_use) // memory_each

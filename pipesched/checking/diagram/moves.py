@@ -24,7 +24,7 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     that may be pending, 1 if the order is over, the key of the next state, and the time after the last step of a
     micro-batch that ends its chain.
     """
-    may, own = _admissible_weights(run, steps), steps.device == steps.owner
+    may, of_owner = _admissible_weights(run, steps), steps.device == steps.owner
     alone = np.argwhere(may > _NO)
     found = [np.column_stack([alone, np.full(len(alone), NONE)])]
     for n, g in np.argwhere(steps.together >= 0):
@@ -33,10 +33,10 @@ def moves_from(keys: Numbers, run: Numbers, steps: Steps) -> Numbers:
     moves = np.concatenate(found)
     one, n, g = moves[np.argsort(moves[:, 0], kind="stable") if len(found) > 1 else slice(None)].T
     # Last what a step counts that there is not.
-    ending, more = np.append(own | (steps.owner == NONE), False), np.append(weights_of(steps), 0)
+    ending, more = np.append(of_owner | (steps.owner == NONE), False), np.append(weights_of(steps), 0)
     tails, left = np.append(steps.tail, NOTHING), (steps.number - run)[:, ending[:-1]].sum(axis=1)
     over = left[one] == ending[n].astype(np.int64) + ending[g]
-    long_ago = (steps.owner != NONE) & (run @ own == 0)[one] & ~own[n]
+    long_ago = (steps.owner != NONE) & (run @ of_owner == 0)[one] & ~of_owner[n]
     weights = np.where(long_ago, LONG_AGO, may[one, n])
     return np.column_stack([one, n, g, weights, over, keys[one] + more[n] + more[g], np.maximum(tails[n], tails[g])])
 
@@ -52,16 +52,19 @@ def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
     begins = np.minimum(steps.number, run[:, steps.last] + steps.admitted)
     may = np.where(run < np.where(turn == steps.first, begins, ahead), _ANY, _NO)
     for n in np.flatnonzero((steps.memory > 0) & (steps.room[steps.device] >= 0)):
-        on, (room, open_) = steps.device == steps.device[n], (one[steps.device[n]] for one in (steps.room, steps.open_))
-        chain = on & (steps.first == steps.first[n])
+        on_device, (room, open_) = (
+            steps.device == steps.device[n],
+            (one[steps.device[n]] for one in (steps.room, steps.open_)),
+        )
+        chain = on_device & (steps.first == steps.first[n])
         down = np.flatnonzero(chain & (2 * turn < steps.first + steps.last))
-        oldest, in_use = run[:, down[-1]], run[:, on] @ steps.memory[on] + steps.memory[n]
+        oldest, in_use = run[:, down[-1]], run[:, on_device] @ steps.memory[on_device] + steps.memory[n]
         needed = np.maximum(0, run[:, chain] - oldest[:, None] - 1) @ steps.memory[chain] + steps.memory[down].sum()
         no_room = (oldest < run[:, n]) & (needed + steps.memory[n] > room)
         # Never more than run at all, so that their time fits into 64 bits.
         weights = _ANY
         if open_ > 0:
-            early = (run[:, on] - run[:, steps.holder[on]]) @ steps.after[on]
+            early = (run[:, on_device] - run[:, steps.holder[on_device]]) @ steps.after[on_device]
             weights = np.minimum((room - in_use) // open_, steps.number.sum()) * steps.weight[steps.device[n]] + early
         may[:, n] = np.where((may[:, n] == _NO) | (in_use > room) | no_room, _NO, weights)
     return may

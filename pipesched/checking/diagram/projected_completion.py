@@ -23,14 +23,14 @@ from pipesched.int64_arrays import int64_array
 class SmallerBounds(NamedTuple):
     """Completion bounds of fewer stages, and how they are read by labels of more.
 
-    `own` are their steps among those of more stages, which add `weights` to a key, and `ending` those without which
+    `places` are their steps among those of more stages, which add `weights` to a key, and `ending` those without which
     their order isn't over. By step of more stages: the `first` and `last` of the fewer in its chain, -1 for none, the
     `column` of these, and `alone` the time from the end of the last of them before it to that of the step before it.
     `free` is the column of their first device, `columns` those of more stages for each of their times of devices. Those
     with n steps run have keys from `since[n]` on, and each has rows from `at` on.
     """
 
-    own: Numbers
+    places: Numbers
     weights: Numbers
     ending: Numbers
     first: Numbers
@@ -48,13 +48,13 @@ class SmallerBounds(NamedTuple):
 def smaller_bounds(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> SmallerBounds:
     """Return the completion bounds of a walk along fewer stages, prepared for labels of the walk along more."""
     steps, count = walk.steps, len(walk.stages)
-    own = np.flatnonzero(np.isin(walk.stages, fewer.stages))
+    places = np.flatnonzero(np.isin(walk.stages, fewer.stages))
     first, last, column, alone = np.full((4, count), NONE, np.int64)
     for n in range(count):
-        of_chain = np.flatnonzero(steps.first[own] == steps.first[n])
+        of_chain = np.flatnonzero(steps.first[places] == steps.first[n])
         if len(of_chain):
-            first[n], last[n], column[n] = *own[of_chain[[0, -1]]], fewer.steps.column[of_chain[0]]
-        before = own[of_chain][own[of_chain] < n]
+            first[n], last[n], column[n] = *places[of_chain[[0, -1]]], fewer.steps.column[of_chain[0]]
+        before = places[of_chain][places[of_chain] < n]
         if len(before):
             alone[n] = walk.ends[n - 1] - walk.ends[before[-1]]
     free = int64_array([steps.columns + walk.devices.index(one) for one in fewer.devices])
@@ -65,8 +65,8 @@ def smaller_bounds(walk: Walk, fewer: Walk, layers: Sequence[Layer]) -> SmallerB
     at = np.append(0, np.cumsum(np.concatenate([np.diff(one.at) for one in layers])))
     by_layer = since, np.concatenate([one.keys for one in layers]), at, np.concatenate([one.labels for one in layers])
     columns, weights = np.concatenate([free, over]), weights_of(fewer.steps)
-    ending = own[(fewer.steps.device == fewer.steps.owner) | (fewer.steps.owner == NONE)]
-    return SmallerBounds(own, weights, ending, first, last, column, alone, columns, *by_layer, fewer.steps.columns)
+    ending = places[(fewer.steps.device == fewer.steps.owner) | (fewer.steps.owner == NONE)]
+    return SmallerBounds(places, weights, ending, first, last, column, alone, columns, *by_layer, fewer.steps.columns)
 
 
 @compiled
@@ -90,7 +90,7 @@ def clear_excluded(
         left, key, done = False, np.int64(0), np.int64(0)
         for n in bounds.ending:
             left = left or run[one, n] < steps.number[n]
-        for place, n in enumerate(bounds.own):
+        for place, n in enumerate(bounds.places):
             key, done = key + bounds.weights[place] * run[one, n], done + run[one, n]
         if not left:
             continue

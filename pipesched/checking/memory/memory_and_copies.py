@@ -86,10 +86,10 @@ class _Resources:
         """
         longest_weight = max((stage.weight or 0 for stage in self._own), default=0)
         largest = max(max(stage.activation, stage.activation - stage.freed) for stage in self._own)
-        each, begun, empty = min(stage.forward for stage in self._own), 0, 0
+        forward, begun, empty = min(stage.forward for stage in self._own), 0, 0
         while largest and (begun + 1) * largest <= self._room:
             begun += 1
-            empty += each * (self._room - begun * largest)
+            empty += forward * (self._room - begun * largest)
         if begun > sum(self.device.count[s] for s in self.device.stages):
             empty = 0
         return self._first + Fraction(empty, self._room) + max(0, self._back - longest_weight)

@@ -46,7 +46,7 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
         raise RefusedEvidenceError(f"gradients take memory of device {limited.device}")
     until = greatest_attainable_below(problem, bound)
     weights, needed = _weights(limited)
-    own: tuple[ModeNumbers, Table] | None = None
+    of_limited: tuple[ModeNumbers, Table] | None = None
     for device in range(problem.devices):
         if not any(limited.count[s] for s in problem.placement.stages_of[device]):
             continue
@@ -57,11 +57,11 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
         if not (splits >= 0).any():
             return bound  # no numbers of passes of this device keep to the time
         if here is limited:
-            own = numbers, splits
+            of_limited = numbers, splits
         else:
             needed += int(_delays(numbers, splits, weights)[splits >= 0].min())
-    assert own is not None
-    numbers, splits = own
+    assert of_limited is not None
+    numbers, splits = of_limited
     delays = _delays(numbers, splits, weights)
     for row in asking(np.flatnonzero(splits >= 0), SHORT):
         if _given(numbers, until, int(row), int(splits[row])) >= needed + int(delays[row]):

@@ -71,13 +71,13 @@ def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool |
 def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
     """Return True if no partition fits the memory, in any time; None if not covered, or too many partitions."""
     model, cluster = plan.model, plan.cluster
-    each = model.forward_overhead + model.backward_overhead + 2 * cluster.longest_lag
+    fixed = model.forward_overhead + model.backward_overhead + 2 * cluster.longest_lag
     times = (
         one.forward + max(one.full_backward, one.least_backward) + max((mode.time for mode in one.recompute), default=0)
         for one in model.sequence
     )
     # No device works longer than this on a micro-batch, and no round trip takes longer.
-    longest = max(cluster.slowness or (Fraction(1),)) * sum((time + each for time in times), each)
+    longest = max(cluster.slowness or (Fraction(1),)) * sum((time + fixed for time in times), fixed)
     return no_better_plan(replace(plan, objective=Objective.PERIOD), choice, longest + plan.tick)
 
 
@@ -120,15 +120,15 @@ class _ByDevice:
         """Return True if no partition is possible, after extending partial partitions device by device."""
         zero = np.zeros(1, np.int64)
         cuts, work, before = {0: zero, self._stages: zero + self._last_cut}, zero, zero
-        for number, (device, own) in enumerate(self._devices):
+        for number, (device, stages) in enumerate(self._devices):
             rows = _Rows(cuts, work, before, 0 * work, 0 * work + self._value // self._m, [], [])
             needed = self._work - sum(self._most[number + 1 :])
-            for k in reversed(own):
-                rows = self._with_stage(rows, k, self._options[device], needed if k == own[0] else 0)
+            for k in reversed(stages):
+                rows = self._with_stage(rows, k, self._options[device], needed if k == stages[0] else 0)
             if not self._repeats:
-                rows = rows.take(self._in_time(rows, own[0]))
-                rows = rows.take(self._one_by_one(rows, own))
-            rows = rows.take(self._in_memory(rows, own[0], device))
+                rows = rows.take(self._in_time(rows, stages[0]))
+                rows = rows.take(self._one_by_one(rows, stages))
+            rows = rows.take(self._in_memory(rows, stages[0], device))
             later = {cut for _, stages in self._devices[number + 1 :] for k in stages for cut in (k, k + 1)}
             cuts, work, before = _least(rows, sorted(later & {*rows.cuts} | {0, self._stages}))
             if not len(before):
@@ -156,16 +156,16 @@ class _ByDevice:
         option = order[np.arange(len(row)) + np.repeat(first - number.cumsum() + number, number)]
         takes = options.forward + options.backward
         fits = (takes[option] <= rows.left[row]) & (rows.work[row] + options.work[option] >= needed)
-        rows, own = rows.take(row[fits]), Options(*(column[option[fits]] for column in options))
-        path = sum(ticks[-1] - ticks[own.end] + (self._stages - 1 - k) * added for ticks, added in self._quick)
+        rows, chosen = rows.take(row[fits]), Options(*(column[option[fits]] for column in options))
+        path = sum(ticks[-1] - ticks[chosen.end] + (self._stages - 1 - k) * added for ticks, added in self._quick)
         around = path + (self._lags[-1] - self._lags[k]).sum() + rows.longer
         found = _Rows(
-            rows.cuts | {k: own.begin, k + 1: own.end},
-            rows.work + own.work,
+            rows.cuts | {k: chosen.begin, k + 1: chosen.end},
+            rows.work + chosen.work,
             rows.before,
-            rows.longer + own.longer,
-            rows.left - own.forward - own.backward,
-            [*rows.stages, own],
+            rows.longer + chosen.longer,
+            rows.left - chosen.forward - chosen.backward,
+            [*rows.stages, chosen],
             [*rows.around, around],
         )
         least, between = self._least_layers, pairwise(sorted(found.cuts.items()))
@@ -188,7 +188,7 @@ class _ByDevice:
         fits: Fits = there + (gradients if self._split else all_) + back <= self._value
         return fits if self._span else fits & (there + all_ <= self._value)
 
-    def _one_by_one(self, rows: _Rows, own: list[int]) -> Fits:
+    def _one_by_one(self, rows: _Rows, stages: list[int]) -> Fits:
         """Return the mask of rows in which each stage has time for all its forwards and gradients, one at a time.
 
         All micro-batches go there and back. On a stage they pass one at a time: the last to go forward has waited for
@@ -197,11 +197,11 @@ class _ByDevice:
         fits: Fits = np.full(len(rows.before), True)
         # Those of the devices before come after this one's first stage, which is the last in its list.
         arounds = [*rows.around[:-1], rows.around[-1] + rows.before]
-        for k, stage, around in zip(reversed(own), rows.stages, arounds, strict=True):
+        for k, stage, around in zip(reversed(stages), rows.stages, arounds, strict=True):
             there, back = self._there_and_back(rows, k)
             path = there + stage.forward + around + stage.gradient + back
-            for each in (stage.forward, stage.gradient):
-                fits &= path + (self._m - 1) * each <= self._value
+            for pass_ticks in (stage.forward, stage.gradient):
+                fits &= path + (self._m - 1) * pass_ticks <= self._value
         return fits
 
     def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
@@ -232,11 +232,11 @@ class _ByDevice:
         """Return the mask of rows whose stages each have time for their round trips within the periods that memory
         allows."""
         fits: Fits = np.full(len(rows.before), True)
-        for own, path in zip(rows.stages, around, strict=True):
+        for stage, path in zip(rows.stages, around, strict=True):
             # No round trip is longer than that of all work and transfers, so that more micro-batches limit nothing.
-            trip = own.forward + path + own.gradient
+            trip = stage.forward + path + stage.gradient
             most = int(trip.max(initial=0)) + 1
-            fits &= trip * self._bound.denominator < _number(own.kept, room, most) * self._bound.numerator
+            fits &= trip * self._bound.denominator < _number(stage.kept, room, most) * self._bound.numerator
         return fits
 
     def _share(self, amounts: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
@@ -245,8 +245,8 @@ class _ByDevice:
         if len(amounts) == 1:
             number = _number(amounts[0], room, self._m)
             return np.asarray((number >= self._m) | (-(-self._m // number) * ticks[0] <= time))
-        each = [amount * np.minimum(long, self._value + 1) for amount, long in zip(amounts, ticks, strict=True)]
-        shared: Fits = self._m * np.sum(each, axis=0) <= room * (time + self._span)
+        memory_ticks = [amount * np.minimum(long, self._value + 1) for amount, long in zip(amounts, ticks, strict=True)]
+        shared: Fits = self._m * np.sum(memory_ticks, axis=0) <= room * (time + self._span)
         return shared
 
 

@@ -47,9 +47,9 @@ class Costs:
     def __init__(self, plan: PlanProblem, step: Fraction) -> None:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts
 
-    def sums(self, of: Iterable[Fraction], unit: Fraction) -> Array:
+    def sums(self, numbers: Iterable[Fraction], unit: Fraction) -> Array:
         """Return the sums over the layers before each cut, each term rounded down to a multiple of `unit`."""
-        totals = [*accumulate((floor(each / unit) for each in of), initial=0)]
+        totals = [*accumulate((floor(each / unit) for each in numbers), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
@@ -69,9 +69,9 @@ class Costs:
 
     def options(self, slowness: Fraction, fastest: Fraction, most: int) -> Options:
         """Return every stage whose passes of a micro-batch take at most `most` ticks on a device of this slowness."""
-        own, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
+        times, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
         static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
-        f, g, backward = (added for _, added in own)
+        f, g, backward = (added for _, added in times)
         forward, least, all_ = (added for _, added in quick)
         for at in range(len(self.cuts)) if self.plan.model.empty_stages and f + backward <= most else ():
             # A stage without a layer has the overheads of its passes.
@@ -79,7 +79,7 @@ class Costs:
         for begin in range(len(self.cuts) - 1):
             recomputations = [(0, 0, 0)]
             for end in range(begin + 1, len(self.cuts)):
-                f, g, backward = (int(ticks[end] - ticks[begin]) + added for ticks, added in own)
+                f, g, backward = (int(ticks[end] - ticks[begin]) + added for ticks, added in times)
                 if f + backward > most:
                     break
                 for layer in layers[self.cuts[end - 1] : self.cuts[end]]:

@@ -20,10 +20,12 @@ def without_pass_memory(problem: Problem) -> Problem:
         return problem
     pools = []
     for device, pool in enumerate(problem.pools):
-        own = [problem.stages[s] for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
-        rising = [s.workspace.forward for s in own if s.activation or s.lent]
-        rising += [s.workspace.backward for s in own if s.weight is not None and s.freed < 0]
-        if any(s.offload is not None or s.recompute for s in own):
+        stages_of_device = [
+            problem.stages[s] for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])
+        ]
+        rising = [s.workspace.forward for s in stages_of_device if s.activation or s.lent]
+        rising += [s.workspace.backward for s in stages_of_device if s.weight is not None and s.freed < 0]
+        if any(s.offload is not None or s.recompute for s in stages_of_device):
             rising = []
         least = min(rising, default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))

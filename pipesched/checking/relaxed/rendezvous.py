@@ -15,5 +15,5 @@ def without_rendezvous(problem: Problem) -> Problem:
     """The problem itself where transfers occupy at most their sender."""
     if not problem.resources.rendezvous:
         return problem
-    own = replace(problem.resources, transfer_stream=None, rendezvous=False)
-    return replace(problem, resources=own, links=(), stages=tuple(replace(s, transfer=0) for s in problem.stages))
+    resources = replace(problem.resources, transfer_stream=None, rendezvous=False)
+    return replace(problem, resources=resources, links=(), stages=tuple(replace(s, transfer=0) for s in problem.stages))

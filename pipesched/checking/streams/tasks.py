@@ -57,10 +57,10 @@ class Between:
 
     def inside(self, node: Node) -> int:
         """Return the number of a task's runs that begin no sooner than the head and leave no less than the tail."""
-        own, left = self.heads[node], self.tails[node]
-        if own is None or left is None:
+        head, tail = self.heads[node], self.tails[node]
+        if head is None or tail is None:
             return 0
-        return sum(h >= self.head and t >= self.tail for h, t in zip(own, reversed(left), strict=True))
+        return sum(h >= self.head and t >= self.tail for h, t in zip(head, reversed(tail), strict=True))
 
 
 def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Between, int]]:
@@ -123,13 +123,13 @@ def _times(
     found: dict[Node, list[int] | None] = {}
     for node in asking(sequence, SHORT):
         count = len(paths.problem.microbatches_of[node.stage])
-        each = [
+        by_neighbour = [
             [known[-(-k * len(known) // count) - 1] + ticks for k in range(1, count + 1)]
             for one, ticks in neighbours[node]
             if (known := found[one]) is not None
         ]
-        each += [[0] * count] if owner in (None, paths.where[node][0]) else []
-        longest = [max(together) for together in zip(*each, strict=True)] if each else None
+        by_neighbour += [[0] * count] if owner in (None, paths.where[node][0]) else []
+        longest = [max(together) for together in zip(*by_neighbour, strict=True)] if by_neighbour else None
         for k in range(1, count if longest else 0):
             assert longest is not None
             longest[k] = max(longest[k], longest[k - 1] + paths.ticks[node])
@@ -182,8 +182,8 @@ def _in_two(stage: Stage) -> Stage:
         weight_ticks = min(backward[0].ticks + weight[0].ticks, fused[0].ticks) - gradient
         others = tuple((kind, tasks) for kind, tasks in stage.tasks if kind is F)
         if received:
-            of = TaskSpec(stage.stream, gradient), TaskSpec(stage.stream, gradient + weight_ticks)
-            others += ((B, (*received, of[0])), (BW, (*received, of[1])))
+            compute = TaskSpec(stage.stream, gradient), TaskSpec(stage.stream, gradient + weight_ticks)
+            others += ((B, (*received, compute[0])), (BW, (*received, compute[1])))
         return replace(
             stage, backward=gradient, weight=weight_ticks, fused=gradient + weight_ticks, tasks=others, freed=freed
         )

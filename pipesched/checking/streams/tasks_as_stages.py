@@ -55,10 +55,12 @@ def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
         raise RefusedEvidenceError("rows that are not of each stage, chain after chain")
     for number, own in groupby(rows, lambda row: row[0]):
         _require_rows(problem.stages[number], number, [*own])
-    on = [(problem.placement.stage_device[row[0]], _tasks_of(problem.stages[row[0]], row)[0].stream) for row in rows]
+    streams = [
+        (problem.placement.stage_device[row[0]], _tasks_of(problem.stages[row[0]], row)[0].stream) for row in rows
+    ]
     first = dict.fromkeys((device, problem.stages[0].stream) for device in range(problem.devices))
-    devices = {stream: device for device, stream in enumerate(first | dict.fromkeys(on))}
-    where = tuple(devices[stream] for stream in on)
+    devices = {stream: device for device, stream in enumerate(first | dict.fromkeys(streams))}
+    where = tuple(devices[stream] for stream in streams)
     on_chain = [tuple(n for n, row in enumerate(rows) if row[0] in chain) for chain in chains]
     return replace(
         problem,

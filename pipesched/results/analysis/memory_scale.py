@@ -29,7 +29,7 @@ class MemoryScale:
 
     def text(self, level: Fraction) -> str:
         """Return a level as text, which says so if static memory is not part of it."""
-        what = " for activations" if any(self.problem.static) else ""
+        of_activations = " for activations" if any(self.problem.static) else ""
         if self.by_share:
-            return f"{plain(round(100 * float(level), 4))} % of its capacity{what}"
-        return memory_text(self.problem, int(level / self.problem.resolution)) + what
+            return f"{plain(round(100 * float(level), 4))} % of its capacity{of_activations}"
+        return memory_text(self.problem, int(level / self.problem.resolution)) + of_activations

@@ -55,8 +55,8 @@ def shade_names(problem: Problem) -> list[str]:
         return [f"Chunk {number // pieces}, piece {number % pieces}" for number in range(most)]
     if _is_bidirectional(where):
         return ["Down the devices", "Up the devices"]
-    what = "Chunk" if len(where.chains) == 1 else "Chain of the device"
-    return [f"{what} {number}" for number in range(most)]
+    unit = "Chunk" if len(where.chains) == 1 else "Chain of the device"
+    return [f"{unit} {number}" for number in range(most)]
 
 
 def shade_numbers(problem: Problem) -> list[int]:

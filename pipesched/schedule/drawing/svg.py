@@ -152,11 +152,11 @@ def _sampled(cells: Sequence[Cell], rows: int, length: float) -> list[Cell]:
     for cell in cells:
         lanes.setdefault((cell.top, cell.bottom), []).append(cell)
     columns = max(60, min(WIDTH - NAMES, MOST_CELLS // max(rows, len(lanes))))
-    each, found = length / columns, []
+    width, found = length / columns, []
     for (top, bottom), lane in lanes.items():
         at = 0
-        for colour, run in groupby(sampled(((c.start / each, c.end / each, c.colour) for c in lane), columns)):
+        for colour, run in groupby(sampled(((c.start / width, c.end / width, c.colour) for c in lane), columns)):
             until = at + len(list(run))
-            found += [] if colour is None else [Cell(at * each, until * each, top, bottom, colour)]
+            found += [] if colour is None else [Cell(at * width, until * width, top, bottom, colour)]
             at = until
     return found
