@@ -19,7 +19,7 @@ from benchmarks.measured.figures import Compared, by, errors, memory, orders
 from benchmarks.measured.fit import devices_with, fitted
 from benchmarks.measured.prediction import predicted
 from benchmarks.measured.ratios import Pair, by_kind, choices, pairs
-from benchmarks.measured.table import CONFIGS, HOLDOUT, TABLE, kind, kind_and_precision, read_table, source_of
+from benchmarks.measured.table import CONFIGS, HOLDOUT, TABLE, UNSEEN, kind, kind_and_precision, read_table, source_of
 from benchmarks.measured.tables import page
 from benchmarks.reporting.page import exit_code, show
 from pipesched.files import model_configs
@@ -69,11 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sep=",",
             )
         return 0
-    unseen, holdout = left_out(found, args.configs), compared(HOLDOUT) if args.table == TABLE else []
-    show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, unseen, holdout))
+    without = left_out(found, args.configs)
+    holdout, unseen = map(compared, (HOLDOUT, UNSEEN)) if args.table == TABLE else ([], [])
+    show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, without, holdout, unseen))
     if args.write:
-        write_whole(RECORD, json.dumps(record(found, unseen, holdout), indent=1) + "\n")
-        write_whole(EXPECTED, json.dumps(expected(unseen), indent=1) + "\n")
+        write_whole(RECORD, json.dumps(record(found, without, holdout, unseen), indent=1) + "\n")
+        write_whole(EXPECTED, json.dumps(expected(without), indent=1) + "\n")
     return 0
 
 
@@ -92,9 +93,12 @@ def left_out(found: Sequence[Compared], configs: Path = CONFIGS) -> list[Compare
     ]  # fmt: skip
 
 
-def record(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequence[Compared]) -> dict[str, float]:
+def record(
+    found: Sequence[Compared], without: Sequence[Compared], holdout: Sequence[Compared], unseen: Sequence[Compared]
+) -> dict[str, float]:
     """The figures that no change may worsen unsaid, by name; those of `LARGER_IS_BETTER` are better when larger."""
-    return figures_of_rows(found) | figures_left_out(unseen) | figures_held_out(holdout)
+    others = figures_of_others(holdout, "held out") | figures_of_others(unseen, "unseen")
+    return figures_of_rows(found) | figures_left_out(without) | others
 
 
 def figures_of_rows(found: Sequence[Compared]) -> dict[str, float]:
@@ -117,24 +121,20 @@ def figures_of_rows(found: Sequence[Compared]) -> dict[str, float]:
     }
 
 
-def figures_left_out(unseen: Sequence[Compared]) -> dict[str, float]:
+def figures_left_out(without: Sequence[Compared]) -> dict[str, float]:
     """The figures of the same rows, each predicted with rates that were fitted without its source."""
-    judged = [one for one in unseen if one.row.seconds]
+    judged = [one for one in without if one.row.seconds]
     return {
         "mean error, BF16, left out": round(errors(one for one in judged if one.row.bf16).mean, 4),
-        "error of a ratio, left out": round(mean(pair.error for pair in pairs(unseen)), 4),
-        "loss of what is recommended, left out": round(choices(unseen, RECOMMENDED_WITHIN).mean, 4),
+        "error of a ratio, left out": round(mean(pair.error for pair in pairs(without)), 4),
+        "loss of what is recommended, left out": round(choices(without, RECOMMENDED_WITHIN).mean, 4),
     }
 
 
-def figures_held_out(holdout: Sequence[Compared]) -> dict[str, float]:
-    """The figures of the table of rows that no rate was fitted to."""
-    return {
-        **{
-            f"mean error, {name}, held out": round(own.mean, 4) for name, own in by(kind_and_precision, holdout).items()
-        },
-        "mean error, held out": round(errors(holdout).mean, 4),
-    }
+def figures_of_others(rows: Sequence[Compared], which: str) -> dict[str, float]:
+    """The figures of a table of rows that no rate was fitted to: `held out`, or `unseen` before they were recorded."""
+    own = {f"mean error, {name}, {which}": round(one.mean, 4) for name, one in by(kind_and_precision, rows).items()}
+    return own | {f"mean error, {which}": round(errors(rows).mean, 4)}
 
 
 def expected(found: Sequence[Compared]) -> list[dict[str, object]]:

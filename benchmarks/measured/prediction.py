@@ -29,10 +29,11 @@ _RUNTIMES: Mapping[str, Mapping[str, object]] = {
     "bigscience": {"fused_accumulation": False},
     "mosaicml": {"loss": "fused"},
     "NVIDIA-NeMo/Megatron-Bridge": {"loss": "fused"},
+    "NVIDIA/dgxc-benchmarking": {"loss": "fused"},
     "arXiv 2412.19437": {"optimizer_bytes": 8},
 }
 # Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
-_OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "arXiv 2412.19437")
+_OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "NVIDIA/dgxc-benchmarking", "arXiv 2412.19437")
 _HIDDEN = 0.7
 # Whose runs on Hopper have FlashAttention 2, of before the third: it reaches 35 % of an H100 (arXiv 2407.08608).
 _SECOND_FLASH, _OF_SECOND_FLASH = ("mosaicml/llm-foundry", "pytorch/torchtitan benchmarks/llama3_h100_202412"), 0.35
@@ -87,10 +88,12 @@ def training_of(row: Row) -> dict[str, object]:
     # Aleph Alpha names its kernels; torchtitan in eager mode has none of its own.
     if ("kernel flash" in said and "RMS kernel" not in said) or said.endswith("; eager"):
         found["fused_norms"] = False
-    if "FULL_SHARD" in said or "FSDP as" in said:
+    if "FULL_SHARD" in said or "FSDP as" in said or "FSDP shards parameters" in said:
         found["sharding"] = "parameters"
     elif "SHARD_GRAD_OP" in said or "FSDP shards optimizer and gradients" in said:  # Llama 3, section 3.3.2
         found["sharding"] = "gradients"
+    if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", said):
+        found["lora"] = {"rank": int(match[1]), "modules": re.findall(r"\w+", match[2])}
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
         found["sequence"] = False
     return found
@@ -122,7 +125,7 @@ def rates_of(row: Row) -> dict[str, object]:
     sizes, found, said = dict(row.sizes), dict[str, object](), row.runtime
     apart = sizes["expert"] > DEVICES[row.gpu].node
     behind = apart and row.model.startswith(("deepseek", "qwen3-235b"))
-    if "CUDA graph" in said and "performance-summary" in row.source:
+    if "CUDA graph" in said:
         behind = "exchange of experts overlapped" in said
     if row.source.startswith(_OVERLAPPED) and (behind or (sizes["tensor"] > 1 and not row.moe)):
         found["hidden_share"] = _HIDDEN
@@ -132,6 +135,8 @@ def rates_of(row: Row) -> dict[str, object]:
         found["dispatch"] = "expert"
     if "CUDA graph" in said and "no CUDA graphs" not in said:
         found["moe_wait"] = 0
+    if "CUDA graph of the whole iteration" in said:
+        found |= {"dense_launch": 0, "moe_launch": 0}
     if row.source.startswith(_SECOND_FLASH) and row.gpu.startswith("h100"):
         found["attention_tflops"] = DEVICES[row.gpu].tflops * _OF_SECOND_FLASH
     return found

@@ -15,8 +15,8 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
-# Rows that no rate was fitted to.
-HOLDOUT = DATA / "holdout.csv"
+# Rows that no rate was fitted to; those of the second were recorded before any was predicted.
+HOLDOUT, UNSEEN = DATA / "holdout.csv", DATA / "unseen.csv"
 
 _GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
 # Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.
@@ -59,7 +59,9 @@ class Row:
 
     @property
     def moe(self) -> bool:
-        return any(part in self.model for part in ("deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "mixtral", "moon"))
+        return any(part in self.model for part in (
+            "deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "mixtral", "moon", "kimi", "grok"
+        ))  # fmt: skip
 
 
 def read_table(path: Path = TABLE) -> list[Row]:

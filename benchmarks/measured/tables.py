@@ -17,12 +17,18 @@ _LEFT_OUT = ("left out: median ratio", "mean error, %", "90th percentile, %", "w
 _SHARES = (0.01, 0.02, 0.03, 0.05, 0.08, 0.125)  # by which a plainer layout may be longer
 
 
-def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequence[Compared] = ()) -> str:
+def page(
+    found: Sequence[Compared],
+    without: Sequence[Compared],
+    holdout: Sequence[Compared] = (),
+    unseen: Sequence[Compared] = (),
+) -> str:
     """All tables of the page.
 
-    `unseen` are the rows with rates that were fitted without their source, `holdout` rows that no rate was fitted to.
+    `without` are the rows with rates that were fitted without their source, `holdout` and `unseen` rows that no rate
+    was fitted to, of which the second were recorded before any was predicted.
     """
-    timed, others = ([one for one in ones if one.row.seconds] for ones in (found, unseen))
+    timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
     held, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
     order_rows = [
         _order(own.group.replace(" ", "-"), str(own.rows), [(own, other)])
@@ -49,6 +55,7 @@ def page(found: Sequence[Compared], unseen: Sequence[Compared], holdout: Sequenc
         f"Median of predicted over allocated peaks: {held.ratio:.2f}.",
         *_rivals(timed),
         *_held_out(holdout),
+        *_unseen(unseen),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -110,14 +117,27 @@ def _held_out(of: Sequence[Compared]) -> list[str]:
     ]
 
 
+def _unseen(of: Sequence[Compared]) -> list[str]:
+    """Rows that were recorded before any of them was predicted."""
+    if not of:
+        return []
+    return [
+        "Rows of other sources that no rate was fitted to, recorded before any of them was predicted:",
+        _errors("GPU, model, precision", kind_and_precision, of),
+        _errors("source", source_of, of),
+        _errors("precision", _precision, of),
+        _errors("all of them", lambda _: "mean", of),
+    ]
+
+
 def _precision(row: Row) -> str:
     return "BF16" if row.bf16 else "fewer bits"
 
 
 def _errors(
-    name: str, key: Callable[[Row], str], timed: Sequence[Compared], unseen: Sequence[Compared] | None = None
+    name: str, key: Callable[[Row], str], timed: Sequence[Compared], without: Sequence[Compared] | None = None
 ) -> str:
-    rows, others = by(key, timed), by(key, unseen or ())
+    rows, others = by(key, timed), by(key, without or ())
     return table(
         (name, *_HEAD, *(_LEFT_OUT if others else ())),
         [[one, str(own.rows), *_shown(own), *(_shown(others[one]) if others else ())] for one, own in rows.items()],

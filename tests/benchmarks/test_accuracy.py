@@ -15,8 +15,8 @@ from benchmarks.accuracy import (
     RATES,
     RECORD,
     compared,
-    figures_held_out,
     figures_left_out,
+    figures_of_others,
     figures_of_rows,
     left_out,
 )
@@ -25,7 +25,7 @@ from benchmarks.measured.fit import PRIORS, devices_with, least_rates, names, ta
 from benchmarks.measured.path_steps import path_step
 from benchmarks.measured.prediction import Prediction, predicted, rates_of, step_of, training_of
 from benchmarks.measured.rivals import rivals
-from benchmarks.measured.table import CONFIGS, HOLDOUT, read_table, source_of
+from benchmarks.measured.table import CONFIGS, HOLDOUT, UNSEEN, read_table, source_of
 from pipesched.files.model_configs.hardware_table import DEVICES
 
 # What rounding, or a correction elsewhere, may move a share by.
@@ -38,7 +38,8 @@ PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "left out": lambda: figures_left_out(
         left_out([Compared(row, Prediction(1, 1, 1)) for row in read_table() if row.seconds])
     ),
-    "held out": lambda: figures_held_out(compared(HOLDOUT)),
+    "held out": lambda: figures_of_others(compared(HOLDOUT), "held out"),
+    "unseen": lambda: figures_of_others(compared(UNSEEN), "unseen"),
 }
 
 
@@ -134,11 +135,13 @@ def test_rows_left_out_are_predicted_with_rates_that_never_saw_them() -> None:
     assert len(known) == 2 and all(abs(known[name] / own[name] - 1) > 0.02 for name in known)
 
 
-def test_rows_held_out_are_none_of_the_table() -> None:
-    held, known = read_table(HOLDOUT), read_table()
-    seen = {(row.model, row.gpu, row.gpus, row.sizes, row.pipeline, row.precision, row.seconds) for row in known}
-    assert len(held) > 100 and all(row.seconds for row in held)
-    assert not seen & {(r.model, r.gpu, r.gpus, r.sizes, r.pipeline, r.precision, r.seconds) for r in held}
+def test_rows_that_no_rate_is_fitted_to_are_none_of_the_table() -> None:
+    tables = [read_table(), read_table(HOLDOUT), read_table(UNSEEN)]
+    known, held, unseen = (
+        {(r.model, r.gpu, r.gpus, r.sizes, r.pipeline, r.precision, r.seconds) for r in rows} for rows in tables
+    )
+    assert all(len(rows) > 100 and all(row.seconds for row in rows) for rows in tables[1:])
+    assert not known & held and not (known | held) & unseen
 
 
 def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
@@ -150,9 +153,13 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     assert rates_of(rows["r689"]) == {"hidden_share": 0.7, "dispatch": "expert"}  # on H100 without CUDA graphs
     assert rates_of(rows["r691"]) == {"hidden_share": 0.7, "moe_wait": 0} and rates_of(rows["r687"]) == {}
     held = {row.id: row for row in read_table(HOLDOUT)}
-    assert rates_of(held["n022"]) == {"hidden_share": 0.7, "moe_wait": 0} and rates_of(held["n093"]) == {"moe_wait": 0}
+    whole = {"hidden_share": 0.7, "dense_launch": 0, "moe_launch": 0, "moe_wait": 0}  # a graph of the whole iteration
+    assert rates_of(held["n022"]) == whole and rates_of(held["n093"]) == {"moe_wait": 0}
     assert rates_of(rows["r842"])["attention_tflops"] == pytest.approx(0.35 * 989)
     assert "attention_tflops" not in rates_of(rows["r868"])  # an A100
+    assert rates_of(held["n020"])["moe_launch"] == 0 and training_of(held["n029"])["sharding"] == "parameters"
+    tuned = next(row for row in read_table(UNSEEN) if "LoRA of rank 8" in row.runtime)
+    assert training_of(tuned)["lora"] == {"rank": 8, "modules": ["linear_qkv"]}
 
 
 def test_others_are_judged_by_the_same_rows() -> None:

@@ -176,12 +176,12 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
         "multiprocessors": (device.multiprocessors, "run tiles of products in waves"),
         "memory_bandwidth": (_short(device.memory_bandwidth * device.memory_share),
                              f"GB/s: {100 * device.memory_share:.3g} % of {device.memory_bandwidth:g}"),
-        "dense_launch": (device.dense_launch, "ms, the least of a dense layer's pass"),
+        "dense_launch": (device.dense_launch, "ms, the least of a dense layer's forward"),
         "memory": (device.memory, "GiB"),
         "reserved": (RESERVED, "assumed: GiB for communication and the driver"),
     }  # fmt: skip
     if "experts" in config.model:
-        lines["moe_launch"] = device.moe_launch, "ms, the least of a pass of a layer with experts"
+        lines["moe_launch"] = device.moe_launch, "ms, the least of a forward of a layer with experts"
         lines["moe_wait"] = device.moe_wait, "ms that each of these waits for its host; 0 with CUDA graphs"
     return lines | _links(wanted, sizes)
 

@@ -164,10 +164,13 @@ class HardwareSection(Section):
         "step are not counted",
     )
     dense_launch: field_types.PlainNumber = Field(
-        Fraction(0), description="ms that a pass of a dense layer takes at least, to launch its kernels; default 0"
+        Fraction(0),
+        description="ms that a forward of a dense layer takes at least, to launch its kernels, and a backward twice; "
+        "default 0",
     )
     moe_launch: field_types.PlainNumber = Field(
-        Fraction(0), description="ms that a pass of a layer with experts takes at least; default 0"
+        Fraction(0),
+        description="ms that a forward of a layer with experts takes at least, and a backward twice; default 0",
     )
     moe_wait: field_types.PlainNumber = Field(
         Fraction(0),

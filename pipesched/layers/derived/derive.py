@@ -56,6 +56,8 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 
 TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
 _GIB = 2**30
+# Kernels that a backward launches for one of the forward: products by their input and by their weights.
+_BACK_LAUNCH = 2
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class _Rates:
         launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
         wait = self.hardware.moe_wait if kind.moe else 0.0
         forward = max(forward, launch) + exchanged + wait
-        to_input = max(to_input, launch - to_weight) + exchanged + wait
+        to_input = max(to_input, _BACK_LAUNCH * launch - to_weight) + exchanged + wait
         if self.hardware.data:
             # Hidden by the forward, and by B and W, if it has one.
             sent = self._sent(kind.name, kind.parameters, kind.adapters)

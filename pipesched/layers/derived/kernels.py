@@ -139,11 +139,32 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
         operands = shape.hidden + shape.ffn
     moved *= size
     if training.precision.narrow:
-        scaled = TRAFFIC.scale if training.precision.operand == 1 else 0  # MXFP8 and NVFP4 have scales by block
+        # MXFP8 has scales by block alone, NVFP4 also one for all blocks (arXiv 2509.25149, section 2).
+        scaled = TRAFFIC.scale if training.precision.operand <= 1 else 0
         moved += (own * operands + tokens * shape.hidden) * (TRAFFIC.cast + scaled)
     return moved
 
 
+class FlashParams(NamedTuple):
+    """What FlashAttention does besides products, as work of products: its rate is that of long sequences and heads of
+    128 numbers where neither counts.
+
+    `ends`: keys that a block of queries could meet while it starts and ends. `exponential`: numbers of a head whose
+    products take as long as the exponential of a score. From FlashAttention 3 on H100 (arXiv 2407.08608): with a causal
+    mask 250 TFLOP/s at 512 tokens and 575 at 16,896 (figure 9b); without one 497, 649 and 756 TFLOP/s with heads of 64,
+    128 and 256 (figure 5).
+    """
+
+    ends: float = 700
+    exponential: float = 55
+    head: float = 128
+
+    def slower(self, sequence: int, head: float) -> float:
+        """Return how much longer attention takes than at the rate of long sequences and usual heads."""
+        return (1 + self.ends / sequence) * (1 + self.exponential / head) / (1 + self.exponential / self.head)
+
+
+FLASH = FlashParams()
 # Operations of attention's backward for one of its forward: four products for two; FlashAttention computes the scores
 # once more (arXiv 2307.08691, section 4.1).
 ATTENTION_BACKWARD, FLASH_BACKWARD = 2.0, 2.5
@@ -160,6 +181,9 @@ def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hard
     if not training.flash:
         # Stored scores are computed over the whole sequence, masked afterwards.
         forward *= 2 if hardware.memory_rate else 1
+    elif hardware.attention_flops:
+        _, key, value = head_sizes(shape)
+        forward *= FLASH.slower(training.sequence, (key + value) / 2)
     return forward, forward * (FLASH_BACKWARD if training.flash else ATTENTION_BACKWARD)
 
 

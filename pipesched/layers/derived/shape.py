@@ -214,8 +214,8 @@ class Hardware:
 
     `flops` is the rate of large products, `narrow_flops` that in formats below 16 bits, `attention_flops` that of
     attention. `multiprocessors` run tiles of products in waves. `memory` is in bytes, `memory_rate` in bytes a second.
-    `dense_launch` and `moe_launch` are the least seconds of a layer's pass, the time to launch its kernels;
-    `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
+    `dense_launch` and `moe_launch` are the least seconds of a layer's forward, the time to launch its kernels, of which
+    a backward has twice as many; `moe_wait` are the seconds that each pass of a layer with experts waits for its host.
 
     Bytes a second that a device sends: `pipeline` to the next stage; `tensor`, `data` and `context` in collectives;
     `expert` to experts of other nodes (all other devices if `node`, the devices of a node, is None), and

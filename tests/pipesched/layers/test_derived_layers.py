@@ -16,7 +16,13 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
 from pipesched.layers.derived.derive import derive
 from pipesched.layers.derived.exchange import context_bytes, expert_bytes, expert_seconds, tensor_bytes
-from pipesched.layers.derived.kernels import attention_seconds, product_seconds, products_seconds, ring_seconds
+from pipesched.layers.derived.kernels import (
+    attention_seconds,
+    layer_traffic,
+    product_seconds,
+    products_seconds,
+    ring_seconds,
+)
 from pipesched.layers.derived.model_operations import model_operations
 from pipesched.layers.derived.operations import Product, head_products, layer_operations, operations_of
 from pipesched.layers.derived.parameters import (
@@ -134,9 +140,43 @@ def test_attention_over_stored_scores_is_two_products() -> None:
     """All of the sequence at the rate of products, and masked; FlashAttention half of it at a rate of its own."""
     where = Parallel(), replace(RATES, memory_rate=3e12)
     half = 2 * 2 * 4096**2 / 2 * LLAMA_8B.hidden
-    assert attention_seconds(LLAMA_8B, Training(4096), *where) == pytest.approx((half / 4e14, 2.5 * half / 4e14))
+    ends = 1 + 700 / 4096  # of each block of queries
+    own = ends * half / 4e14
+    assert attention_seconds(LLAMA_8B, Training(4096), *where) == pytest.approx((own, 2.5 * own))
     stored = attention_seconds(LLAMA_8B, Training(4096, flash=False), *where)
     assert stored == pytest.approx((2 * half / 5e14, 4 * half / 5e14))
+
+
+def test_attention_of_small_heads_and_short_sequences_is_slower() -> None:
+    """As many operations: twice as many heads of half the size; and half the sequence for twice as many sequences."""
+    where = Parallel(), replace(RATES, memory_rate=3e12)
+    narrow = replace(LLAMA_8B, attention=Attention(64, 8, 64))
+
+    def forward(shape: Shape, sequence: int, size: int = 1) -> float:
+        return attention_seconds(shape, Training(sequence, size), *where)[0]
+
+    assert forward(narrow, 4096) / forward(LLAMA_8B, 4096) == pytest.approx((1 + 55 / 64) / (1 + 55 / 128))
+    # Half as many operations, of which each takes longer.
+    assert 2 * forward(LLAMA_8B, 512, 2) / forward(LLAMA_8B, 1024) == pytest.approx((1 + 700 / 512) / (1 + 700 / 1024))
+
+
+def test_a_backward_launches_twice_as_many_kernels() -> None:
+    """A pass that takes less than launching its kernels takes as long as that."""
+    slow = replace(RATES, dense_launch=0.5, memory_rate=None, data=None)
+    for split in (False, True):
+        training = Training(128, weight_split=split)
+        layer = next(one for one in derive(LLAMA_8B, training, Parallel(), slow).layers if one.name == "layer")
+        assert (layer.forward, layer.full_backward) == (500, 1000)
+
+
+def test_formats_with_a_scale_of_a_whole_tensor_read_it_once_more() -> None:
+    """For its largest number: FP8 and NVFP4, whose blocks have scales too, but not MXFP8."""
+    training, cast = Training(4096), 4096 * (4096 + 14336 + 4096)
+
+    def moved(dtype: str) -> float:
+        return layer_traffic(LLAMA_8B, replace(training, precision=PRECISIONS[dtype]), Parallel(), False)
+
+    assert moved("fp8") == moved("nvfp4") == moved("mxfp8") + 2 * cast == moved("bf16") + 6 * cast
 
 
 def test_layers_with_experts_wait_for_their_host() -> None:
