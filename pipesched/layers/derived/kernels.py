@@ -146,13 +146,12 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
 
 
 class FlashParams(NamedTuple):
-    """What FlashAttention does besides products, as work of products: its rate is that of long sequences and heads of
-    128 numbers where neither counts.
+    """Work of FlashAttention besides products, expressed as products: counts of keys and of numbers of a head.
 
     `ends`: keys that a block of queries could meet while it starts and ends. `exponential`: numbers of a head whose
-    products take as long as the exponential of a score. From FlashAttention 3 on H100 (arXiv 2407.08608): with a causal
-    mask 250 TFLOP/s at 512 tokens and 575 at 16,896 (figure 9b); without one 497, 649 and 756 TFLOP/s with heads of 64,
-    128 and 256 (figure 5).
+    products take as long as the exponential of a score. `head`: size of a head for which a device's rate is given, on
+    long sequences. From FlashAttention 3 on H100 (arXiv 2407.08608): with a causal mask 250 TFLOP/s at 512 tokens and
+    575 at 16,896 (figure 9b); without one 497, 649 and 756 TFLOP/s with heads of 64, 128 and 256 (figure 5).
     """
 
     ends: float = 700
@@ -160,7 +159,7 @@ class FlashParams(NamedTuple):
     head: float = 128
 
     def slower(self, sequence: int, head: float) -> float:
-        """Return how much longer attention takes than at the rate of long sequences and usual heads."""
+        """Return the time of attention over that at the rate of long sequences and heads of the usual size."""
         return (1 + self.ends / sequence) * (1 + self.exponential / head) / (1 + self.exponential / self.head)
 
 
