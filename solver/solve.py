@@ -19,6 +19,7 @@ from solver.engine.engine import ENGINE, WITHOUT_SEARCH
 from solver.engine.incumbent.incumbent import Report
 from solver.engine.incumbent.start import Start, start_timelines
 from solver.engine.incumbent.unequal import report_of, solution_of
+from solver.engine.long_run import search_long_run
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits, limits_from
@@ -52,7 +53,7 @@ def solve(
             raise BadInput(line)
         if start is not None:
             raise BadInput("start: found one for the objective period; allowed: for makespan or span")
-        return solve_period(problem, limits, report, stop)
+        return solve_period(problem, limits, report, stop, search_long_run=search_long_run)
     reason = why_infeasible(problem)
     known = [] if start is None or reason is not None else start_timelines(problem, start)
     chains = unequal_microbatches(problem)

@@ -62,10 +62,6 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
     limits = limits or limits_of(args)
     stop = stop_event(args)
     with interrupt_sets(stop), _progress(problem) as report:
-        if problem.objective.repeats:
-            from solver.cyclic.solve_period import solve_period
-
-            return solve_period(problem, limits, report, stop)
         return solve(problem, limits, report, stop, start)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
+
+import numpy as np
 
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
 from pipesched.problem.network.task_network import TaskType
-from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 from solver.parameters import tunable, tuned
@@ -21,6 +25,7 @@ class ExtractionParams:
     """Length of the patterns that are looked for in a long schedule."""
 
     most_copies: int = tuned(8, "micro-batches of each chain in one period", 1, 64)
+    ends: float = tuned(0.15, "of the micro-batches at each end, where the schedule is not steady yet", 0, 0.45)
 
 
 _PARAMS = ExtractionParams()
@@ -47,6 +52,46 @@ def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda 
         if better:
             best = pattern
     return best
+
+
+def read_pattern_anywhere(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
+    """Return the best pattern that repeats at least once anywhere between the ends of the timeline; None if none fits.
+
+    A schedule found by search need not be regular in its very middle.
+    """
+    shares = [share for share in timeline.problem.microbatches_of if share]
+    fewest = min(map(len, shares))
+    starts = np.array(
+        [
+            [timeline.starts[Task(_pass_of(timeline, kind, stage, j), part)] for j in walked[:fewest]]
+            for kind, stage, part in graph.of_task
+            if kind is not W
+            for walked in [timeline.problem.microbatches_of[stage]]
+        ]
+    )
+    partner = _partners(timeline)
+    best: Pattern | None = None
+    shortest: Fraction | float = inf
+    begin = max(1, round(_PARAMS.ends * fewest))
+    for copies in range(1, min(_PARAMS.most_copies, fewest - 2 * begin) + 1):
+        gaps = starts[:, copies:] - starts[:, :-copies]
+        regular = np.flatnonzero((gaps == gaps[0]).all(axis=0))
+        lengths = set[int]()
+        for middle in regular[(regular >= begin) & (regular < fewest - begin - copies)].tolist():
+            length = int(gaps[0, middle])
+            if length in lengths or length >= shortest * copies * graph.microbatches:
+                continue
+            lengths.add(length)
+            pattern = _reading(timeline, partner, graph, middle, copies)
+            with suppress(ValueError):  # an order whose passes wait for each other has no period
+                if pattern is not None and pattern.period < shortest and pattern.fits():
+                    best, shortest = pattern, pattern.period
+    return best
+
+
+def _pass_of(timeline: Timeline, kind: PassKind, stage: int, j: int) -> Pass:
+    """Return the pass that runs a forward or a gradient, which may be a full backward."""
+    return Pass(BW if kind is B and timeline.schedule.is_fused(stage, j) else kind, stage, j)
 
 
 def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, int]]:

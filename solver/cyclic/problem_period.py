@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from math import inf
 from threading import Event
+from typing import Protocol
 
 from formulations.cyclic.block_graph import BlockGraph, graph_of, refuse_no_period
 from formulations.cyclic.pattern import Copy, Pattern
@@ -28,7 +29,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.construction.list_scheduling import families
 from solver.construction.timing import best_times
-from solver.cyclic.pattern_extraction import read_pattern
+from solver.cyclic.pattern_extraction import read_pattern, read_pattern_anywhere
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.period_search import PeriodSolution, best_pattern
 from solver.limits import Limits
@@ -41,8 +42,10 @@ from solver.tasks.job_graph import graph_of as jobs_in_order
 @dataclass(frozen=True)
 @tunable
 class ProblemPeriodParams:
-    """Long runs that patterns are read from, and shares of time for reading and for overlapped blocks."""
+    """Long runs that patterns are read from, and shares of time for reading, searching and overlapped blocks."""
 
+    searching_share: float = tuned(0.4, "of the time limit, for schedules of a long run by search", 0, 1)
+    searched: int = tuned(6, "schedules of that search, the last ones, that patterns are read from", 1, 100)
     reading_share: float = tuned(0.2, "of the time limit, for patterns of known schedules", 0, 1)
     blocks_share: float = tuned(0.2, "of the time limit, for overlapped blocks, after a search without them", 0, 1)
     least_microbatches: int = tuned(24, "micro-batches of a long run", 4, 1000)
@@ -52,6 +55,13 @@ class ProblemPeriodParams:
 
 
 _PARAMS = ProblemPeriodParams()
+
+
+class SearchLongRun(Protocol):
+    """Search for short schedules of a problem with many micro-batches, whatever its objective."""
+
+    def __call__(self, problem: Problem, limits: Limits, stop: Event) -> list[Schedule]:
+        """Return the schedules found within the limits, each shorter than the one before."""
 
 
 @dataclass(frozen=True)
@@ -84,23 +94,67 @@ def best_period(
     limits: Limits | None = None,
     stop: Event | None = None,
     on_progress: Callable[[Pattern], None] = lambda _: None,
+    search_long_run: SearchLongRun | None = None,
 ) -> ProblemPeriod:
     """Return the pattern of least period found, and the bound.
 
-    `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
+    Patterns are read from published and list schedules of a long run, then from those of `search_long_run`; CP-SAT
+    looks for shorter ones. `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
     """
     refuse_no_period(problem)
-    limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
+    limits, stop = limits or Limits(), stop or Event()
+    budget = _Budget(limits)
     certificates = tuple(period_certificates(problem))
     bound = certificates[0].value
     if why_infeasible(problem) is not None:
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
-    graph = graph_of(problem)
-    known, notes = list[Pattern](), list[str]()
-    soon = inf if limits.deterministic is not None else started + _PARAMS.reading_share * limits.seconds
+    graph, notes = graph_of(problem), list[str]()
+    long = long_run(problem, graph)
+    known = _patterns_of_known(long, graph, bound, budget, stop, notes)
+    proved = any(pattern.period == bound for pattern in known)
+    if search_long_run is not None and not proved and not stop.is_set():
+        try:
+            schedules = search_long_run(long, budget.part(_PARAMS.searching_share), stop)
+            timelines = (simulate(long, schedule) for schedule in schedules[-_PARAMS.searched :])
+            patterns = [read_pattern_anywhere(timeline, graph) for timeline in timelines]
+            known += [pattern for pattern in patterns if pattern is not None]
+        except Exception as error:
+            notes.append(left_out_note("patterns of a long run's schedules", error))
+    if graph.overlaps and not stop.is_set():
+        plain = _without_blocks(problem, budget.part(1 - _PARAMS.blocks_share), known, stop)
+        known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
+        notes += plain.notes
+    found = best_pattern(graph, bound, budget.part(1.0), known, stop, on_progress)
+    found = replace(found, notes=(*notes, *found.notes))
+    return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - budget.started), certificates)
+
+
+class _Budget:
+    """Division of the limits among the steps of a search for the period."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.started, self._work = limits, time.monotonic(), limits.deterministic
+
+    def until(self, share: float) -> float:
+        """Return the time (`time.monotonic`) when a share of the time limit is over; never, if work is counted."""
+        return inf if self._work is not None else self.started + share * self.limits.seconds
+
+    def part(self, share: float) -> Limits:
+        """Return the limits of a step that may take a share of what is left."""
+        seconds = max(0.0, self.limits.seconds - (time.monotonic() - self.started))
+        work = None if self._work is None else share * self._work
+        if self._work is not None:
+            self._work *= 1 - share
+        return replace(self.limits, seconds=share * seconds, deterministic=work)
+
+
+def _patterns_of_known(
+    long: Problem, graph: BlockGraph, bound: Fraction, budget: _Budget, stop: Event, notes: list[str]
+) -> list[Pattern]:
+    """Return the patterns in the middle of published and list schedules, until one has the period of the bound."""
+    known, soon = list[Pattern](), budget.until(_PARAMS.reading_share)
 
     def read() -> None:
-        long = long_run(problem, graph)
         for schedule in _schedules(long, notes):
             pattern = read_pattern(simulate(long, schedule), graph)
             if pattern is not None:
@@ -109,26 +163,11 @@ def best_period(
                 return
 
     # Making one schedule of a large problem may take longer than the time limit.
-    until = inf if limits.deterministic is not None else started + limits.seconds
     try:
-        within(Deadline.after(until - time.monotonic(), stop), read)
+        within(Deadline.after(budget.until(1.0) - time.monotonic(), stop), read)
     except Exception as error:
         notes.append(left_out_note("patterns of known schedules", error))
-
-    def part(share: float) -> Limits:
-        left = max(0.0, limits.seconds - (time.monotonic() - started))
-        work = None if limits.deterministic is None else share * limits.deterministic
-        return replace(limits, seconds=share * left, deterministic=work)
-
-    share = 1.0
-    if graph.overlaps and not stop.is_set():
-        plain = _without_blocks(problem, part(1 - _PARAMS.blocks_share), known, stop)
-        known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
-        notes += plain.notes
-        share = _PARAMS.blocks_share if limits.deterministic is not None else 1.0
-    found = best_pattern(graph, bound, part(share), known, stop, on_progress)
-    found = replace(found, notes=(*notes, *found.notes))
-    return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
+    return known
 
 
 def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event) -> PeriodSolution:

@@ -30,7 +30,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.cyclic.pattern_extraction import is_order_of, read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
-from solver.cyclic.problem_period import best_period, best_unrolled, long_run
+from solver.cyclic.problem_period import SearchLongRun, best_period, best_unrolled, long_run
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.published import candidate
@@ -59,10 +59,12 @@ def solve_period(
     stop: Event | None = None,
     search: bool = True,
     published: bool = True,
+    search_long_run: SearchLongRun | None = None,
 ) -> Solution:
     """Return the solution with the shortest period found, and the proved lower bound on the period.
 
-    With `search` off only the published schedules are examined, with `published` off none of these. The timeline is the
+    With `search` off only the published schedules are examined, with `published` off none of these. `search_long_run`
+    is as in `best_period`. The timeline is the
     pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's problem
     is the same problem in finer ticks, and all of its values are in those. Progress is reported exactly, in the file's
     unit. `BadInput` for a problem without a period.
@@ -83,7 +85,9 @@ def solve_period(
         if report is not None:
             report(_moment(problem, seconds, pattern.period, certificates[0].value))
 
-    found = best_period(problem, _to_search(problem, limits), stop, on_progress).found if search else None
+    found = None
+    if search:
+        found = best_period(problem, _to_search(problem, limits), stop, on_progress, search_long_run).found
     pattern = None if found is None else found.pattern
     notes += () if found is None else found.notes
     certificate = _none_above(pattern, certificates, notes)

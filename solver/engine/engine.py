@@ -68,8 +68,8 @@ _OF_PASSES = (
     LocalSearch(),
     CriticalBlocks(),
 )
-# For one of two chains that are mirror images, on half of the devices.
-_SCHEDULES_ONLY = Engine(
+# For one of two chains that are mirror images, on half of the devices, and for long runs that repeat a pattern.
+SCHEDULES_ONLY = Engine(
     bounds=AnalyticBounds(),
     construction=(Published(compare_up_to_passes=0), Sequential()),
     subsolvers=_OF_PASSES,
@@ -90,7 +90,7 @@ ENGINE = Engine(
     ),
     subsolvers=(
         *_OF_PASSES,
-        MirroredSchedules(_SCHEDULES_ONLY),
+        MirroredSchedules(SCHEDULES_ONLY),
         TaskPolicies(),
         Windows(),
         TaskRanks(),
@@ -98,11 +98,11 @@ ENGINE = Engine(
     finish=finished,
     dedicated_subsolver=_CORE_GUIDED,
     relaxed=replace(
-        _SCHEDULES_ONLY,
+        SCHEDULES_ONLY,
         construction=(Published(share=_PARAMS.relaxed_published_share, compare_up_to_passes=0), Sequential()),
         raise_bounds=True,
     ),
-    as_stages=replace(_SCHEDULES_ONLY, subsolvers=_DIAGRAMS, raise_bounds=True),
+    as_stages=replace(SCHEDULES_ONLY, subsolvers=_DIAGRAMS, raise_bounds=True),
 )
 
 # Bounds and published schedules alone.

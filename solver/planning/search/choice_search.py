@@ -34,6 +34,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
 from solver.cyclic.solve_period import solve_period
+from solver.engine.long_run import search_long_run
 from solver.planning.budget import Budget
 from solver.planning.partitions.balance import balanced, balanced_loads
 from solver.planning.partitions.by_device import bound_by_device
@@ -221,7 +222,8 @@ class ChoiceSearch:
         limits = self.budget.of_solve(most)
         found = None
         if problem.objective.repeats:
-            found = solve_period(problem, limits, stop=self.budget.stop, published=False)
+            stop = self.budget.stop
+            found = solve_period(problem, limits, stop=stop, published=False, search_long_run=search_long_run)
         elif self.best is not None:
             # Its order may not fit the memory that these stages leave.
             with suppress(BadInput):

@@ -26,11 +26,12 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.cyclic.pattern_extraction import read_pattern
+from solver.cyclic.pattern_extraction import read_pattern, read_pattern_anywhere
 from solver.cyclic.period_bounds import period_certificates
 from solver.cyclic.period_search import best_pattern
 from solver.cyclic.problem_period import best_period, best_unrolled, unroll
 from solver.cyclic.solve_period import solve_period
+from solver.engine.long_run import search_long_run
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.counted import counted
 from tests.support.daily import daily
@@ -82,6 +83,25 @@ def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) 
         longer = replace(one, microbatches=m)
         for first in range(found.pattern.copies):
             assert validate(simulate(longer, unroll(found.pattern, longer, first))) == []
+
+
+def test_scarce_memory_repeats_sooner_in_the_order_of_a_searched_long_run() -> None:
+    """One micro-batch in two holds its activation longer, so the pattern is of several, and of no published order."""
+    one = problem(8, 16, placement="v-shape", memory={"activation": 1, "capacity": 4}, objective="period")
+    without, found = best_period(one, LITTLE), best_period(one, LITTLE, search_long_run=search_long_run)
+    assert found.bound <= found.period < without.period
+    assert found.pattern is not None and found.pattern.fits()
+    assert validate(simulate(one, unroll(found.pattern, one))) == []
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb-h2", "interleaved-1f1b"])
+def test_a_steady_schedule_is_read_anywhere_as_in_its_middle(name: str) -> None:
+    placement = {"placement": "interleaved", "chunks": 2} if name.startswith("interleaved") else {}
+    one = problem(4, 32, **placement, objective="period")
+    timeline, graph = simulate(one, HEURISTICS[name].order(one)), graph_of(one)
+    middle, anywhere = read_pattern(timeline, graph), read_pattern_anywhere(timeline, graph)
+    assert middle is not None and anywhere is not None
+    assert anywhere.period == middle.period
 
 
 @pytest.mark.parametrize("seed", daily(range(10), 2))

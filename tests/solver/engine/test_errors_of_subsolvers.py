@@ -130,13 +130,16 @@ def test_of_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (period_search, "PeriodicModel"),
         (problem_period, "read_pattern"),
+        (problem_period, "read_pattern_anywhere"),
         (solve_period, "read_pattern"),
         (solve_period, "check_bound"),
     ],
 )
 def test_of_a_solve_for_the_period(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if module is period_search:
-        monkeypatch.setattr(problem_period, "read_pattern", lambda *_: None)  # nothing is known before
+        monkeypatch.setattr(problem_period, "read_pattern_anywhere", lambda *_: None)
+    if module is period_search or name == "read_pattern_anywhere":  # nothing is known before
+        monkeypatch.setattr(problem_period, "read_pattern", lambda *_: None)
     monkeypatch.setattr(module, name, fails)
     found = solve(problem(3, 6, objective="period"), COUNTED)
     assert found.timeline is not None and not validate(found.timeline)
