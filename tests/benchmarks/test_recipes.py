@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.measured.table import read_table
-from benchmarks.recipes import RECIPES, _said, alternatives, page, recipe
+from benchmarks.recipes import RECIPES, _layout_text, alternatives, page, recipe
 from pipesched.files.model_configs.layouts import Layout
 
 
@@ -37,5 +37,5 @@ def test_where_the_first_by_prediction_stands_among_measured_layouts() -> None:
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert head.count("|") == line.count("|") and cells[:2] == ["llama3-405b-l4", "8 B200"]
     assert cells[4] == cells[5] and cells[6:8] == ["1", "0.0"] and float(cells[8]) > 0
-    slower = [replace(row, seconds=(row.seconds or 0) * 3) if _said(row) == cells[5] else row for row in same]
+    slower = [replace(row, seconds=(row.seconds or 0) * 3) if _layout_text(row) == cells[5] else row for row in same]
     assert alternatives(slower).splitlines()[2].split("|")[7].strip() == str(len(same))
