@@ -104,7 +104,7 @@ def record(
 def figures_of_rows(found: Sequence[Compared]) -> dict[str, float]:
     """The figures of the rows that the rates were fitted to."""
     timed = [one for one in found if one.row.seconds]
-    bf16, held = errors(one for one in timed if one.row.bf16), memory(found)
+    bf16, memory_errors = errors(one for one in timed if one.row.bf16), memory(found)
     found_orders = orders(timed)
     ordered, schedules = ([one for one in found_orders if one.of_schedules is own] for own in (False, True))
     return {
@@ -112,8 +112,8 @@ def figures_of_rows(found: Sequence[Compared]) -> dict[str, float]:
         **{f"mean error, {name}": round(own.mean, 4) for name, own in by(kind, timed).items()},
         "loss by the order": round(mean(one.loss for one in ordered), 4),
         "largest loss by the order": round(max(one.loss for one in ordered), 4),
-        "ran, said not to fit": round(held.refused, 4),
-        "out of memory, said to fit": round(held.accepted, 4),
+        "ran, said not to fit": round(memory_errors.refused, 4),
+        "out of memory, said to fit": round(memory_errors.accepted, 4),
         "loss by the order of schedules": round(mean(one.loss for one in schedules), 4),
         "within 20 %, BF16": round(bf16.near, 4),
         "rank correlation": round(mean(one.correlation for one in ordered), 4),

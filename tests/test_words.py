@@ -27,13 +27,7 @@ PACKAGES = (
 )
 # Packages in whose code every name keeps to the terms, not those of modules and classes alone.
 NAMED = (
-    "benchmarks/atlas",
-    "benchmarks/cases",
-    "benchmarks/golden",
-    "benchmarks/library",
-    "benchmarks/matrix",
-    "benchmarks/proofs",
-    "benchmarks/reporting",
+    "benchmarks",
     "commands",
     "docs",
     "examples",

@@ -78,21 +78,21 @@ def step_of(row: Row) -> MeasuredStep:
 
 def training_of(row: Row) -> dict[str, object]:
     """Training options of a row, from the table and its source's publication: keys of the section `model`."""
-    said = row.runtime
+    runtime = row.runtime
     found: dict[str, object] = {"dtype": _DTYPES.get(row.precision, row.precision), "flash": row.flash}
     found |= next((own for source, own in _RUNTIMES.items() if row.source.startswith(source)), {})
-    if "grad_reduce_in_fp32=False" in said or "gradients in 16 bit" in said:
+    if "grad_reduce_in_fp32=False" in runtime or "gradients in 16 bit" in runtime:
         found["gradient_bytes"] = 2
-    if "precision-aware optimizer" in said:
+    if "precision-aware optimizer" in runtime:
         found["optimizer_bytes"] = 8
     # Aleph Alpha names its kernels; torchtitan in eager mode has none of its own.
-    if ("kernel flash" in said and "RMS kernel" not in said) or said.endswith("; eager"):
+    if ("kernel flash" in runtime and "RMS kernel" not in runtime) or runtime.endswith("; eager"):
         found["fused_norms"] = False
-    if "FULL_SHARD" in said or "FSDP as" in said or "FSDP shards parameters" in said:
+    if "FULL_SHARD" in runtime or "FSDP as" in runtime or "FSDP shards parameters" in runtime:
         found["sharding"] = "parameters"
-    elif "SHARD_GRAD_OP" in said or "FSDP shards optimizer and gradients" in said:  # Llama 3, section 3.3.2
+    elif "SHARD_GRAD_OP" in runtime or "FSDP shards optimizer and gradients" in runtime:  # Llama 3, section 3.3.2
         found["sharding"] = "gradients"
-    if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", said):
+    if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", runtime):
         found["lora"] = {"rank": int(match[1]), "modules": re.findall(r"\w+", match[2])}
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
         found["sequence"] = False
@@ -101,11 +101,11 @@ def training_of(row: Row) -> dict[str, object]:
 
 def _recomputed(row: Row) -> str:
     """None, full, or the modules that every layer recomputes, joined by +."""
-    said = row.runtime
-    if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", said):
+    runtime = row.runtime
+    if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", runtime):
         words = re.findall(r"\w+", match[1] or match[2])
         return "+".join(sorted({*words} & {*MODULES}))
-    if row.recompute == "none" and "selective AC" in said:
+    if row.recompute == "none" and "selective AC" in runtime:
         return "layernorm+mlp"  # every other product and all small operations: the nearest that there is
     if row.recompute == "none" and "deepseek" in row.model:
         # DeepSeek (arXiv 2412.19437, sections 3.2.3 and 3.3.3) and NVIDIA's recipes.
@@ -122,20 +122,20 @@ def rates_of(row: Row) -> dict[str, object]:
     all-to-all, and launch kernels by CUDA graphs. Where it does not, those of DeepSeek-V3 and Qwen3 235B on several
     nodes hide exchange of experts, and so does DeepSeek's DualPipe.
     """
-    sizes, found, said = dict(row.sizes), dict[str, object](), row.runtime
+    sizes, found, runtime = dict(row.sizes), dict[str, object](), row.runtime
     apart = sizes["expert"] > DEVICES[row.gpu].node
-    behind = apart and row.model.startswith(("deepseek", "qwen3-235b"))
-    if "CUDA graph" in said:
-        behind = "exchange of experts overlapped" in said
-    if row.source.startswith(_OVERLAPPED) and (behind or (sizes["tensor"] > 1 and not row.moe)):
+    hidden = apart and row.model.startswith(("deepseek", "qwen3-235b"))
+    if "CUDA graph" in runtime:
+        hidden = "exchange of experts overlapped" in runtime
+    if row.source.startswith(_OVERLAPPED) and (hidden or (sizes["tensor"] > 1 and not row.moe)):
         found["hidden_share"] = _HIDDEN
-    if match := re.search(r"([\d.]+) % of it hidden", said):
+    if match := re.search(r"([\d.]+) % of it hidden", runtime):
         found["hidden_share"] = float(match[1]) / 100
-    if "plain all-to-all" in said:
+    if "plain all-to-all" in runtime:
         found["dispatch"] = "expert"
-    if "CUDA graph" in said and "no CUDA graphs" not in said:
+    if "CUDA graph" in runtime and "no CUDA graphs" not in runtime:
         found["moe_wait"] = 0
-    if "CUDA graph of the whole iteration" in said:
+    if "CUDA graph of the whole iteration" in runtime:
         found |= {"dense_launch": 0, "moe_launch": 0}
     if row.source.startswith(_SECOND_FLASH) and row.gpu.startswith("h100"):
         found["attention_tflops"] = DEVICES[row.gpu].tflops * _OF_SECOND_FLASH

@@ -75,8 +75,8 @@ def read_table(path: Path = TABLE) -> list[Row]:
 
 def source_of(row: Row) -> str:
     """The repository or paper that a row is from, without the file."""
-    first, _, rest = row.source.partition(" ")
-    return f"{first} {rest.partition(' ')[0]}".rstrip(":,;") if first in ("arXiv", "MegaScale", "Meta") else first
+    first, _, details = row.source.partition(" ")
+    return f"{first} {details.partition(' ')[0]}".rstrip(":,;") if first in ("arXiv", "MegaScale", "Meta") else first
 
 
 def kind(row: Row) -> str:
@@ -92,7 +92,7 @@ def kind_and_precision(row: Row) -> str:
 def _row(cells: dict[str, str]) -> Row:
     tensor, context, expert, data = (int(cells[key]) for key in ("tp", "cp", "ep", "dp"))
     size, batch = int(cells["mbs"]), int(cells["gbs"])
-    said = f"{cells['expressible']}; {cells['note']}"
+    description = f"{cells['expressible']}; {cells['note']}"
     kind, amount = cells["memory_kind"], cells["measured_memory"]
     part = cells["partition"]
     return Row(
@@ -101,11 +101,11 @@ def _row(cells: dict[str, str]) -> Row:
         pipeline=int(cells["pp"]), chunks=int(cells["vp"]), microbatch_size=size, microbatches=batch // (size * data),
         sequence=int(cells["seq"]), recompute=cells["recompute"], precision=cells["precision"],
         schedule=cells["schedule"], flash=cells["flash"] != "False",
-        sequence_parallel=_sequence_parallel(cells["sequence_parallel"], cells["source"], said),
+        sequence_parallel=_sequence_parallel(cells["sequence_parallel"], cells["source"], description),
         seconds=None if cells["measured_oom"] == "1" else float(cells["measured_step_s"]),
         allocated=float(amount) * _GIB[kind[:3].strip(" ,")] if amount and kind in _ALLOCATED else None,
         partition=None if part == "even" else tuple(map(int, part.strip("[]").split(","))),
-        group=cells["group"], runtime=said,
+        group=cells["group"], runtime=description,
     )  # fmt: skip
 
 
@@ -115,8 +115,8 @@ def _gpu(name: str) -> str:
     return next((known for known in DEVICES if known.startswith(plain)), plain)
 
 
-def _sequence_parallel(cell: str, source: str, said: str) -> bool:
+def _sequence_parallel(cell: str, source: str, description: str) -> bool:
     """Aleph Alpha's sweeps without the option are without it; so is what says so, or is older than arXiv 2205.05198."""
     if cell in ("True", "False"):
         return cell == "True"
-    return cell != "None" and "no sequence parallel" not in said and not source.startswith("arXiv 2104.04473")
+    return cell != "None" and "no sequence parallel" not in description and not source.startswith("arXiv 2104.04473")

@@ -29,7 +29,7 @@ def page(
     was fitted to, of which the second were recorded before any was predicted.
     """
     timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
-    held, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
+    memory_errors, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
     order_rows = [
         _order(own.group.replace(" ", "-"), str(own.rows), [(own, other)])
         for own, other in ordered
@@ -48,13 +48,13 @@ def page(
         *_ratios(others),
         "Memory:",
         table(("", "rows", "share, %"), [
-            ["ran, said not to fit", str(held.ran), f"{100 * held.refused:.1f}"],
-            ["out of memory, said to fit", str(held.out_of_memory), f"{100 * held.accepted:.1f}"],
-            ["peak more than 10 % off what was allocated", str(held.peaks), f"{100 * held.far:.1f}"],
+            ["ran, said not to fit", str(memory_errors.ran), f"{100 * memory_errors.refused:.1f}"],
+            ["out of memory, said to fit", str(memory_errors.out_of_memory), f"{100 * memory_errors.accepted:.1f}"],
+            ["peak more than 10 % off what was allocated", str(memory_errors.peaks), f"{100 * memory_errors.far:.1f}"],
         ]),
-        f"Median of predicted over allocated peaks: {held.ratio:.2f}.",
+        f"Median of predicted over allocated peaks: {memory_errors.ratio:.2f}.",
         *_rivals(timed),
-        *_held_out(holdout),
+        *_holdout(holdout),
         *_unseen(unseen),
     ]  # fmt: skip
     return "\n\n".join(parts)
@@ -95,7 +95,7 @@ def _rivals(timed: Sequence[Compared]) -> list[str]:
     return ["Others on the same rows:", table(head, found)] if found else []
 
 
-def _held_out(of: Sequence[Compared]) -> list[str]:
+def _holdout(of: Sequence[Compared]) -> list[str]:
     """Rows that no rate was fitted to."""
     if not of:
         return []
