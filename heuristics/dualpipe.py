@@ -134,5 +134,6 @@ HEURISTICS.register(
         peak="p+1 on every device",
         order=dualpipe,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

@@ -46,6 +46,7 @@ HEURISTICS.register(
         "(p-1)(F+B-W) without F&B",
         peak="2p+1 chunk activations on every device",
         order=dualpipe_v,
+        same_for_all_costs=True,
         closed_form=_closed_form,
     )
 )

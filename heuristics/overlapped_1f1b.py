@@ -108,6 +108,7 @@ HEURISTICS.register(
         peak="min(m, 2(p-1-i) + 2) on the i-th device, i from 0",
         order=overlapped_1f1b,
         closed_form=overlapped_closed_form,
+        same_for_all_costs=True,
     )
 )
 HEURISTICS.register(
@@ -119,5 +120,6 @@ HEURISTICS.register(
         peak="2(p-1-d) + (v-1)p + 2 chunk activations on device d (p divides m)",
         order=partial(overlapped_interleaved, name="interleaved-1f1b-overlap"),
         closed_form=overlapped_closed_form,
+        same_for_all_costs=True,
     )
 )

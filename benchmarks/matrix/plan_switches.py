@@ -39,6 +39,13 @@ def _of_each(key: str, low: int, high: int) -> Any:
     return write
 
 
+def _overlapped(draft: Draft) -> None:
+    """A block of a layer's passes takes at least as long as the longer one."""
+    for layer in _layers(draft):
+        whole = layer.get("fused", layer["backward"] + layer.get("weight", 0))
+        layer["overlapped"] = draft.random.randint(max(layer["forward"], whole), layer["forward"] + whole)
+
+
 def _freed(draft: Draft) -> None:
     for layer in _layers(draft):
         layer["freed_by_backward"] = draft.random.randint(0, layer["activation"])
@@ -234,6 +241,7 @@ def _nothing(_: Draft) -> None:
 SWITCHES = (
     Switch("weight", ("layers.weight",), _of_each("weight", 0, 2)),
     Switch("fused", ("layers.fused",), _of_each("fused", 2, 6), "", ("weight",)),
+    Switch("overlapped", ("layers.overlapped",), _overlapped),
     Switch("count", ("layers.count",), _count),
     Switch("freed by backward", ("layers.freed_by_backward",), _freed),
     Switch("with previous", ("layers.with_previous",), _with_previous, "", ("count",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -98,6 +99,20 @@ def _fused(draft: Draft) -> None:
 
 def _overlapped(draft: Draft) -> None:
     draft.section("times")["overlapped"] = draft.of_stages(2, 8)
+
+
+def _saves(draft: Draft) -> None:
+    """Blocks that save no more than any of the passes takes."""
+    times = draft.section("times")
+    least = min((_least(times.get(key)) for key in ("forward", "backward", "fused") if key in times), default=0)
+    times["overlapped"] = {"saves": draft.of_stages(0, least)}
+
+
+def _least(times: Any) -> int:
+    """The least of a number, a list, or numbers of pieces."""
+    if isinstance(times, Mapping):
+        return int(times["first"])
+    return min(map(_least, times)) if isinstance(times, list) else int(times)
 
 
 def _tasks(draft: Draft) -> None:
@@ -471,6 +486,7 @@ SWITCHES = (
     Switch("layers", ("tasks.layers",), _layers, "", ("tasks",)),
     Switch("lookups", ("tasks.forward.needs",), _lookups, "", ("tasks",)),
     Switch("blocks", ("times.overlapped",), _overlapped),
+    Switch("savings of blocks", ("times.overlapped",), _saves, "", ("blocks",)),
     Switch("transfer", ("times.transfer",), _transfer, "transfer"),
     Switch("transfer of stages", ("times.transfer",), _transfers, "transfer"),
     Switch("links", ("times.transfer",), _links, "transfer"),

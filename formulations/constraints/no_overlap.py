@@ -63,7 +63,7 @@ def by_intervals(model: Model) -> None:
     intervals: dict[Resource, list[cp_model.IntervalVar]] = {where: [] for where in model.operations.on}
     blocks: dict[Operation, list[cp_model.IntVar]] = {}
     for (forward, backward), block in model.together.items():
-        start, size = model.start[forward], model.block(forward)
+        start, size = model.start[forward], model.block(forward, backward)
         interval = model.cp.new_optional_fixed_size_interval_var(start, size, block, f"I{block}")
         intervals[model.operations.resource(forward)].append(interval)
         model.cp.add(start == model.start[backward]).only_enforce_if(block)

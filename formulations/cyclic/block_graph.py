@@ -236,4 +236,4 @@ def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Ove
     for stage, other in view.pairs_on_devices():
         walked = (F, stage) in of_pass and (B, other) in of_pass
         if walked and view.saved_by_block(stage, other) and not fused_is_dominated(problem, other):
-            yield Overlap(of_pass[F, stage], of_pass[B, other], view.blocks[stage])
+            yield Overlap(of_pass[F, stage], of_pass[B, other], view.blocks[stage, other])

@@ -2,7 +2,8 @@
 
 The idle-time inequalities count for each pass the least that it may take. Where a backward may be full or a forward and
 a backward may form a block, that leaves out the W and most of the forwards. Here each pass counts what it takes in the
-mode that it has, before the first and the last pass of each kind of each stage. A block counts as its forward.
+mode that it has, before the first and the last pass of each kind of each stage. A block counts as its forward, with the
+least that a block of it takes.
 """
 
 from __future__ import annotations
@@ -131,8 +132,8 @@ class _Modes:
         return b, w, whole if whole is not None else b + w
 
     def _block(self, forward: Operation) -> int:
-        blocks = any(forward in pair for pair in self.device.together)
-        return self.model.block(forward) if blocks else self._only(forward)
+        blocks = [self.model.block(*pair) for pair in self.device.together if pair[0] == forward]
+        return min(blocks, default=self._only(forward))
 
     def _both(self, one: Truth, other: Truth) -> Truth:
         """Return the conjunction of two truth values, as a new literal if it is open."""

@@ -46,7 +46,8 @@ def jobs_of(
     chosen = _Chosen(problem, running, open_modes or {}, times)
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in running for task in types[p.kind, p.stage])
-    zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in running)
+    empty = {forward for (forward, _), ticks in network.blocks.items() if ticks == 0}
+    zeros += sum(p.kind is F and p.stage in empty for p in running)
     parts = largest_denominator(problem, opened)
     scale = parts * zeros + 1
     jobs = tuple(

@@ -128,7 +128,7 @@ class BoundRows:
         # A head or tail of shared modules includes its own gathers and reductions; those of the first stage come in
         # addition.
         first, start = positions[0], 0 if self.model.extra.head else terms[0].gather
-        gradients = m * sum(terms[k].forward + terms[k].gradient for k in positions)
+        gradients = m * sum(terms[k].busy for k in positions)
         busy = between + (gradients if self.plan.model.splittable else self._work(device))
         # The path back ends with the first stage's last backward; the reductions and the step that surely follow are
         # added.

@@ -12,12 +12,13 @@ from formulations.partition.stage_terms import Linear
 from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, B, F, PassKind, W
 from pipesched.schedule.schedule import Schedule
 
-# How often passes of each kind and stage lie on a path.
+# How often passes of each kind and stage lie on a path, and blocks by the stages of forward and backward.
 Counts = Iterable[tuple[tuple[PassKind, int], int]]
+Blocks = Iterable[tuple[tuple[int, int], int]]
 
 
-def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int) -> None:
-    """Add a Benders cut: the objective is at least the length of a path of these passes and transfers."""
+def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int, blocks: Blocks = ()) -> None:
+    """Add a Benders cut: the objective is at least the length of a path of these passes, blocks and transfers."""
 
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
     def ticks(kind: PassKind, stage: int) -> Linear:
@@ -25,7 +26,11 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
         own = {UNSHARD: terms.gather, RESHARD: 0, REDUCE: terms.reduce, STEP: terms.step}
         return {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight, **own}[kind]
 
-    model.cp.add(value >= lags + sum(number * ticks(*pass_type) for pass_type, number in passes))
+    paired = sum(
+        number * (ticks(F, forward) + ticks(BW, backward) - model.saved_by_block(forward, backward))
+        for (forward, backward), number in blocks
+    )
+    model.cp.add(value >= lags + paired + sum(number * ticks(*pass_type) for pass_type, number in passes))
 
 
 def add_memory(model: PartitionModel, schedule: Schedule) -> None:

@@ -44,6 +44,7 @@ class PartitionModel:
         self.capacity = [ceil((room - extra) / self.step) for room, extra in free]
         self.runs = plan.model.layers
         self._whole: list[tuple[cp_model.IntVar, cp_model.IntVar, int]] = []
+        self._saved: dict[tuple[int, ...], cp_model.IntVar] = {}
         self.begin = [self._begin(k) for k in range(stages + 1)]
         self._in_order()
         self.recomputed = [self._recomputed(k) for k in range(stages)]
@@ -83,6 +84,20 @@ class PartitionModel:
         """Return the terms of a stage by its number in the problem, in which every piece has its own stages."""
         where, piece = divmod(stage, len(self.pieces))
         return self.pieces[piece][where % self.stages]
+
+    def saved_by_block(self, forward: int, backward: int) -> Linear:
+        """Return the ticks that a block of these stages' passes, by their numbers in the problem, takes less than the
+        two in turn."""
+        pair = tuple(sorted({forward % self.stages, backward % self.stages}))
+        own = [self.terms[k].block_saves for k in pair]
+        if len(own) == 1 or all(isinstance(one, int) for one in own):
+            return min(own)
+        if pair not in self._saved:
+            slowest = max(self.plan.cluster.slowness or (Fraction(1),))
+            most = sum((layer.saved_in_block for layer in self.plan.model.sequence), Fraction(0))
+            self._saved[pair] = self.cp.new_int_var(0, ceil(most * slowest / self.plan.tick), f"saved{pair}")
+            self.cp.add_min_equality(self._saved[pair], own)
+        return self._saved[pair]
 
     def _begin(self, k: int) -> list[Linear]:
         if k in (0, self.stages):

@@ -21,7 +21,9 @@ class StageTerms:
     """Times (ticks) and memory (the problem's integers) of one stage, linear in the variables.
 
     `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the least
-    that a micro-batch's passes take in all, `least_backward` its backward part. `gather` and the fields after it are
+    that a micro-batch's passes add to the work of their device, `least_backward` its backward part, and `busy` the
+    least that F and the gradient add to it; blocks of two passes make these less. `block_saves` is what they save at
+    most. `gather` and the fields after it are
     time and memory for the stage's parameters; `reduce` is one bucket; `gathered_to_backward` is the least that stays
     from a stage's forward to its backward.
     """
@@ -33,6 +35,8 @@ class StageTerms:
     full: Linear
     least_backward: Linear
     work: Linear
+    busy: Linear
+    block_saves: Linear
     memory: Linear
     activation: Linear
     memory_until_weight: Linear
@@ -89,7 +93,9 @@ class StageLayers(NamedTuple):
         full = times(lambda layer: layer.full_backward) + more_backward
         whole = plan.whole_last and self.last  # B is the whole backward
         shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
-        least_backward = times(lambda layer: layer.least_backward) + more_backward
+        saves = times(lambda layer: layer.saved_in_block)
+        least_backward = full - saves if whole else times(lambda layer: layer.least_backward) + more_backward
+        own = times(lambda layer: layer.least_gradient) + more_backward if splits and not whole else full - saves
         # The saving is rounded so that the memory that is kept is rounded down, too.
         saved = sum(
             number * (floor(kinds[name].activation / step) - floor(_kept(kinds[name], mode) / step))
@@ -101,8 +107,10 @@ class StageLayers(NamedTuple):
             weight=0 if whole else times(lambda layer: layer.weight or Fraction(0)),
             gradient=shortest if splits and not whole else full,
             full=full,
-            least_backward=full if whole else least_backward,
-            work=forward + (full if whole else least_backward),
+            least_backward=least_backward,
+            work=forward + least_backward,
+            busy=forward + own,
+            block_saves=saves,
             memory=memory(lambda layer: layer.memory),
             activation=memory(lambda layer: layer.activation) - saved,
             memory_until_weight=memory(lambda layer: layer.activation - layer.freed_by_backward),

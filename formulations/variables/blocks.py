@@ -30,5 +30,6 @@ def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int
 
 
 def _gains(problem: Problem, forward: Operation, backward: Operation) -> bool:
-    stage = problem.stages[forward.stage]
-    return stage.overlapped is not None and stage.overlapped < stage.forward + problem.stages[backward.stage].fused
+    one, other = problem.stages[forward.stage], problem.stages[backward.stage]
+    ticks = problem.network.blocks.get((forward.stage, backward.stage))
+    return ticks is not None and ticks < one.forward + other.fused

@@ -68,10 +68,10 @@ class Model:
             self._order({pair: pair for pair in blocks})
         else:
             self._blocks_without_order(list(islice(blocks, MOST_BLOCKS + 1)))
-        self._partners: dict[Operation, list[tuple[Operation, cp_model.IntVar]]] = {}
+        self._partners: dict[Operation, list[tuple[Pair, cp_model.IntVar]]] = {}
         for pair, literal in self.together.items():
             for x in pair:
-                self._partners.setdefault(x, []).append((pair[0], literal))
+                self._partners.setdefault(x, []).append((pair, literal))
 
     def _options(self, choice: Decision) -> list[Truth]:
         """Return a literal for each option of a choice, exactly one of which is true."""
@@ -149,16 +149,17 @@ class Model:
             for x in self.start
         }
         for forward, backward in self.together:
-            block = self.block(forward)
+            block = self.block(forward, backward)
             shortest[backward] = min(shortest[backward], block)
             shortest[forward] = min(shortest[forward], max(0, block - self._whole(backward)))
         return shortest
 
-    def block(self, forward: Operation) -> int:
-        """Return the steps of an overlapped block with this forward."""
-        ticks = self.problem.stages[forward.stage].overlapped
-        assert ticks is not None
-        return max(1, ticks * self.scale)
+    def block(self, forward: Operation, backward: Operation) -> int:
+        """Return the steps of an overlapped block of these passes."""
+        return self._steps_of_block(forward.stage, backward.stage)
+
+    def _steps_of_block(self, forward: int, backward: int) -> int:
+        return max(1, self.problem.network.blocks[forward, backward] * self.scale)
 
     def _whole(self, backward: Operation) -> int:
         """Return the steps of a full backward."""
@@ -173,7 +174,7 @@ class Model:
         if not partners:
             return alone
         base = self.jobs.jobs[self.operations.jobs_of[x][0]].steps if x.role is F else self._whole(x)
-        return alone + sum((self.block(forward) - base) * literal for forward, literal in partners)
+        return alone + sum((self.block(*pair) - base) * literal for pair, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
         """Return the duration in steps of an operation outside any block."""
@@ -190,8 +191,9 @@ class Model:
         p, alone, device = self.jobs.jobs[n].task.of, self.jobs.jobs[n].steps, self.operations.device(x)
         if self.order is None or device in self.devices or not self.problem.network.blocks or p.kind not in (F, BW):
             return alone
-        mates = [p.stage] if p.kind is F else self.problem.placement.stages_of[device]
-        return min([alone, *(self.block(Operation(F, mate, p.microbatch)) for mate in mates)])
+        at = 0 if p.kind is F else 1
+        blocks = (pair for pair in self.problem.network.blocks if pair[at] == p.stage)
+        return min([alone, *(self._steps_of_block(*pair) for pair in blocks)])
 
     def end(self, x: Operation) -> Linear:
         return self.start[x] + self.duration(x)

@@ -44,7 +44,8 @@ def _step(problem: Problem) -> Fraction:
         return Fraction(1)
     times = [lag for row in problem.links for lag in row]
     for stage in problem.stages:
-        times += [stage.forward, stage.backward, stage.weight or 0, stage.fused, stage.transfer, stage.overlapped or 0]
+        times += [stage.forward, stage.backward, stage.weight or 0, stage.fused, stage.transfer]
+        times += [stage.overlapped or 0, stage.block_saves or 0]
     return Fraction(gcd(*times) or 1)
 
 

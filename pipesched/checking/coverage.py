@@ -16,8 +16,8 @@ _PROBLEM = {
     "resources", "walks", "chain_arcs", "notes",
 }  # fmt: skip
 _STAGE = {
-    "forward", "backward", "weight", "fused", "transfer", "overlapped", "activation", "freed", "static", "stream",
-    "forward_only",
+    "forward", "backward", "weight", "fused", "transfer", "overlapped", "block_saves", "activation", "freed", "static",
+    "stream", "forward_only",
 }  # fmt: skip
 _POOL = {"capacity", "static"}
 _RESOURCES = {"streams"}

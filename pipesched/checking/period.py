@@ -146,7 +146,7 @@ def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
         yield _Mode(s, True, None, stage.backward)
     yield _Mode(s, False, None, stage.fused)
     for mate in unit.placement.stages_of[unit.placement.stage_device[s]]:
-        block = unit.stages[mate].overlapped
+        block = unit.stages[mate].block_with(stage)
         if unit.microbatches_of[mate] and block is not None:
             yield _Mode(s, False, mate, block)
 

@@ -35,7 +35,7 @@ def make_problem(
     weight: PieceNumbers | None = None,
     fused: PieceNumbers | None = None,
     transfer: Numbers | Sequence[Sequence[Number]] | None = None,
-    overlapped: Numbers | None = None,
+    overlapped: Numbers | Mapping[str, Numbers] | None = None,
     placement: str | Sequence[int] | Placement = "linear",
     chunks: int | None = None,
     chains: Sequence[Mapping[str, object]] | None = None,

@@ -35,6 +35,10 @@ class LayerType:
     earlier tokens, `attention_backward` that of the full backward; `kept_for_later` is the part of the activation (keys
     and values) that stays until the end of the first piece's backward, recomputed or not.
 
+    `overlapped` is the time of a forward and a full backward, of two micro-batches, run together as one block: no less
+    than the longer of the two, and no more than both in turn. A block of two stages takes less than their two passes in
+    turn by what the layers of the one stage save together, or of the other if that is less.
+
     A layer that is `forward_only` is frozen, and so are all before it: no gradient reaches it, and it has no backward.
 
     A stage's work for parameters is the sum over its layers: `gather` and `reduce` are times of collectives, `step`
@@ -60,6 +64,7 @@ class LayerType:
     reduce: Fraction = Fraction(0)
     step: Fraction = Fraction(0)
     forward_only: bool = False
+    overlapped: Fraction | None = None
 
     @property
     def full_backward(self) -> Fraction:
@@ -73,9 +78,19 @@ class LayerType:
         return bool(self.full_backward) and not self.forward_only
 
     @property
+    def saved_in_block(self) -> Fraction:
+        """The time that a block of its forward and full backward takes less than the two in turn."""
+        return Fraction(0) if self.overlapped is None else self.forward + self.full_backward - self.overlapped
+
+    @property
     def least_backward(self) -> Fraction:
-        """The least total time of a backward, in one pass or in two."""
-        return min(self.full_backward, self.backward + (self.weight or 0))
+        """The least time that a backward adds to its device's work, in one pass, in two, or in a block."""
+        return min(self.full_backward - self.saved_in_block, self.backward + (self.weight or 0))
+
+    @property
+    def least_gradient(self) -> Fraction:
+        """The least time that a gradient adds to its device's work until it is computed."""
+        return min(self.backward, self.full_backward - self.saved_in_block)
 
     @property
     def alone(self) -> LayerType:

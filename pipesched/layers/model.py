@@ -65,6 +65,11 @@ class Model:
         return self.layers[0].weight is not None
 
     @property
+    def overlaps(self) -> bool:
+        """True if a forward and a full backward may run as one block."""
+        return any(layer.overlapped is not None for layer in self.layers)
+
+    @property
     def trains(self) -> bool:
         """True if some layer has a backward: without one there are no gradients to exchange, and no optimizer."""
         return any(layer.trains for layer in self.layers)

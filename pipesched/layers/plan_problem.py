@@ -165,6 +165,11 @@ class PlanProblem:
         cluster = self.cluster.of_equal(self.cluster.devices - 1) if own else self.cluster
         return replace(self, encoder=self.encoder._replace(placement=where), cluster=cluster)
 
+    def without_blocks(self) -> PlanProblem:
+        """Return the problem in which no two passes run as one block."""
+        layers = tuple(replace(layer, overlapped=None) for layer in self.model.layers)
+        return replace(self, model=replace(self.model, layers=layers)) if self.model.overlaps else self
+
     @property
     def all_devices(self) -> Cluster:
         """The cluster including the encoder's own device, which is the last."""
@@ -275,6 +280,7 @@ class PlanProblem:
             backward=self._ticks(costs.backward),
             weight=None if costs.weight is None else self._ticks(costs.weight),
             fused=self._ticks(costs.fused),
+            block_saves=None if costs.block_saves is None else self._ticks(costs.block_saves),
             transfer=0 if self.cluster.links else self._ticks(self.cluster.transfer),
             activation=self._whole_memory(costs.activation),
             freed=self._whole_memory(costs.freed),

@@ -16,7 +16,8 @@ from pipesched.layers.partition import Partition, Recomputed
 class StageCosts:
     """Costs of one stage, exact and in the file's units, with the fields of `Stage`.
 
-    `recomputation` is its part of the backward, `saved` the part of the activation that it does not keep.
+    `recomputation` is its part of the backward, `saved` the part of the activation that it does not keep. `block_saves`
+    is None where no passes run as one block.
     """
 
     forward: Fraction
@@ -34,11 +35,12 @@ class StageCosts:
     reduce: Fraction = Fraction(0)
     step: Fraction = Fraction(0)
     forward_only: bool = False
+    block_saves: Fraction | None = None
 
     @property
     def work(self) -> Fraction:
-        """The least total time of one micro-batch's passes."""
-        return self.forward + min(self.fused, self.backward + (self.weight or 0))
+        """The least time that one micro-batch's passes add to their device's work."""
+        return self.forward + min(self.fused - (self.block_saves or 0), self.backward + (self.weight or 0))
 
     def slowed(self, slowness: Fraction) -> StageCosts:
         """Return the costs on a device on which all computation takes `slowness` times as long."""
@@ -50,6 +52,7 @@ class StageCosts:
             fused=self.fused * slowness,
             recomputation=self.recomputation * slowness,
             step=self.step * slowness,
+            block_saves=None if self.block_saves is None else self.block_saves * slowness,
         )
 
 
@@ -100,4 +103,5 @@ def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Rec
         reduce=total(lambda layer: layer.reduce) + (own.reduce.time if own.reduce else 0),
         step=total(lambda layer: layer.step) + (own.step or 0),
         forward_only=bool(layers) and all(layer.forward_only for layer in layers),
+        block_saves=total(lambda layer: layer.saved_in_block) if model.overlaps else None,
     )

@@ -36,7 +36,8 @@ def _gains_by_block(problem: Problem, stage: int) -> bool:
     """Return True if a block of a forward and BW on the stage's device could be shorter than the forward, B and W."""
     split = _split_ticks(problem.stages[stage])
     mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
-    return any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
+    blocks = ((mate, mate.block_with(problem.stages[stage])) for mate in mates)
+    return any(block is not None and block < mate.ticks(F) + split for mate, block in blocks)
 
 
 def _places_of_weights(

@@ -106,7 +106,7 @@ class Problem:
     @property
     def overlaps(self) -> bool:
         """True if a forward and a full backward may run as one block."""
-        return any(stage.overlapped is not None for stage in self.stages)
+        return any(stage.in_blocks for stage in self.stages)
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
@@ -139,6 +139,11 @@ class Problem:
             return self
         stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in self.stages)
         return replace(self, stages=stages, resources=replace(self.resources, shared_streams=(), hosts=()))
+
+    def without_blocks(self) -> Problem:
+        """Return the problem in which no two passes run as one block."""
+        nothing = [None] * len(self.stages)
+        return self.with_stages(overlapped=nothing, block_saves=nothing) if self.overlaps else self
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
         """Return the problem with other values in some fields of its stages, given as one sequence by field."""
@@ -236,7 +241,9 @@ class Problem:
 
         None if they cannot (they then run one after the other).
         """
-        return self.stages[forward.stage].overlapped if (forward.kind, backward.kind) == (F, BW) else None
+        if (forward.kind, backward.kind) != (F, BW):
+            return None
+        return self.stages[forward.stage].block_with(self.stages[backward.stage])
 
     def least_work(self, stage: int) -> int:
         """Return the least compute ticks of one micro-batch's passes on a stage in any schedule, without blocks."""

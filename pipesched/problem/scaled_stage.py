@@ -34,6 +34,7 @@ def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[in
         weight=None if stage.weight is None else ticks(stage.weight),
         fused=ticks(stage.fused),
         overlapped=None if stage.overlapped is None else ticks(stage.overlapped),
+        block_saves=None if stage.block_saves is None else ticks(stage.block_saves),
         activation=amount(stage.activation),
         freed=amount(stage.freed),
         lent=amount(stage.lent),

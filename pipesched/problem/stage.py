@@ -89,8 +89,10 @@ class Stage:
     """Durations of a stage's passes, and the memory that each of its micro-batches takes.
 
     Without `weight` the backward cannot be split: `backward` and `fused` are then the same, full backward. `overlapped`
-    is the duration of one block of this stage's forward and a full backward run together. A tensor from this stage to
-    the next, or its gradient back, takes `transfer` ticks in addition to those of the link, between two devices only.
+    is the duration of one block of this stage's forward and a full backward run together, whichever stage that is of;
+    or `block_saves` are the ticks that a block with one of this stage's passes takes less than the two in turn, unless
+    the stage of the other pass saves less. A tensor from this stage to the next, or its gradient back, takes `transfer`
+    ticks in addition to those of the link, between two devices only.
 
     F takes `activation` when it starts. B frees `freed` when it ends, W the remainder when it ends, BW all of it. A
     negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is in use at all
@@ -119,6 +121,7 @@ class Stage:
     fused: int
     transfer: int = 0
     overlapped: int | None = None
+    block_saves: int | None = None
     activation: int = 1
     freed: int = 0
     static: int = 0
@@ -143,6 +146,20 @@ class Stage:
             *self.saving_kinds,
             *self.kinds_of_parameters,
         )
+
+    @property
+    def in_blocks(self) -> bool:
+        """True if its forward may run as one block with a full backward."""
+        return self.overlapped is not None or self.block_saves is not None
+
+    def block_with(self, backward: Stage) -> int | None:
+        """Return the ticks of one block of this stage's forward and a full backward of the stage `backward`.
+
+        None if the two cannot run as one block.
+        """
+        if self.overlapped is not None or self.block_saves is None or backward.block_saves is None:
+            return self.overlapped
+        return self.forward + backward.fused - min(self.block_saves, backward.block_saves)
 
     @property
     def kinds_of_parameters(self) -> tuple[PassKind, ...]:

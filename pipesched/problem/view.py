@@ -23,8 +23,8 @@ class PipelineView:
     `ticks` are the durations of passes by kind and stage; `splits` is True if backwards may run as B and W. `placement`
     has the device of each stage and the chains, `microbatches_of` the micro-batches of each stage. `arrivals[s]` are
     the ticks that an activation takes from the stage before, `returns[s]` those that a gradient takes from the stage
-    after; 0 at the ends of a chain. `blocks[s]` are the ticks of a forward of stage s run as one block with a full
-    backward of its device, for stages that may. `memory_in_flight[s]` is the memory of a micro-batch from the start of
+    after; 0 at the ends of a chain. `blocks[f, b]` are the ticks of a forward of stage f run as one block with a full
+    backward of stage b, for pairs that may. `memory_in_flight[s]` is the memory of a micro-batch from the start of
     F to the end of its backward, of which `memory_until_weight[s]` stays until the end of W, in units of the
     resolution; `room[d]` is device d's memory for it, None where unlimited.
     """
@@ -35,7 +35,7 @@ class PipelineView:
     microbatches_of: tuple[range, ...]
     arrivals: tuple[int, ...]
     returns: tuple[int, ...]
-    blocks: Mapping[int, int]
+    blocks: Mapping[tuple[int, int], int]
     memory_in_flight: tuple[int, ...]
     memory_until_weight: tuple[int, ...]
     room: tuple[int | None, ...]
@@ -82,7 +82,17 @@ class PipelineView:
         `forward` and `backward` are stages of one device. 0 where a block is no shorter, or there is none.
         """
         in_turn = self.ticks[F, forward] + self.ticks[BW, backward]
-        return max(0, in_turn - self.blocks.get(forward, in_turn))
+        return max(0, in_turn - self.blocks.get((forward, backward), in_turn))
+
+    def least_block_of_forward(self, stage: int) -> int | None:
+        """Return the least ticks of a block with the stage's forward; None if there is none."""
+        mates = self.placement.on_device_of(stage)
+        return min((self.blocks[stage, mate] for mate in mates if (stage, mate) in self.blocks), default=None)
+
+    def least_block_of_backward(self, stage: int) -> int | None:
+        """Return the least ticks of a block with the stage's full backward; None if there is none."""
+        mates = self.placement.on_device_of(stage)
+        return min((self.blocks[mate, stage] for mate in mates if (mate, stage) in self.blocks), default=None)
 
     def pairs_on_devices(self) -> Iterator[tuple[int, int]]:
         """Yield all pairs of stages on one device: of a forward and of a backward that may form a block."""

@@ -45,6 +45,9 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
         return [sum(first[at : at + parts], Fraction(0)) for at in range(0, stages, parts)] * chains
 
     _each(changed["times"], _TIMES, stages, recut)
+    if isinstance(saves := changed["times"].get("overlapped"), Mapping):
+        changed["times"]["overlapped"] = dict(saves)
+        _each(changed["times"]["overlapped"], ("saves",), stages, recut)
     memory = changed.setdefault("memory", {})
     if isinstance(memory, dict):
         memory.setdefault("activation", 1)  # the default is a stage's, and stages are others now
@@ -77,7 +80,7 @@ def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
 
 def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: Callable[..., list[Fraction]]) -> None:
     for key in keys:
-        if section.get(key) is not None:
+        if section.get(key) is not None and not isinstance(section[key], Mapping):
             section[key] = _written(recut(_numbers(section[key], stages)))
 
 

@@ -76,7 +76,8 @@ class _Part:
     def _ticks(self, node: int) -> int:
         slot = self.slots[node]
         if len(slot) == 2:
-            overlapped = self._problem.stages[slot[0].stage].overlapped
+            forward, backward = (self._problem.stages[one.stage] for one in slot)
+            overlapped = forward.block_with(backward)
             assert overlapped is not None
             return overlapped
         return self._problem.stages[slot[0].stage].ticks(slot[0].kind)
@@ -127,7 +128,7 @@ def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
 def _slots(problem: Problem, order: Sequence[Slot]) -> Iterator[Slot]:
     """Yield the slots of an order; two passes of one slot that run in turn become two slots."""
     for slot in order:
-        if len(slot) == 2 and problem.stages[slot[0].stage].overlapped is None:
+        if len(slot) == 2 and not problem.stages[slot[0].stage].in_blocks:
             yield from ((p,) for p in slot)
         else:
             yield slot

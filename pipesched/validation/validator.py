@@ -56,7 +56,7 @@ def _has_no_length(timeline: Timeline) -> bool:
     types = timeline.schedule.columns.pass_types
     # What sends a tensor takes time, or there is none.
     alone = any(task.ticks == 0 for pass_type in types for task in own_tasks(problem, *pass_type))
-    return alone or any(stage.overlapped == 0 for stage in problem.stages)
+    return alone or 0 in problem.network.blocks.values()
 
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:

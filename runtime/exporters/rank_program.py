@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +24,7 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
             raise BadInput(f"{name}: overlapped blocks beside copies or recomputation are not supported with PyTorch")
     elif problem.network.blocks:
         # Here the two passes of a block run in turn.
-        problem = replace(problem, stages=tuple(replace(stage, overlapped=None) for stage in problem.stages))
+        problem = problem.without_blocks()
         timeline = simulate(problem, timeline.schedule)
     if any(len([*problem.tasks(p)]) > 1 for p in asking(timeline.schedule.passes(), SHORT)):
         raise BadInput(f"{name}: passes of several tasks are not supported with PyTorch; program can express them")

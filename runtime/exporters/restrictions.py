@@ -34,7 +34,7 @@ class Restriction:
 
 def _fused_only(problem: Problem) -> Problem:
     """Return the problem with every backward fused, and without overlapped blocks."""
-    stages = (replace(s, backward=s.fused, weight=None, overlapped=None) for s in problem.stages)
+    stages = (replace(s, backward=s.fused, weight=None) for s in problem.without_blocks().stages)
     return replace(problem, stages=tuple(stages))
 
 
@@ -45,7 +45,7 @@ def _fused_words(problem: Problem) -> tuple[str, ...]:
 
 
 def _no_blocks(problem: Problem) -> Problem:
-    return replace(problem, stages=tuple(replace(stage, overlapped=None) for stage in problem.stages))
+    return problem.without_blocks()
 
 
 def _no_blocks_words(problem: Problem) -> tuple[str, ...]:

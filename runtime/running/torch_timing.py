@@ -21,7 +21,7 @@ def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
     whole backward. The two passes of an overlapped slot run in turn. `transfers=False` leaves transfers out, for a
     model that only sleeps and sends next to nothing.
     """
-    stages = [replace(stage, overlapped=None) for stage in problem.stages]
+    stages = [*problem.without_blocks().stages]
     links = problem.links
     if not transfers:
         stages, links = [replace(stage, transfer=0) for stage in stages], ()

@@ -101,7 +101,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
     """Return a stage with the wanted tasks 10 % faster.
 
     A full backward and a block are shortened by as many ticks as their part, or not at all if the part is not found in
-    them.
+    them. A block saves no more than its shorter pass takes.
     """
     passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
     before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.overlapped
@@ -120,6 +120,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
 
     modes = zip(RECOMPUTATIONS, stage.recompute, strict=False)
     copies, gather = stage.offload, stage.gather
+    saves = stage.block_saves
     return replace(
         stage,
         forward=stage.forward - gain[F],
@@ -127,6 +128,7 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
         weight=None if stage.weight is None else stage.weight - gain[W],
         fused=stage.fused - gain[BW],
         overlapped=block,
+        block_saves=None if saves is None else min(saves, stage.forward - gain[F], stage.fused - gain[BW]),
         tasks=tuple((kind, tuple(passes[kind])) for kind, _ in stage.tasks),
         offload=copies and copies._replace(out_ticks=once(OFFLOAD).ticks, in_ticks=once(RELOAD).ticks),
         recompute=tuple(mode._replace(ticks=once(kind).ticks) for kind, mode in modes),

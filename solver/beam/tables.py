@@ -184,7 +184,7 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
     for one, forward in enumerate(steps):
         for other, backward in enumerate(steps):
             if not forward.gradient and backward.gradient and where[forward.stage] == where[backward.stage]:
-                found[one, other] = problem.pipeline.blocks.get(forward.stage, -1)
+                found[one, other] = problem.pipeline.blocks.get((forward.stage, backward.stage), -1)
     return found
 
 

@@ -115,7 +115,7 @@ def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
 def _gradient(unit: Problem, mode: _Mode) -> int:
     """Return the time from the start of a backward to the end of its gradient."""
     if mode.forward is not None:
-        return unit.pipeline.blocks[mode.forward]
+        return unit.pipeline.blocks[mode.forward, mode.stage]
     return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))
 
 

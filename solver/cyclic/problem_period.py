@@ -175,7 +175,7 @@ def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], 
 
     It is found much sooner than one with blocks, and the search with blocks starts from it.
     """
-    plain = problem.with_stages(overlapped=[None] * len(problem.stages))
+    plain = problem.without_blocks()
     graph = graph_of(plain)
     there = [replace(pattern, graph=graph) for pattern in known if not pattern.overlapped and _runs_in(graph, pattern)]
     return best_pattern(graph, period_certificates(plain)[0].value, limits, there, stop)

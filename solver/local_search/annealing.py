@@ -224,7 +224,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     block, gains = np.full((len(lines), len(lines)), NONE, np.int64), np.zeros((len(lines), len(lines)), np.int64)
     for one, (kind, stage) in enumerate(lines):
         for another, (role_of, mate) in enumerate(lines):
-            ticks = view.blocks.get(stage) if (kind, role_of) == (F, B) else None
+            ticks = view.blocks.get((stage, mate)) if (kind, role_of) == (F, B) else None
             if ticks is not None:
                 block[one, another], gains[one, another] = ticks, view.saved_by_block(stage, mate) > 0
     numbers = (role, other, units.fused, free, units.ticks, units.takes, units.gives)

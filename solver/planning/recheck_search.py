@@ -88,8 +88,7 @@ def _order_again(
         order = published.order(plan.problem(choice, balanced(plan, choice)))
     except DoesNotApply:
         return True
-    master = Master(plan, choice, every_order=False)
-    master.of_order(order)
+    master = Master.of_order(plan, choice, order)
     for partition in paths.tried:
         master.add_path(critical_path(simulate(plan.problem(choice, partition), order), plan))
     for partition in paths.unfit:

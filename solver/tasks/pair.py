@@ -123,7 +123,7 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         problem,
         placement=explicit(1, [0] * len(both)),
         microbatches=2,
-        stages=tuple(replace(stage, overlapped=None) for stage in both),
+        stages=tuple(replace(stage, overlapped=None, block_saves=None) for stage in both),
         pools=(Pool(),),
         objective=Objective.MAKESPAN,
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",

@@ -1,5 +1,6 @@
 """Schedules that say their order is the same for all costs have the same one on problems that differ in costs alone."""
 
+from itertools import product
 from random import Random
 
 import pytest
@@ -21,6 +22,8 @@ def costs(random, stages, split):
     times = {"forward": numbers(0, 9), "backward": numbers(0, 9), "transfer": random.randint(0, 3)}
     if split:
         times |= {"weight": numbers(0, 9), "fused": numbers(0, 20)}
+    if random.random() < 0.5:
+        times["overlapped"] = numbers(0, 20)
     return {"times": times, "memory": {"activation": numbers(1, 3), "capacity": random.randint(6, 40)}}
 
 
@@ -29,8 +32,8 @@ def test_order_does_not_depend_on_costs(name):
     random = Random(name)
     seen = 0
     for place, chunks in PLACES:
-        for split in (False, True):
-            devices, microbatches = random.choice((2, 4)), random.randint(2, 9)
+        for split, microbatches in product((False, True), (random.randint(2, 9), 8)):
+            devices = random.choice((2, 4))
             keys = {"placement": place} | ({"chunks": chunks} if place in ("interleaved", "wave") else {})
             several = [
                 problem(devices, microbatches, **keys, **costs(random, devices * chunks, split)) for _ in range(4)

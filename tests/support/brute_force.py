@@ -15,6 +15,7 @@ from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Slot
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage
 from pipesched.schedule.schedule import Schedule, parse_slot, slot_text
 from tests.support.columns import Costs, Memory, build
 from tests.support.optima import fraction_as_json, fraction_of_json, stored
@@ -27,6 +28,14 @@ Chosen = dict[int, Order]
 Value = TypeVar("Value", int, Fraction)
 
 NEVER = -(10**9)
+
+
+def together(forward: Stage, backward: Stage) -> int:
+    """The ticks of a block of these stages' passes."""
+    if forward.overlapped is not None:
+        return forward.overlapped
+    saved = [own for own in (forward.block_saves, backward.block_saves) if own is not None]
+    return forward.forward + backward.fused - min(saved)
 
 
 class Optimum(NamedTuple):
@@ -145,17 +154,17 @@ class Orders:
         return found
 
     def _ticks(self, slot: Numbers) -> int:
-        return (
-            self._alone[slot[0]] if len(slot) == 1 else self.problem.stages[self.passes[slot[0]].stage].overlapped or 0
-        )
+        if len(slot) == 1:
+            return self._alone[slot[0]]
+        return together(*(self.problem.stages[self.passes[n].stage] for n in slot))
 
     def _least_ticks(self, n: int) -> int:
         """Alone, or in a block with any other pass of its device."""
         kind = self.passes[n].kind
         if not self.problem.overlaps or kind not in (F, BW):
             return self._alone[n]
-        forwards = [n] if kind is F else [q for q in self.of_device[self._device[n]] if self.passes[q].kind is F]
-        return min(self._alone[n], *(self._ticks((forward, n)) for forward in forwards))
+        mates = [q for q in self.of_device[self._device[n]] if self.passes[q].kind is (BW if kind is F else F)]
+        return min([self._alone[n], *(self._ticks((n, mate) if kind is F else (mate, n)) for mate in mates)])
 
     def slots(self, order: Order) -> tuple[Slot, ...]:
         return tuple(cast(Slot, tuple(self.passes[n] for n in slot)) for slot in order)

@@ -321,6 +321,12 @@ class Game:
         self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, dropped))
         self.holdings.append(_Holding(f"device {device}", (again,), (again,), dropped, 0))
 
+    def _together(self, forward: Pass) -> int:
+        one, other = (self.problem.stages[p.stage] for p in (forward, self.blocks[forward]))
+        if one.overlapped is not None or one.block_saves is None:
+            return one.overlapped or 0
+        return one.forward + other.fused - min(one.block_saves, other.block_saves or 0)
+
     def _add(self, p: Pass) -> None:
         stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
         whole = {F: stage.forward, B: stage.backward, W: stage.weight, BW: stage.fused}[p.kind]
@@ -328,8 +334,7 @@ class Game:
         tasks = tuple(Task(p, part) for part in range(len(specs)))
         if p in self._block:
             tasks = (self._block[p],)
-            together = self.problem.stages[tasks[0].of.stage].overlapped or 0
-            specs = (TaskSpec(self.problem.streams[0], together),)
+            specs = (TaskSpec(self.problem.streams[0], self._together(tasks[0].of)),)
         for task, spec in zip(tasks, specs, strict=True):
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
         takes = {F: stage.activation + stage.lent, B: max(0, -stage.freed)}.get(p.kind, 0)

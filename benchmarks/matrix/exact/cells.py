@@ -47,10 +47,11 @@ class Cell:
     backward: list[Spec]
     weight: list[Spec] | None
     fused: list[Spec]
-    overlapped: Fraction | None
+    overlapped: Fraction | None  # a block with its forward
     activation: Fraction
     freed: Fraction
     lent: Fraction = Fraction(0)
+    saves: Fraction | None = None  # what a block with one of its passes takes less than the two in turn, at most
     collected: Fraction = Fraction(0)  # what its backward gives back of what pieces lent
     copies: Copies | None = None
     recomputations: list[Recomputation] = field(default_factory=list)
@@ -59,6 +60,14 @@ class Cell:
     # Of F, B and W: held while the pass runs, and kept until the end.
     workspace: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))
     until_end: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))
+
+
+def block_time(forward: Cell, backward: Cell) -> Fraction | None:
+    """The time of a block of a forward and a full backward; None if they run in turn."""
+    if forward.saves is None or backward.saves is None:
+        return forward.overlapped
+    in_turn = sum((spec.time for spec in (*forward.forward, *backward.fused)), Fraction(0))
+    return in_turn - min(forward.saves, backward.saves)
 
 
 class Tie(NamedTuple):

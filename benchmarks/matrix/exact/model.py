@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ortools.sat.python import cp_model
 
-from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Shape
+from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Shape, block_time
 from benchmarks.matrix.exact.memory_rows import add_memory
 from benchmarks.matrix.exact.parameter_rows import add_once
 from benchmarks.matrix.exact.reading import shape_of
@@ -65,7 +65,7 @@ def _times(shape: Shape) -> list[Fraction]:
     times = [spec.time for spec in specs] + [w.time for c in shape.cells for w in c.recomputations]
     times += [one.reduce.time / one.buckets for one in shape.once if one.reduce is not None]
     times += [time for c in shape.cells if c.copies for time in c.copies[:2]]
-    return times + [c.overlapped for c in shape.cells if c.overlapped is not None]
+    return times + [one for c in shape.cells for one in (c.overlapped, c.saves) if one is not None]
 
 
 def _least(shape: Shape, strict: bool, most_work: float) -> Fraction | None:
@@ -130,7 +130,7 @@ def _cell(tasks: Tasks, cell: Cell, alone: dict[tuple[Cell, str], Literal]) -> d
     """The passes of a cell; whether those that may be in a block run by themselves goes into `alone`."""
     cp, memory = tasks.cp, f"device {cell.device}"
     split = cp.new_bool_var("") if cell.weight is not None else ~tasks.true
-    if cell.overlapped is None:
+    if cell.overlapped is None and cell.saves is None:
         forward = tasks.in_a_row(cell.device, cell.forward, tasks.true)
         whole = tasks.in_a_row(cell.device, cell.fused, ~split)
     else:
@@ -191,10 +191,11 @@ def _blocks(tasks: Tasks, passes: Mapping[Cell, Mapping[str, Pass]], alone: Mapp
     """Pairs of a forward and a full backward of one device that run together; each pass is in one block or in none."""
     cp, member = tasks.cp, {key: [literal] for key, literal in alone.items()}
     for one, other in product(passes, passes):
-        if one is other or one.device != other.device or one.overlapped is None:
+        time = block_time(one, other)
+        if one is other or one.device != other.device or time is None:
             continue
         together = cp.new_bool_var("")
-        block = tasks.task(one.device, tasks.shape.first_stream, one.overlapped, together)
+        block = tasks.task(one.device, tasks.shape.first_stream, time, together)
         for p in (passes[one]["F"], passes[other]["BW"]):
             cp.add(p.begin == block.start).only_enforce_if(together)
             cp.add(p.end == block.end).only_enforce_if(together)

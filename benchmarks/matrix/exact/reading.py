@@ -115,7 +115,10 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
 
     forward, backward, weight, fused = _passes(document, s, number)
     activation = amount("activation", Fraction(1))
-    together = number(times, "overlapped", None)
+    of_blocks = times.get("overlapped")
+    saving = of_blocks if isinstance(of_blocks, Mapping) else {}
+    together = None if saving else number(times, "overlapped", None)
+    saves = number(saving, "saves", None)
     found = Cell(
         device=step.device,
         holder=(step.device, _holder(document, s)),
@@ -125,6 +128,7 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         weight=None if weight is None else _longer(weight, longer),
         fused=_longer(fused, longer),
         overlapped=None if together is None else together * longer,
+        saves=None if saves is None else saves * longer,
         activation=activation,
         freed=amount("freed_by_backward"),
         lent=amount("kept_for_later"),

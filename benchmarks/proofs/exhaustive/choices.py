@@ -15,6 +15,7 @@ from benchmarks.proofs.exhaustive.limits import (
     FIRST_BACK,
     FREED,
     FUSED,
+    SAVES,
     WEIGHT,
     Numbers,
 )
@@ -48,7 +49,7 @@ def choose(  # noqa: PLR0912
             if not f and not needs[3 * k] & ~ran and memory[d] + passes[ACTIVATION, k] <= room[d]:
                 found[count] = 100 * k + 99
                 count += 1
-                for mate in range(pairs if passes[BLOCK, k] >= 0 else 0):
+                for mate in range(pairs if passes[BLOCK, k] >= 0 or passes[SAVES, k] >= 0 else 0):
                     backward = 3 * mate + 1
                     open_too = passes[DEVICE, mate] == d and passes[FUSED, mate] >= 0 and not ran >> backward & 1
                     if open_too and not needs[backward] & ~ran:

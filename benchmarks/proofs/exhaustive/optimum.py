@@ -105,6 +105,7 @@ def _passes(problem: Problem) -> Iterator[tuple[int, ...]]:
                 0 if after is None else scaled(_lag(problem, s, after, s), j),
                 last if in_order else alike(s, j) if place == 0 else _NONE,
                 last if in_order else _NONE,
+                scaled(stage.block_saves, j),
             )
 
 

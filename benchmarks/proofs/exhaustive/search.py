@@ -17,8 +17,10 @@ from benchmarks.proofs.exhaustive.limits import (
     FORWARD,
     FREED,
     FUSED,
+    SAVES,
     WEIGHT,
     Numbers,
+    block_ticks,
     least_ticks,
     settle,
     tails_of,
@@ -40,7 +42,7 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, 
     pairs' three.
     """
     pairs, devices = passes.shape[1], len(room)
-    least, work = least_ticks(passes, passes[BLOCK].max() >= 0)
+    least, work = least_ticks(passes, passes[BLOCK].max() >= 0 or passes[SAVES].max() >= 0)
     needs, tails = needs_of(passes), tails_of(passes, least, devices, span)
     every = (1 << 3 * pairs) - 1
     of = _depths(passes, least, work, devices)
@@ -157,7 +159,7 @@ def _put_next(
         other = 3 * mate + _B
         memory[child, device] -= passes[ACTIVATION, mate]
         left[child, device] -= work[mate]
-        ticks[child, node] = ticks[child, other] = passes[BLOCK, k]
+        ticks[child, node] = ticks[child, other] = block_ticks(passes, k, mate)
         done[child] |= 3 << other
         previous[other] = previous[node]
         same[node], same[other] = other, node

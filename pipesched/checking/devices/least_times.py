@@ -52,11 +52,12 @@ def least_times(problem: Problem) -> list[LeastTimes]:
 def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tuple[int, int, int]:
     """Return the least ticks of the forward, the gradient pass, and the whole backward of stage `number`.
 
-    They may run in blocks with passes of the stages `mates`; a block's duration is given by the stage of its forward.
+    They may run in blocks with passes of the stages `mates`.
     """
     stage = problem.stages[number]
-    full = min([stage.fused, *(block for n in mates if (block := problem.stages[n].overlapped) is not None)])
-    forward = stage.forward if stage.overlapped is None or not mates else min(stage.forward, stage.overlapped)
+    others = [problem.stages[n] for n in mates]
+    full = min([stage.fused, *(block for one in others if (block := one.block_with(stage)) is not None)])
+    forward = min([stage.forward, *(block for one in others if (block := stage.block_with(one)) is not None)])
     if stage.weight is None:
         return forward, full, full
     return forward, min(stage.backward, full), min(stage.backward + stage.weight, full)

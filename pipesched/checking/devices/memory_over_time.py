@@ -82,7 +82,7 @@ def area(here: OneDevice, s: int) -> int:
     """
     stage, times = here.problem.stages[s], here.times[s]
     before = stage.activation * (times.turns - times.begins)
-    blocks = [one.overlapped for one in (here.problem.stages[n] for n in here.stages) if one.overlapped is not None]
+    blocks = here.blocks_of_backward(s)
     if stage.weight is None:
         return before + stage.activation * min([stage.fused, *blocks])
     whole = stage.activation * min([stage.fused, *blocks, *([stage.backward] if blocks else [])])

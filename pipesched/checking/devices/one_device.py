@@ -35,7 +35,7 @@ class OneDevice:
         if not self.stages:
             raise RefusedEvidenceError(f"no micro-batch passes device {device}")
         self.room = problem.room[device]
-        self.blocks = any(stage.overlapped is not None for stage in problem.stages)
+        self.blocks = any(stage.in_blocks for stage in problem.stages)
 
     @property
     def firsts(self) -> list[list[int]]:
@@ -59,6 +59,16 @@ class OneDevice:
         # What is written later stays.
         return [*{queue_of[chain[0]]: chain for chain in ordered}.values()]
 
+    def blocks_of_forward(self, s: int) -> list[int]:
+        """Return the ticks of the blocks in which the device may run a forward of stage `s`."""
+        stages = self.problem.stages
+        return [ticks for b in self.stages if (ticks := stages[s].block_with(stages[b])) is not None]
+
+    def blocks_of_backward(self, s: int) -> list[int]:
+        """Return the ticks of the blocks in which the device may run a full backward of stage `s`."""
+        stages = self.problem.stages
+        return [ticks for f in self.stages if (ticks := stages[f].block_with(stages[s])) is not None]
+
     @property
     def work(self) -> int:
         """The least ticks of all passes of the device: each alone in its faster mode, less the most that blocks may
@@ -67,7 +77,7 @@ class OneDevice:
         alone = sum((stages[s].forward + least_backward(stages[s])) * self.count[s] for s in self.stages)
         saved = 0
         for f, b in product(self.stages, self.stages):
-            block = stages[f].overlapped
+            block = stages[f].block_with(stages[b])
             if block is not None:
                 saved = max(saved, stages[f].forward + stages[b].fused - block)
         return max(0, alone - saved * sum(self.count[s] for s in self.stages))

@@ -70,7 +70,7 @@ class ModeNumbers:
         self.here, stages = here, {s: here.problem.stages[s] for s in here.stages}
         self.stages, self.total = stages, sum(here.count[s] for s in here.stages)
         self.splits = all(stage.weight is not None for stage in stages.values())
-        given = [stage.overlapped is not None for stage in stages.values()]
+        given = [stage.in_blocks for stage in stages.values()]
         if any(given) != all(given):
             raise NotCoveredError("blocks on some stages of a device alone")
         if sum((s.forward + s.fused + s.backward + (s.weight or 0)) for s in stages.values()) * self.total > LARGEST:
@@ -88,9 +88,26 @@ class ModeNumbers:
         self.possible = (self.split[None, :] <= self.alone[:, None]) | many
         paired = self.total - self.alone
         base = sum((one.forward + one.fused) * here.count[s] for s, one in stages.items())
-        saved = self.sums({s: one.forward - (one.overlapped or 0) for s, one in stages.items()})[paired]
-        self.work: Table = (base - saved - self.sums(self._fused)[paired])[:, None] + more[self.split][None, :]
+        saved = self._saved()[paired] if blocks else np.zeros(1, np.int64)
+        self.work: Table = (base - saved)[:, None] + more[self.split][None, :]
         self.mixed = (self.alone < self.total) | here.backward_before_last_forward
+
+    def _saved(self) -> Table:
+        """Return an array whose entry n is no less than n blocks save, for each forward and backward in one of them.
+
+        A block saves at most what its forward can save in any block; and its duration is no less than the least with
+        its forward, so that it saves at most the forward less this, and its backward.
+        """
+        by_least = {f: one.forward - min(self.here.blocks_of_forward(f)) for f, one in self.stages.items()}
+        by_pair = {
+            f: max(
+                one.forward + other.fused - ticks
+                for other in self.stages.values()
+                if (ticks := one.block_with(other)) is not None
+            )
+            for f, one in self.stages.items()
+        }
+        return _lesser(self.sums(by_least) + self.sums(self._fused), self.sums(by_pair))
 
     @property
     def _fused(self) -> dict[int, int]:

@@ -45,7 +45,7 @@ _MAX_THRESHOLD = 2**50
 def activation_mode_diagram(problem: Problem, evidence: Diagram) -> int:
     """Return the least end, in ticks, of all orders that end before `evidence.below`; that value if there are none."""
     require_covered(problem, _KNOWN)
-    if any(stage.overlapped is not None for stage in problem.stages):
+    if problem.overlaps:
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
     _require(problem, evidence)
     orders = Orders(problem, evidence.stages, evidence.device)

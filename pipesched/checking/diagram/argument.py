@@ -98,6 +98,6 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         if found:
             raise RefusedEvidenceError(f"{why}: {evidence}")
     one_task_each = problem.network.one_task_each
-    blocks = any(stage.overlapped is not None for stage in problem.stages)
+    blocks = problem.overlaps
     if not one_task_each and (fewer_stages or device is not None or several or blocks):
         raise NotCoveredError("a pass is several tasks")

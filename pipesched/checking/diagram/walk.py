@@ -92,8 +92,9 @@ def walk_along(
     least = [least_durations(problem, s, set(where.on_device_of(s)) - set(stages)) for s in every.tolist()]
     forward, gradient, backward = int64_array(least).T
     ticks, after, lag = np.where(back, gradient, forward), np.where(back, backward - gradient, 0), start - before
-    overlapped = int64_array([-1 if (own := all_stages[s].overlapped) is None else own for s in every])
-    together = np.where((device[:, None] == device) & (back[:, None] < back), overlapped[:, None], -1)
+    blocks = [[all_stages[f].block_with(all_stages[b]) for b in every.tolist()] for f in every.tolist()]
+    ticks_of_blocks = int64_array([[-1 if block is None else block for block in row] for row in blocks])
+    together = np.where((device[:, None] == device) & (back[:, None] < back), ticks_of_blocks, -1)
     memory = int64_array([all_stages[s].activation for s in every]) * np.where(back, -1, 1)
     soonest, turn = np.full((len(every), len(devices)), -1, np.int64), np.arange(len(every))
     for n in turn:

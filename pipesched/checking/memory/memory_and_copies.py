@@ -26,7 +26,7 @@ _KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams
 def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
     """Return the bound, in ticks: the weighted mean of the device's resources, each activation in its cheapest mode."""
     require_covered(problem, _KNOWN)
-    if any(stage.overlapped is not None for stage in problem.stages):
+    if problem.overlaps:
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
     here = _Resources(problem, evidence.device)
     weights = evidence.weights

@@ -108,11 +108,12 @@ def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
 def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]) -> Table:
     """Return by number of passes outside of blocks the least memory times ticks that a device's passes cause."""
     here, stages = numbers.here, numbers.stages
-    in_block = min((one.overlapped for one in stages.values() if one.overlapped is not None), default=0)
     base = sum(weights[s].passing * (one.forward + one.fused) * here.count[s] for s, one in stages.items())
     paired = numbers.total - numbers.alone
-    forward = {s: weights[s].passing * ((one.overlapped or 0) - one.forward) for s, one in stages.items()}
-    backward = {s: weights[s].passing * (in_block - one.fused) for s, one in stages.items()}
+    of_forward = {s: min(here.blocks_of_forward(s), default=0) for s in stages}
+    of_backward = {s: min(here.blocks_of_backward(s), default=0) for s in stages}
+    forward = {s: weights[s].passing * (of_forward[s] - one.forward) for s, one in stages.items()}
+    backward = {s: weights[s].passing * (of_backward[s] - one.fused) for s, one in stages.items()}
     less = {
         s: min(0, weights[s].passing * (one.backward - one.fused) + weights[s].weight * one.weight)
         for s, one in stages.items()
@@ -136,7 +137,7 @@ def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fract
     largest = numbers.sums({s: one.activation for s, one in stages.items()})
     capacity = int(largest[min(numbers.total, int(numbers.alone[row]) + 1)])
     capacity = capacity if here.room is None else min(capacity, here.room)
-    blocks = [one.overlapped for one in stages.values() if one.overlapped is not None]
+    blocks = [ticks for s in stages for ticks in here.blocks_of_forward(s)]
     fill = min([one.forward for one in stages.values()] + blocks)
     whole = min([one.fused for one in stages.values()] + blocks)
     last = [

@@ -184,7 +184,7 @@ class _ByDevice:
         """
         there, back = self._there_and_back(rows, first)
         all_ = self._m * np.sum([own.forward + own.backward for own in rows.stages], axis=0)
-        gradients = self._m * np.sum([own.forward + own.gradient for own in rows.stages], axis=0)
+        gradients = self._m * np.sum([own.busy for own in rows.stages], axis=0)
         fits: Fits = there + (gradients if self._split else all_) + back <= self._value
         return fits if self._span else fits & (there + all_ <= self._value)
 

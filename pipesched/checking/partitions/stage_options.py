@@ -24,7 +24,8 @@ _MAX_MODES = 32
 class Options(NamedTuple):
     """Possible stages as columns: cuts where a stage begins and ends, and its costs.
 
-    The ticks are those of a micro-batch's F, least B, and whole backward. `work` is that of all its passes on the
+    The ticks are those of a micro-batch's F and least B, of what its whole backward adds to the device's work, and of
+    what F and B do. `work` is that of all its passes on the
     fastest device without recomputation, and `longer` the ticks by which F and B exceed theirs. Memory, in steps, is
     given from F to B, the part of it until the end of W, and at all times.
     """
@@ -34,6 +35,7 @@ class Options(NamedTuple):
     forward: Array
     gradient: Array
     backward: Array
+    busy: Array
     work: Array
     longer: Array
     kept: Array
@@ -53,43 +55,48 @@ class Costs:
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
-        """Return ticks of F, of the least B, and of the whole backward, on a device of this slowness.
+        """Return ticks of F, of the least B, and of what whole backward and B add to the work of a device of this
+        slowness, where a block of two passes takes less than both.
 
         Each is given as the sums over the layers before every cut, and the ticks that every stage adds.
         """
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)
         whole = [one.least_backward for one in model.sequence]
-        first = [min(one.backward, one.full_backward) for one in model.sequence] if model.splittable else whole
+        full = [one.full_backward for one in model.sequence]
+        first = [min(one.backward, one.full_backward) for one in model.sequence] if model.splittable else full
+        until = [one.least_gradient for one in model.sequence] if model.splittable else whole
         return (
             (self.sums((one.forward for one in model.sequence), unit), forward),
             (self.sums(first, unit), backward),
             (self.sums(whole, unit), backward),
+            (self.sums(until, unit), backward),
         )
 
     def options(self, slowness: Fraction, fastest: Fraction, most: int) -> Options:
         """Return every stage whose passes of a micro-batch take at most `most` ticks on a device of this slowness."""
         times, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
         static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
-        f, g, backward = (added for _, added in times)
-        forward, least, all_ = (added for _, added in quick)
+        f, g, backward, until = (added for _, added in times)
+        forward, least, all_, _ = (added for _, added in quick)
         for at in range(len(self.cuts)) if self.plan.model.empty_stages and f + backward <= most else ():
             # A stage without a layer has the overheads of its passes.
-            rows.append((at, at, f, g, backward, forward + all_, f + g - forward - least, 0, 0, 0))
+            rows.append((at, at, f, g, backward, f + until, forward + all_, f + g - forward - least, 0, 0, 0))
         for begin in range(len(self.cuts) - 1):
             recomputations = [(0, 0, 0)]
             for end in range(begin + 1, len(self.cuts)):
-                f, g, backward = (int(ticks[end] - ticks[begin]) + added for ticks, added in times)
+                f, g, backward, until = (int(ticks[end] - ticks[begin]) + added for ticks, added in times)
                 if f + backward > most:
                     break
                 for layer in layers[self.cuts[end - 1] : self.cuts[end]]:
                     recomputations = _smallest(
                         {(a + x, b + y, c + z) for a, b, c in recomputations for x, y, z in self._of(layer, slowness)}
                     )
-                forward, least, all_ = (int(ticks[end] - ticks[begin]) + added for ticks, added in quick)
+                forward, least, all_, _ = (int(ticks[end] - ticks[begin]) + added for ticks, added in quick)
                 beyond, always = f + g - forward - least, int(static[end] - static[begin])
+                work, busy = forward + all_, f + until
                 rows += (
-                    (begin, end, f, g + time, backward + time, forward + all_, beyond + time, kept, late, always)
+                    (begin, end, f, g + time, backward + time, busy + time, work, beyond + time, kept, late, always)
                     for time, kept, late in recomputations
                     if f + backward + time <= most
                 )

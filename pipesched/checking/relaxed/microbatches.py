@@ -71,6 +71,7 @@ def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
         fused=times(own.fused),
         transfer=times(transfer),
         overlapped=None if own.overlapped is None else times(own.overlapped),
+        block_saves=None if own.block_saves is None else times(own.block_saves),
         activation=times(own.activation),
         freed=times(own.freed),
         lent=times(own.lent),

@@ -17,7 +17,7 @@ def stream_load(problem: Problem, evidence: OnStream) -> int:
     """Return the ticks of all tasks on a stream, each backward in the mode that uses the stream less."""
     if not 0 <= evidence.device < problem.devices:
         raise RefusedEvidenceError(f"there is no device {evidence.device}")
-    if any(stage.overlapped is not None for stage in problem.stages):
+    if problem.overlaps:
         raise RefusedEvidenceError("passes that run as one block take less of a stream than in turn")
     total = 0
     for number in problem.placement.stages_of[evidence.device]:

@@ -167,7 +167,7 @@ def in_two(problem: Problem) -> Problem:
 
 
 def _in_two(stage: Stage) -> Stage:
-    if stage.overlapped is not None:
+    if stage.in_blocks:
         raise NotCoveredError("blocks of two passes")
     if stage.weight is None:
         return stage

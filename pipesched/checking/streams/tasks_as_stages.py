@@ -79,7 +79,7 @@ def _require_tasks(problem: Problem) -> None:
     if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
         raise NotCoveredError(f"tasks as stages of a problem with {problem.objective.with_article}")
     for stage in problem.stages:
-        if stage.overlapped is not None:
+        if stage.in_blocks:
             raise NotCoveredError("tasks as stages of blocks of two passes")
         if not all(task.needs_input for _, own in stage.tasks for task in own):
             raise NotCoveredError("tasks as stages where tasks need nothing of the stage before")

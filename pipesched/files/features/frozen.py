@@ -54,7 +54,7 @@ def _has_frozen_module(document: Mapping[str, Any]) -> bool:
 
 _MODULE = Part(f"modules.{_KEY}", "a frozen module", _has_frozen_module)
 _OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
-_SPANS = "frozen passes end a span only when gradients are back at their place"
+_SPANS = "frozen passes end a span when gradients return"
 _OWN = Part(_KEY, _KEY, lambda document: bool(at(document, _KEY)))
 _EITHER = "one of the two"
 _NO_ACTIVATION = "a frozen stage holds no activation to save"
@@ -68,7 +68,7 @@ _REFUSED = (
         _OWN,
         given("memory.kept_for_later"),
         _EITHER,
-        "keys and values of a frozen stage stay to the forward of the last piece, not to a backward",
+        "no backward frees them",
     ),
 )
 

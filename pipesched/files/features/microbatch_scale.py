@@ -67,7 +67,7 @@ def _differ_by_direction(document: Mapping[str, Any]) -> bool:
 _OWN = Part(_KEY, _KEY, _unequal)
 _EITHER = "one of the two"
 _ONE_CHAIN = "such micro-batches are chains already"
-_PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
+_PAIR = "a block has one time for all micro-batches"
 _TWO_TIMES = Part("times.transfer", "transfers of two times between two devices", _differ_by_direction)
 _NO_STEADY_STATE = "makespan or span, since unequal micro-batches have no steady state"
 _REFUSED = (

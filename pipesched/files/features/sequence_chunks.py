@@ -204,7 +204,7 @@ def _in_common(values: Sequence[Any], stages: int) -> object:
 
 _OWN, _EITHER = more_than_one(_KEY), "one of the two"
 _ONE_CHAIN = "such micro-batches are chains already"
-_PAIR = "a block has one time, which does not say what it takes of two micro-batches that differ"
+_PAIR = "a block has one time for all micro-batches"
 _REFUSED = (
     Refused(given("chains"), _OWN, _EITHER, _ONE_CHAIN),
     Refused(given("tasks"), _OWN, _EITHER, "times of tasks are those of a whole micro-batch"),

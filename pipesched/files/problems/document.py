@@ -86,7 +86,11 @@ def _times(problem: Problem) -> dict[str, object]:
 
 def _pass_times(problem: Problem) -> dict[str, object]:
     times = _ticks(problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
-    return {key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values}
+    document: dict[str, object] = {
+        key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values
+    }
+    saves = [s.block_saves for s in problem.stages]
+    return document if None in saves else document | {"overlapped": {"saves": as_numbers(saves, problem.tick)}}
 
 
 def _ticks(stages: Sequence[Stage]) -> dict[str, Sequence[int | None]]:

@@ -86,7 +86,7 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
             not expected
             or stage.tasks != expected
             or _without_times(layer) != _without_times(found[0])
-            or stage.overlapped
+            or stage.in_blocks
         ):
             raise ValueError("a problem file gives passes of several tasks as those of one layer, alike on every stage")
         if totals(expected) != (stage.forward, stage.backward, stage.weight, stage.fused):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pipesched.files.features.catalogue import FEATURES, with_features
 from pipesched.files.fields import field_types
+from pipesched.files.fields.blocks_field import BlocksField
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
@@ -29,7 +30,11 @@ class Times(Section):
     transfer: TransferField | None = Field(
         None, description="one activation or gradient between two devices: by stage, or by pair of devices; default 0"
     )
-    overlapped: field_types.Numbers | None = Field(None, description="a forward and a full backward run as one block")
+    overlapped: BlocksField | None = Field(
+        None,
+        description="a forward and a full backward run as one block: its time, by the forward's stage; or saves, what "
+        "a block takes less than the two, the smaller number of their stages",
+    )
 
 
 class ChainTask(Section):

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
+from pipesched.files.fields.blocks_field import Saves
 from pipesched.files.fields.link_times import latency_of, links_of
 from pipesched.files.problems.pass_tasks import KEYS
 from pipesched.files.problems.schema import Tasks, Times
@@ -31,7 +32,10 @@ def times_in_ticks(
     """
     transfer = latency_of(times.transfer)
     links = links_of(transfer)
-    given: Columns = {key: per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
+    plain = {key: value for key, value in times if value is not None and key != "transfer"}
+    if isinstance(plain.get("overlapped"), Saves):
+        plain["block_saves"] = plain.pop("overlapped").ticks
+    given: Columns = {key: per(value, where.stages) for key, value in plain.items()}
     if transfer is not None and not links:
         given["transfer"] = per(transfer, where.stages)  # type: ignore[arg-type]
     given |= {key: per(value, where.stages) for key, value in others}
@@ -52,6 +56,9 @@ def times_in_ticks(
         exact = zip(given["fused"], given["backward"], given["weight"], strict=True)
         longer = [one >= b + w for one, b, w in exact]
         fused = [max(one, w) if long else one for one, w, long in zip(fused, whole, longer, strict=True)]
+    if "block_saves" in ticks:
+        # Nor must it make a block shorter than one of its passes.
+        ticks["block_saves"] = [min(one) for one in zip(ticks["block_saves"], ticks["forward"], fused, strict=True)]
     # The rounded numbers may have a larger step in common.
     all_ticks = [*fused, *(number for values in (*ticks.values(), *lags) for number in values)]
     tick = step * (gcd(*all_ticks) or 1)

@@ -67,7 +67,7 @@ def _refuse_scale(walks: Walks, microbatches: int, stages: Sequence[Stage], link
         raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {microbatches}, one each")
     if min(scale) <= 0:
         raise BadInput(f"microbatch_scale: found {min(scale)}; allowed: numbers above 0")
-    if any(stage.overlapped is not None for stage in stages):
+    if any(stage.in_blocks for stage in stages):
         raise BadInput(f"microbatch_scale: found with times.overlapped; {BLOCKS}")
     if any(row[b] != links[b][a] for a, row in enumerate(links) for b in range(len(row))):
         raise BadInput(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
+from itertools import product
 
 from pipesched.deadline import asking
 from pipesched.problem.features.saved_activations import COPIES, given_up, host_change, options
@@ -62,12 +63,22 @@ def network_of(
         {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in COPIES},
         passes.resources.host_memory() if saving else (),
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
-        {s: stage.overlapped for s, stage in enumerate(stages) if stage.overlapped is not None},
+        dict(_blocks(passes)),
         scale,
         passes.placement.stage_device,
         {(kind, s): amount for kind, s in types if (amount := stages[s].until_end.until_end(kind))},
         tuple(_meetings(passes, types)),
     )
+
+
+def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[int, int], int]]:
+    """Yield the stages of a forward and of a backward that may run as one block, with its ticks."""
+    for held in passes.placement.stages_of:
+        for pair in product(held, held):
+            forward, backward = (passes.stages[stage] for stage in pair)
+            ticks = forward.block_with(backward)
+            if ticks is not None:
+                yield pair, ticks
 
 
 def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:

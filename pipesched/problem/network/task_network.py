@@ -130,10 +130,10 @@ class TaskNetwork:
     sets of kinds of which a micro-batch runs exactly one. `given_up` is the memory that the F of a recomputed
     micro-batch frees at its end, by the recomputing pass. `host_change` is like `change`, for the memory of `hosts`.
 
-    A forward of a stage in `blocks` may run together with a full backward of its device as one block of the given
-    ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty where all are 1. `device_of[s]`
-    is the device of stage s, whose memory its passes take. `until_end` is the memory that a pass takes and no pass
-    frees.
+    A forward of one stage and a full backward of the same or another may run together as one block where `blocks` has
+    the two stages, with the block's ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty
+    where all are 1. `device_of[s]` is the device of stage s, whose memory its passes take. `until_end` is the memory
+    that a pass takes and no pass frees.
 
     `meetings` are transfers that occupy sender and receiver at once. Each receipt also waits for the sending pass by an
     arc, so that a network without meetings is a relaxation.
@@ -150,7 +150,7 @@ class TaskNetwork:
     host_change: Mapping[PassType, MemoryChange] = field(default_factory=dict)
     hosts: tuple[HostMemory, ...] = ()
     numbers: Mapping[PassType, range] = field(default_factory=dict)
-    blocks: Mapping[int, int] = field(default_factory=dict)
+    blocks: Mapping[tuple[int, int], int] = field(default_factory=dict)
     scale: tuple[Fraction, ...] = ()
     device_of: tuple[int, ...] = ()
     until_end: Mapping[PassType, int] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class TaskNetwork:
             arcs=tuple(left),
             room=tuple(None if device in limits else room for device, room in enumerate(self.room)),
             numbers={of: self.numbers[of] for of in kept},
-            blocks={stage: ticks for stage, ticks in self.blocks.items() if (F, stage) not in gone},
+            blocks={(f, b): ticks for (f, b), ticks in self.blocks.items() if not gone & {(F, f), (BW, b)}},
             until_end={of: self.until_end[of] for of in kept if of in self.until_end},
             meetings=tuple(met),
         )

@@ -79,11 +79,7 @@ def blocks_outlast_passes(problem: Problem) -> bool:
     blocks.
     """
     view = problem.pipeline
-    return all(
-        view.blocks[f] >= max(view.ticks[F, f], view.ticks[BW, b])
-        for f, b in view.pairs_on_devices()
-        if f in view.blocks
-    )
+    return all(ticks >= max(view.ticks[F, f], view.ticks[BW, b]) for (f, b), ticks in view.blocks.items())
 
 
 def chains_on(view: PipelineView, device: int) -> list[list[int]]:
@@ -113,15 +109,13 @@ def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
 
 
 def durations(problem: Problem, stage: int, mates: Collection[int]) -> tuple[int, int, int]:
-    """Return the least durations of a forward, a gradient pass and a whole backward, alone or in a block with a mate.
-
-    The duration of a block depends on the stage of its forward.
-    """
+    """Return the least durations of a forward, a gradient pass and a whole backward, alone or in a block with a
+    mate."""
     view = problem.pipeline
     forward, full = view.ticks[F, stage], view.ticks[BW, stage]
     if mates:
-        forward = min(forward, view.blocks.get(stage, forward))
-        full = min(full, *(view.blocks.get(mate, full) for mate in mates))
+        forward = min(forward, *(view.blocks.get((stage, mate), forward) for mate in mates))
+        full = min(full, *(view.blocks.get((mate, stage), full) for mate in mates))
     split = view.split_ticks(stage)
     if split is None:
         return forward, full, full

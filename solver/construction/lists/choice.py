@@ -9,7 +9,6 @@ from solver.construction.lists.layout import (
     AHEAD,
     AT,
     BACKWARD,
-    BLOCK,
     BLOCKS,
     DEEPEST,
     END,
@@ -144,8 +143,8 @@ def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no
         f = shop.on[k]
         for m in range(begin, end):
             b = shop.on[m]
-            saves = stages[f, TICKS + FORWARD] + stages[b, TICKS + WHOLE] - stages[f, BLOCK]
-            if state.able[f, FORWARD] < 0 or stages[f, BLOCK] < 0 or state.able[b, BACKWARD] < 0 or saves <= 0:
+            saves = stages[f, TICKS + FORWARD] + stages[b, TICKS + WHOLE] - shop.blocks[f, b]
+            if state.able[f, FORWARD] < 0 or shop.blocks[f, b] < 0 or state.able[b, BACKWARD] < 0 or saves <= 0:
                 continue
             start = max(state.able[f, FORWARD], state.able[b, BACKWARD])
             j, of = turn[b, BACKWARD], 0 if rules.flags[DEEPEST] else turn[f, FORWARD]

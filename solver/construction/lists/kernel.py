@@ -12,7 +12,6 @@ from solver.construction.lists.choice import choose, choose_by_rank
 from solver.construction.lists.compiled import making, part
 from solver.construction.lists.layout import (
     BACKWARD,
-    BLOCK,
     FIRST,
     FORWARD,
     FREE,
@@ -96,7 +95,7 @@ def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
     kind, s, start = now[d, KIND], now[d, STAGE], now[d, START]
     if now[d, OPENED] < 0:
         now[d, OPENED] = start
-    end = start + (shop.stages[s, BLOCK] if kind == WHOLE else shop.stages[s, TICKS + kind])
+    end = start + (shop.blocks[s, now[d, MATE]] if kind == WHOLE else shop.stages[s, TICKS + kind])
     now[d, FREE] = end
     put_pass(shop, state, put, done, d, s, FORWARD if kind == WHOLE else kind, end)
     if kind == WHOLE:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 Array = Any
 
 FORWARD, BACKWARD, WEIGHT, WHOLE, NOTHING = 0, 1, 2, 3, -1
-# Columns of `Shop.stages`: device, first and last micro-batch, chain, line (-1: none), the ticks of a block with a
-# forward of it (-1: none), then for each kind its duration, what it takes at its start, and what it changes in all.
-DEVICE, FIRST, STOP, CHAIN, LINE, BLOCK, TICKS, STARTS, TOTALS = *range(7), 10, 14
-STAGE_COLUMNS = 18
+# Columns of `Shop.stages`: device, first and last micro-batch, chain, line (-1: none), then for each kind its duration,
+# what it takes at its start, and what it changes in all.
+DEVICE, FIRST, STOP, CHAIN, LINE, TICKS, STARTS, TOTALS = *range(6), 9, 13
+STAGE_COLUMNS = 17
 # Columns of `Shop.devices`: whether memory is limited, the room, and where its stages begin and end in `Shop.on`.
 LIMITED, ROOM, AT, END = range(4)
 DEVICE_COLUMNS = 4
@@ -38,6 +38,7 @@ NEVER = 2**60
 class Shop(NamedTuple):
     """A problem as arrays for the kernel, with its backwards run in one mode, except in blocks.
 
+    `blocks[f, b]` are the ticks of a block of a forward of stage f and a backward of stage b (-1: none).
     `on` are the stages of every device in order; `owed[d, chain]` is the memory that the forwards of a micro-batch take
     there. The predecessors on other stages of the forward and backward of stage s are the rows of `needs` from
     `needs_at[2 * s]` and `needs_at[2 * s + 1]` on. Devices that a pass of stage s may enable are those of `near` from
@@ -47,6 +48,7 @@ class Shop(NamedTuple):
     """
 
     stages: Array
+    blocks: Array
     devices: Array
     on: Array
     owed: Array

@@ -75,6 +75,9 @@ def shop_of(problem: Problem, split: bool) -> Shop:
     for d, room in enumerate(problem.room):
         devices[d] = room is not None, room or 0, at[d], at[d + 1]
     stages = np.array([_stage(problem, s, split) for s in own], kind).reshape(-1, STAGE_COLUMNS)
+    blocks = np.full((where.stages, where.stages), -1, kind)
+    for pair, ticks in problem.network.blocks.items():
+        blocks[pair] = ticks
     on = int64_array([s for each in where.stages_of for s in each])
     shares: list[list[int]] = []
     needs = [list(_needs(problem, s, role, split, shares)) for s in own for role in (F, B)]
@@ -84,7 +87,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
             near[other].add(where.stage_device[place // 2])
     lines = {q: sorted(j for s in own if problem.walks.queues[s] == q for j in walked[s]) for q in problem.walks.queues}
     return Shop(
-        stages, devices, on, owed, *_rows(needs, 4, kind), *_rows([sorted(each) for each in near], 1, np.int64),
+        stages, blocks, devices, on, owed, *_rows(needs, 4, kind), *_rows([sorted(each) for each in near], 1, np.int64),
         _padded([lines.get(q, ()) for q in range(max(lines, default=-1) + 1)]), _padded(shares),
     )  # fmt: skip
 
@@ -97,14 +100,13 @@ def _padded(lists: Sequence[Sequence[int]]) -> Array:
 
 def _stage(problem: Problem, s: int, split: bool) -> list[int]:
     """Return the row of a stage in `Shop.stages`, with its backwards split or full."""
-    where, walked, own = problem.placement, problem.microbatches_of[s], problem.stages[s]
+    where, walked = problem.placement, problem.microbatches_of[s]
     line = problem.walks.queues[s] if problem.walks.queues else -1
-    block = -1 if own.overlapped is None else own.overlapped
     kinds = (F, B, W, BW) if split else (F, BW, None, BW)
     ticks = [0 if kind is None else problem.duration(Pass(kind, s, walked.start)) for kind in kinds]
     changes = [(0, 0) if kind is None else problem.network.change[kind, s] for kind in kinds]
     return [
-        where.stage_device[s], walked.start, walked.stop, where.chain_index[s], line, block, *ticks,
+        where.stage_device[s], walked.start, walked.stop, where.chain_index[s], line, *ticks,
         *(at_start for at_start, _ in changes), *map(sum, changes),
     ]  # fmt: skip
 

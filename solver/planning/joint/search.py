@@ -65,13 +65,19 @@ _MOST_TICKS = 2**60
 def applies(candidate: Candidate) -> bool:
     """True if the joint search supports the candidate's problem.
 
-    Its passes must be single tasks of whole micro-batches whose times, summed in ticks, fit 64-bit integers. Gathers,
-    reductions and optimizer steps of the stages are ignored here.
+    Its passes must be single tasks of whole micro-batches, no two of which run as one block, and whose times, summed in
+    ticks, fit 64-bit integers. Gathers, reductions and optimizer steps of the stages are ignored here.
     """
     problem = passes_alone(candidate.timeline.problem, min)
     total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
+    paired = candidate.timeline.problem.overlaps and any(
+        len(slot) == 2 for order in candidate.timeline.schedule.orders for slot in order
+    )
     return (
-        problem.chain_arcs.pieces == 1 and problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
+        not paired
+        and problem.chain_arcs.pieces == 1
+        and problem.network.one_task_each
+        and total * problem.microbatches < _MOST_TICKS
     )
 
 

@@ -115,7 +115,8 @@ class _Costs:
         layers, first = (one.model.sequence for one in (plan, plan.pieces_of(choice)[0]))
         work = sums(layers, lambda layer: layer.forward + layer.least_backward)
         ahead = sums(first, lambda layer: layer.forward, False)
-        self._sums: Array = np.array([work, sums(layers, _gradient), ahead, sums(first, _gradient)])
+        busy = sums(layers, lambda layer: layer.forward + layer.least_gradient)
+        self._sums: Array = np.array([work, busy, ahead, sums(first, _gradient)])
 
     def values(self, cuts: Array) -> list[tuple[int, float, float]]:
         """Return for each row of `cuts` the key to minimise: memory lacking, the largest load, sum of squared loads.

@@ -10,19 +10,21 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.passes import F, Pass, PassKind
+from pipesched.problem.passes import F, Pass, PassKind, Slot
 from pipesched.schedule.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """Passes and transfers on a critical path.
+    """Passes, blocks and transfers on a critical path.
 
-    `passes` has pairs ((kind, stage), number of passes on the path); `lags` is the total of the transfers in ticks.
+    `passes` has pairs ((kind, stage), number of passes on the path); `blocks` those of two passes that run as one, by
+    the stages of forward and backward. `lags` is the total of the transfers in ticks.
     """
 
     passes: tuple[tuple[tuple[PassKind, int], int], ...]
     lags: int
+    blocks: tuple[tuple[tuple[int, int], int], ...] = ()
 
 
 def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:
@@ -33,22 +35,28 @@ def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:
     problem, schedule = timeline.problem, timeline.schedule
     present = set(schedule.passes())
     before: dict[Pass, Pass] = {}
+    paired: dict[Pass, Slot] = {}
     for d in range(problem.devices):
         rows: dict[str, list[Pass]] = {}
         for p in schedule.passes_on(d):
             rows.setdefault(problem.tasks_of(*p[:2])[0].stream, []).append(p)
+        paired |= {p: slot for slot in schedule.orders[d] if timeline.in_block(slot[0]) for p in slot}
         for row in rows.values():
             before |= dict(zip(row[1:], row, strict=False))
     here = max(present, key=lambda p: (timeline.end(p), p))
     counts: Counter[tuple[PassKind, int]] = Counter()
+    blocks: Counter[tuple[int, int]] = Counter()
     lags, place = 0, {stage: at for chain in problem.placement.chains for at, stage in enumerate(chain)}
     while True:
-        counts[here.kind, here.stage] += 1
-        waits = [*problem.network.predecessors(here, present)]
-        if here in before:
-            waits.append((before[here], 0))
-        binding = [(p, lag) for p, lag in waits if timeline.end(p) + lag == timeline.start(here)]
+        slot = paired.get(here, (here,))
+        if len(slot) == 2:
+            blocks[slot[0].stage, slot[1].stage] += 1
+        else:
+            counts[here.kind, here.stage] += 1
+        waits = [(p, lag, own) for own in slot for p, lag in problem.network.predecessors(own, present)]
+        waits += [(before[own], 0, own) for own in slot if own in before and before[own] not in slot]
+        binding = [(lag, p, own) for p, lag, own in waits if timeline.end(p) + lag == timeline.start(here)]
         if timeline.start(here) == 0 or not binding:
-            return CriticalPath(tuple(sorted(counts.items())), lags)
-        after, (here, lag) = here, min(binding, key=lambda wait: (wait[1], wait[0]))
+            return CriticalPath(tuple(sorted(counts.items())), lags, tuple(sorted(blocks.items())))
+        lag, here, after = min(binding)
         lags += lag if after.kind is F else plan.least_gradient_lag(place[after.stage], lag)

@@ -85,6 +85,8 @@ class DeviceRows:
                 # The path from this stage to the last one and back, without the extra time of stages of processed
                 # devices.
                 self._around(k, b[which]) + found.longer,
+                # What F and the gradient add to the device's work.
+                slower * (forward + tables.busy[b] - tables.busy[a] + tables.overhead[1])[which] + slower * again,
             ]
         )
         return found._replace(
@@ -121,7 +123,7 @@ class DeviceRows:
         head = extra.head + self._fastest * (tables.forward[start] + first * tables.overhead[0]) + self._there[first]
         tail = extra.tail + self._fastest * (tables.gradient[start] + first * tables.overhead[1]) + self._back[first]
         before, between, after = self._extra_times(device)
-        gradients = m * sum(stages[k][0] + stages[k][1] for k in own)
+        gradients = m * sum(stages[k][7] for k in own)
         busy, load = between + (gradients if self._splits else m * rows.load), between + after + m * rows.load
         fits = (head + busy + tail <= value) & (before + load <= value)
         if not self._span:
@@ -161,7 +163,7 @@ class DeviceRows:
 
         Only for a device with one stage: once its memory is full of activations it waits for the first gradient.
         """
-        forward, _, backward, kept, _, _, around = stage
+        forward, _, backward, kept, _, _, around, _ = stage
         number = _number(kept, room, self._m)
         idle = np.where(number < self._m, around - (number - 1) * forward, 0)
         end = head + self._m * (forward + backward) + idle

@@ -51,17 +51,21 @@ class Master:
         self.model.cp.minimize(self.value)
         self._bound = mean_load(plan, choice)
 
-    def of_order(self, schedule: Schedule) -> None:
-        """Restrict the master to partitions that fit the memory with the order `schedule`.
+    @classmethod
+    def of_order(cls, plan: PlanProblem, choice: Choice, schedule: Schedule) -> Master:
+        """Return the master of the partitions that fit the memory with the order `schedule`, with the loads as cuts.
 
-        Adds the loads as the first cuts.
+        An order without pairs has no blocks, whatever the plan problem allows.
         """
-        self._bounds.add_of_devices()
-        add_memory(self.model, schedule)
+        paired = any(len(slot) == 2 for order in schedule.orders for slot in order)
+        found = cls(plan if paired else plan.without_blocks(), choice, every_order=False)
+        found._bounds.add_of_devices()
+        add_memory(found.model, schedule)
+        return found
 
     def add_path(self, path: CriticalPath) -> None:
         """Add the Benders cut that no value is below the length of `path`."""
-        add_path(self.model, self.value, path.passes, path.lags)
+        add_path(self.model, self.value, path.passes, path.lags, path.blocks)
 
     def at_most(self, ticks: int) -> None:
         """Restrict the master to partitions whose bound is at most `ticks`."""

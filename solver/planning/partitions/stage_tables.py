@@ -28,10 +28,10 @@ _Mode = tuple[int, int, int]
 class StageTables:
     """Tables for one placement; a place is the index of a position where the model may be cut.
 
-    `forward`, `gradient`, `backward` (the least) and `memory` are sums over the layers before each place. `modes[:, a,
-    b]` has for each mode of recomputing layers of a stage from place a to b three entries: the time it adds to the
-    backward, the memory occupied at least from a forward to its gradient, and that occupied to the end of its last
-    pass; -1 pads missing modes.
+    `forward`, `gradient`, `backward` (the least that it adds to a device's work), `busy` (what a gradient does) and
+    `memory` are sums over the layers before each place. `modes[:, a, b]` has for each mode of recomputing layers of a
+    stage from place a to b three entries: the time it adds to the backward, the memory occupied at least from a forward
+    to its gradient, and that occupied to the end of its last pass; -1 pads missing modes.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
@@ -47,6 +47,7 @@ class StageTables:
         least = (lambda one: min(one.backward, one.full_backward)) if model.splittable else _full
         self.forward, self.gradient = self._times(lambda one: one.forward), self._times(least)
         self.backward = self._times(lambda one: one.least_backward)
+        self.busy = self._times(lambda one: one.least_gradient)
         self.memory = self._sums(floor(one.memory / step) for one in model.sequence)
         self.overhead = int(model.forward_overhead / self._tick), int(model.backward_overhead / self._tick)
         self.modes = self._modes_of_stages([self._of_layer(one) for one in model.sequence])

@@ -178,7 +178,8 @@ def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Pr
 def _load(problem: Problem) -> int:
     """Return the least work of the busiest device, in ticks."""
     each = problem.microbatches // len(problem.placement.chains)
-    return each * max(sum(map(problem.least_work, own)) for own in problem.placement.stages_of)
+    work = [problem.least_work(s) - (stage.block_saves or 0) for s, stage in enumerate(problem.stages)]
+    return each * max(sum(work[s] for s in own) for own in problem.placement.stages_of)
 
 
 def _excess(timeline: Timeline) -> list[int]:

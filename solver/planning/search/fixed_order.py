@@ -58,9 +58,8 @@ class FixedOrder:
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: Candidate | None = None) -> None:
         self.plan, self.choice, self.order, self.best = plan, choice, order, best
-        self.master = Master(plan, choice, every_order=False)
-        self.master.of_order(order)
-        self.bound: int | None = mean_load(plan, choice)
+        self.master = Master.of_order(plan, choice, order)
+        self.bound: int | None = mean_load(self.master.plan, choice)
         self._joint: JointSearch | None = None
         self._tried: list[Partition] = []
         self._unfit: list[Partition] = []

@@ -47,4 +47,14 @@ PLANS = (
         "return any(recut(restricted, one.counts, one) == one for one in self._fitting)", "return True",
         "plans of a narrower restriction are not tried", _FREE,
     ),
+    NamedMutant(
+        "blocks: savings of the stage that saves more", "pipesched/problem/stage.py",
+        "min(self.block_saves, backward.block_saves)", "max(self.block_saves, backward.block_saves)",
+        "a block is shorter than what one of its stages can hide", ("tests/pipesched/files/test_saves_of_blocks.py",),
+    ),
+    NamedMutant(
+        "bounds over partitions: blocks save no load", "pipesched/layers/layer.py",
+        "min(self.full_backward - self.saved_in_block, self.backward + ", "min(self.full_backward, self.backward + ",
+        "a device is claimed to work longer than in blocks", ("tests/solver/planning/test_overlapped_layers.py",),
+    ),
 )  # fmt: skip

@@ -241,7 +241,7 @@ def _above_zero(path: str) -> Part:
 _FROZEN = Part("layers.frozen", "frozen layers before all that train", _runs_forwards_alone)
 _OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
 _EMPTY = Part("empty_stages", "empty_stages", lambda document: document.get("empty_stages") is True)
-_SPANS = "frozen passes end a span only when gradients are back at their place"
+_SPANS = "frozen passes end a span when gradients return"
 _NONE_THERE = "stages of frozen layers have none"
 
 PLAN_FEATURES.register(

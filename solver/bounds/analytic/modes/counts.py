@@ -30,15 +30,17 @@ _LONGEST = 2**58
 class Durations:
     """Times of a stage's passes in each mode, in ticks.
 
-    `block` is that of a block with the stage's forward, `in_block` the least of a block with its backward; both are
-    None where passes are not overlapped. `b` and `w` are None where backwards cannot be split.
+    `block` is the least of a block with the stage's forward, `in_block` the least of one with its backward, and `saved`
+    the most that one with its forward takes less than the two passes in turn; they are None where passes are not
+    overlapped. `b` and `w` are None where backwards cannot be split.
     """
 
     def __init__(self, view: PipelineView, stage: int) -> None:
         mates = view.placement.on_device_of(stage)
         self.forward, self.whole = view.ticks[F, stage], view.ticks[BW, stage]
-        self.block = view.blocks.get(stage)
-        self.in_block = min((view.blocks[mate] for mate in mates if mate in view.blocks), default=None)
+        self.block, self.in_block = view.least_block_of_forward(stage), view.least_block_of_backward(stage)
+        blocks = ((view.ticks[BW, mate], view.blocks.get((stage, mate))) for mate in mates)
+        self.saved = max((self.forward + whole - block for whole, block in blocks if block is not None), default=None)
         self.b, self.w = view.ticks.get((B, stage)), view.ticks.get((W, stage))
 
 
@@ -95,13 +97,24 @@ class ModeCounts:
         """Return the ticks of all forwards and full backwards, less what blocks save, plus what splitting costs."""
         ticks = self.ticks
         base = sum((ticks[s].forward + ticks[s].whole) * n for s, n in self.numbers.items())
-        paired = self.total - self.alone
-        saved = self.largest({s: one.forward - (one.block or 0) for s, one in ticks.items()})[paired]
-        work = base - saved.astype(object) - self.largest({s: one.whole for s, one in ticks.items()})[paired]
+        work = base - self._saved()[self.total - self.alone]
         costs = {s: one.b + one.w - one.whole for s, one in ticks.items() if one.b is not None and one.w is not None}
         more = self.least(costs) if costs else np.zeros(1, dtype=object)
         more = more.min(keepdims=True) if self.too_many else more[self.split]
         return compact(work[:, None] + more[None, :])
+
+    def _saved(self) -> Numbers:
+        """Return for n = 0, 1, ... no less than n blocks save, for each forward and each backward in one of them.
+
+        A block saves at most what any block with its forward does; and at most its forward and backward less the least
+        that a block with its forward takes.
+        """
+        ticks = self.ticks
+        by_least = self.largest({s: one.forward - (one.block or 0) for s, one in ticks.items()}).astype(object)
+        by_least = by_least + self.largest({s: one.whole for s, one in ticks.items()})
+        by_pair = self.largest({s: one.saved or 0 for s, one in ticks.items()}).astype(object)
+        saved: Numbers = np.minimum(by_least, by_pair)
+        return saved
 
 
 def sums(values: list[int]) -> Numbers:
