@@ -73,8 +73,8 @@ def network_of(
 
 def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[int, int], int]]:
     """Yield the stages of a forward and of a backward that may run as one block, with its ticks."""
-    for held in passes.placement.stages_of:
-        for pair in product(held, held):
+    for here in passes.placement.stages_of:
+        for pair in product(here, here):
             forward, backward = (passes.stages[stage] for stage in pair)
             ticks = forward.block_with(backward)
             if ticks is not None:
