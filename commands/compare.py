@@ -141,9 +141,7 @@ def _say(
         schedule_table.show(problem, shown, solution.lower_bound_ticks, args.bars, why_not)
         _explain(solution)
         if noise:
-            noise_options.show(
-                problem, f"{problem.objective.value} under noise: {noise_options.settings(args)}", marked
-            )
+            noise_options.show(problem, f"{problem.objective.name} under noise: {noise_options.settings(args)}", marked)
         files_written(files)
         if any(one.fits for one in shown):
             next_step(["solve", *args.problems, "-o", "results"], "writes the best schedule, pictures and a report")
@@ -245,7 +243,7 @@ def _under_noise(problem: Problem, shown: Sequence[Candidate], args: Namespace) 
 
 def _draw(problem: Problem, marked: Sequence[tuple[str, Distribution]], args: Namespace) -> Path:
     title = f"{problem.name}\n{noise_options.settings(args)}"
-    return noise_options.draw(problem, problem.objective.value.capitalize(), title, marked, Path(args.output))
+    return noise_options.draw(problem, problem.objective.name.capitalize(), title, marked, Path(args.output))
 
 
 def _explain(solution: Solution) -> None:

@@ -104,7 +104,7 @@ def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fractio
 
 def _print(found: Frontier, asked: int) -> None:
     problem, scale = found.problem, found.scale
-    name = problem.objective.value
+    name = problem.objective.name
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
     amount = "activation memory" if any(problem.static) else "memory"
     memory = "share of each\ncapacity (%)" if scale.by_share else f"{amount} a device\n({problem.memory_unit})"

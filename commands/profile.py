@@ -19,8 +19,8 @@ from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.objective import OBJECTIVES, objectives
 from pipesched.problem.placement import Placement, explicit
-from pipesched.problem.problem import Objective
 from runtime.profiling.plan_text import plan_text
 from runtime.profiling.problem_text import problem_text
 from runtime.profiling.profile import Profile, Request
@@ -70,7 +70,7 @@ def configure(parser: ArgumentParser) -> None:
         help="measure the model cut into N stages, one a layer, and write a plan file: `plan` decides the cut "
         "(of the small GPT N follows from --layers)",
     )
-    names = [one.value for one in Objective if one.of_passes is one]
+    names = [one.name for one in objectives() if one.passes is None]
     pipeline.add_argument("--objective", choices=names, default="makespan", help="what to minimise (default: makespan)")
     how = parser.add_argument_group("measuring")
     how.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")
@@ -162,8 +162,8 @@ def _mistakes_by_layer(args: Namespace) -> Iterator[str]:
         return
     if args.placement != "linear" or args.chunks is not None:
         yield "--by-layer: found with --placement or --chunks; allowed: without them, `plan` decides on both"
-    if args.objective == "period":
-        yield "--objective: found period with --by-layer; allowed: makespan, span"
+    if OBJECTIVES[args.objective].repeats:
+        yield f"--objective: found {args.objective} with --by-layer; allowed: makespan, span"
     if args.model is None and (args.by_layer or args.layers is None):
         yield "--by-layer: found with the small GPT; allowed: without a number, and with --layers"
     if args.model is not None and args.by_layer < 2:

@@ -20,7 +20,8 @@ from pipesched.files.schedule_file import FORMAT, ScheduleFile, read_schedule
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.objective import OBJECTIVES
+from pipesched.problem.problem import Problem
 from pipesched.results.schedule_figures import decisions_document, streams_document
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
@@ -124,7 +125,7 @@ def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
         return timeline_in(args.problem), picture
     problem, picture = problem_and_picture(args)
     if args.objective:
-        problem = with_objective(problem, Objective(args.objective))
+        problem = with_objective(problem, OBJECTIVES[args.objective])
     return timeline_of(problem, args.schedule or "1f1b"), picture
 
 

@@ -18,8 +18,10 @@ from heuristics.building.v_blocks import V_HALF, V_MIN, v_block
 from heuristics.catalogue import HEURISTICS, Heuristic
 from heuristics.zbv import zbv
 from pipesched.deadline import SHORT, asking
+from pipesched.problem.objectives.makespan import MAKESPAN
+from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import B, F, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
@@ -51,7 +53,7 @@ class _Search:
         self.problem, self.graph = problem, pass_graph(problem)
         self.mirrored = self.graph.mirrored()
         # Its span is the nearest to a period that a finite schedule has.
-        self.goal = Objective.MAKESPAN if problem.objective.of_passes is Objective.MAKESPAN else Objective.SPAN
+        self.goal = MAKESPAN if problem.objective.of_passes.from_zero else SPAN
         self.best, self.of_best = published, simulate(problem, published)
         found = measure(self.of_best)
         self.ceiling, self.least, self.load = found.peak_quanta, found.value_ticks(self.goal), max(found.work_ticks)
@@ -86,7 +88,7 @@ class _Search:
         """
         ends = [start + ticks for start, ticks in zip(built.starts, self.graph.ticks, strict=True)]
         opens = [0] * self.problem.devices
-        if self.goal is Objective.SPAN:
+        if self.goal.by_device:
             first = [min((built.starts[n] for n in order), default=0) for order in built.orders]
             opens = [max(first) - begin for begin in first]
         found = insert_all(self.mirrored, [-end for end in ends], self.ceiling, opens)
@@ -114,7 +116,7 @@ class _Search:
         for start, ticks, d in zip(starts, self.graph.ticks, self.graph.device, strict=True):
             begin[d] = min(begin[d], start)
             end[d] = max(end[d], start + ticks)
-        began = begin if self.goal is Objective.SPAN else [0.0] * self.problem.devices
+        began = begin if self.goal.by_device else [0.0] * self.problem.devices
         return max(last - first for first, last in zip(began, end, strict=True))
 
     def turned(self, starts: Sequence[float], random: Random) -> list[float]:

@@ -46,7 +46,7 @@ def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> b
     _draw_times(plan, rows, others.pop(0), devices)
     for axes in others:
         _draw_for_parameters(plan, rows, axes, devices)
-    value = f"{plan.objective.value} {plain(float(best.value))} {plan.time_unit}".rstrip()
+    value = f"{plan.objective.name} {plain(float(best.value))} {plan.time_unit}".rstrip()
     figure.suptitle(f"{plan.name}: {best.choice}, {value}", x=0.01, ha="left", fontsize=12, parse_math=False)
     return saved(figure, format)
 

@@ -49,7 +49,7 @@ def solve(
     report, stop = report or (lambda _: None), stop or Event()
     engine = engine or ENGINE
     if problem.objective.repeats:
-        for line in refused_with_value(problem, "objective", problem.objective):
+        for line in refused_with_value(problem, "objective", problem.objective.name):
             raise BadInput(line)
         if start is not None:
             raise BadInput("start: found one for the objective period; allowed: for makespan or span")

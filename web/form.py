@@ -11,8 +11,8 @@ from pydantic.fields import FieldInfo
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
+from pipesched.problem.objective import objectives
 from pipesched.problem.placement import PLACEMENTS
-from pipesched.problem.problem import Objective
 
 _OF_FEATURES = tuple(key for feature in FEATURES for key in feature.in_form)
 _GROUPS: tuple[tuple[str, str, type[Any], tuple[str, ...]], ...] = (
@@ -35,7 +35,7 @@ _OF_NODES = (
     ("nodes", "node of each device", "such as 0, 0, 1, 1"),
 )
 _NODE_PATHS = tuple(f"{_TRANSFER}.{key}" for key, _, _ in _OF_NODES)
-_CHOICES = {"objective": [one.value for one in Objective if one.of_passes is one]} | {
+_CHOICES = {"objective": [one.name for one in objectives() if one.passes is None]} | {
     key: [*get_args(annotation)]
     for key in _OF_FEATURES
     if get_origin(annotation := ProblemFile.model_fields[key].annotation) is Literal

@@ -22,7 +22,7 @@ def row(found: Standing) -> list[str]:
     value = "none yet" if best is None else _number(best.value) + _sender(best)
     return [
         f"[{one.folder.name}](../library/{one.name})",
-        f"{one.problem.objective.value}{f', {one.problem.time_unit}' if one.problem.time_unit else ''}",
+        f"{one.problem.objective.name}{f', {one.problem.time_unit}' if one.problem.time_unit else ''}",
         published,
         value,
         _number(bound.bound) if bound is not None else "–",

@@ -116,7 +116,7 @@ class Suite:
         reached = solved.seconds_to(self.gap)
         return [
             case.problem.name,
-            "" if alike else case.problem.objective.value,
+            "" if alike else case.problem.objective.name,
             case.known,
             case.orders or _best(solved),
             solved.error or (solved.status if solved.value is None else f"{solved.value:.10g}"),

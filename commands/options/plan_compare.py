@@ -16,7 +16,7 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import read_plan
 from pipesched.files.problem_file import read_document
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.problem import Objective
+from pipesched.problem.objective import OBJECTIVES
 from pipesched.sweeps.field_paths import is_plan
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.schedule_comparison import FREE, compared_schedules, orders_of
@@ -52,7 +52,7 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
         raise BadInput(f"{path}: found a plan file and {given[0]}; allowed: a problem file with {given[0]}")
     problem = read_plan(path)
     if args.objective is not None:
-        problem = replace(problem, objective=Objective(args.objective))
+        problem = replace(problem, objective=OBJECTIVES[args.objective])
     if problem.objective.repeats or problem.leaves is not None:
         found = problem.leaves or problem.objective
         raise BadInput(f"objective: found {found}; published schedules of a plan file are for makespan or span")

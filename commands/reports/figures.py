@@ -20,18 +20,18 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
     """Print the table of a schedule's figures; `lower_bound` in ticks, None where none is known."""
     problem = timeline.problem
     value = known(metrics, problem.objective)
-    rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
+    rows = [(time.name, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
     period, idle = problem.objective.repeats, idle_times(timeline).shares()
     ends = [time for time in times_shown(problem) if time.repeats == period]
-    rows += [(f"{IDLE}, of {time.value}", percent(metrics.idle(time))) for time in ends]
-    rows += [(f"{BUBBLE}, of {time.value}", percent(metrics.bubble(time))) for time in ends]
+    rows += [(f"{IDLE}, of {time.name}", percent(metrics.idle(time))) for time in ends]
+    rows += [(f"{BUBBLE}, of {time.name}", percent(metrics.bubble(time))) for time in ends]
     rows += [
         (f"peak memory ({problem.memory_unit})", memory_range(metrics)),
         *_streams(timeline),
         ("fits the memory", "yes" if fits else "no"),
-        (f"lower bound ({problem.objective.value})", time_text(problem, lower_bound)),
+        (f"lower bound ({problem.objective.name})", time_text(problem, lower_bound)),
         # A schedule that breaks the memory cap may lie below the bound of those that keep it.
-        (f"gap to bound (of {problem.objective.value})", percent(share_open(value, lower_bound)) if fits else "–"),
+        (f"gap to bound (of {problem.objective.name})", percent(share_open(value, lower_bound)) if fits else "–"),
     ]
     table(title, [Column("figure"), Column("value", True)], [row for row in rows if row[1]])
     if len(problem.streams) > 1:

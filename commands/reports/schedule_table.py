@@ -36,7 +36,7 @@ def show(
         bars = _with_bars(columns, rows, lengths)
     ours = [number for number, (one, _) in enumerate(found) if one.name == OURS]
     bound = time_text(problem, lower_bound)
-    title = f"{problem.name}: {size(problem)} · minimise {problem.objective.value} · lower bound {bound}"
+    title = f"{problem.name}: {size(problem)} · minimise {problem.objective.name} · lower bound {bound}"
     if rows:
         table(title, columns, rows, ours)
     if bars:
@@ -70,7 +70,7 @@ def _columns(problem: Problem) -> list[Column]:
         Column(BUBBLE, True, 5),
         Column(f"peak memory\n({problem.memory_unit})", True, 1),
         Column("fits"),
-        Column(f"gap to bound\n(of {aim.value})", True),
+        Column(f"gap to bound\n(of {aim.name})", True),
     ]
 
 

@@ -38,7 +38,7 @@ def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
         problem = solution.problem
         unit = f"\n({problem.time_unit})" if problem.time_unit else ""
         columns += [
-            Column(f"{problem.name}\n{problem.objective.value}{unit}", True),
+            Column(f"{problem.name}\n{problem.objective.name}{unit}", True),
             Column(f"{problem.name}\ngap to bound", True, 1),
         ]
         found.append({c.name: c for c in _candidates(solution, wanted) if c.metrics is not None})

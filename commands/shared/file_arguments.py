@@ -13,7 +13,8 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.files.problem_file import read_problem, read_problem_sizes, with_objective
 from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.objective import OBJECTIVES, objectives
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from plots.drawing.zoom import Window
@@ -28,7 +29,7 @@ def add_problem(parser: ArgumentParser) -> None:
 
 def add_objective(parser: ArgumentParser) -> None:
     """Add `--objective`, which overrides the file's objective."""
-    names = [objective.value for objective in Objective]
+    names = [objective.name for objective in objectives()]
     parser.add_argument(
         "--objective",
         choices=names,
@@ -56,13 +57,13 @@ def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, in
 def _of(problem: Problem, path: str, objective: str | None) -> Problem:
     for text in problem.notes:
         note(f"note: {path}: {text}")
-    return with_objective(problem, Objective(objective)) if objective else problem
+    return with_objective(problem, OBJECTIVES[objective]) if objective else problem
 
 
 def caption(metrics: Metrics, problem: Problem) -> str:
     """Return the line under a picture's title: the times and idle shares that the metrics contain."""
-    rates = metrics.bubbles
-    times = [f"{time} {amount(problem, metrics.value_ticks(time))}" for time in times_shown(problem) if time in rates]
+    shown = [time for time in times_shown(problem) if time.name in metrics.bubbles]
+    times = [f"{time.name} {amount(problem, metrics.value_ticks(time))}" for time in shown]
     shares = [f"{name} {percent(share)}" for name, share in idle_shown(problem, metrics) if share is not None]
     return " · ".join([", ".join(times), *shares])
 

@@ -14,6 +14,7 @@ from pipesched.deadline import Deadline, within
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
+from pipesched.problem.objective import objectives
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.schedule_figures import static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
@@ -73,8 +74,8 @@ def times_shown(problem: Problem) -> tuple[Objective, ...]:
 
     The period only where it is the objective, since a timeline does not have it.
     """
-    ends = (Objective.MAKESPAN, Objective.SPAN)
-    return (Objective.PERIOD, *ends) if problem.objective.repeats else ends
+    ends = tuple(one for one in objectives() if one.of_one_iteration)
+    return (problem.objective, *ends) if problem.objective.repeats else ends
 
 
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:

@@ -30,5 +30,5 @@ class GrowingOrders:
 
     def value(self, objective: Objective) -> int:
         """Return the makespan of the passes or, for a span or a period, the span, as the simulator would compute it."""
-        began = [0] * len(self.began_at) if objective.of_passes is Objective.MAKESPAN else self.began_at
+        began = [0] * len(self.began_at) if objective.of_passes.from_zero else self.began_at
         return max(end - start for start, end in zip(began, self.free_at, strict=True))

@@ -12,7 +12,7 @@ from math import ceil, floor, gcd
 
 from pipesched.checking.coverage import unknown
 from pipesched.problem.passes import F
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 
 def least_attainable(problem: Problem, at_least: Fraction | int) -> Fraction:
@@ -55,7 +55,7 @@ def denominators(problem: Problem) -> int:
     Under the span it is the most paths on a cycle, one for each device; 1 if the same device always begins first and
     ends last. For other objectives it is 1.
     """
-    if problem.objective is not Objective.SPAN:
+    if not problem.objective.by_device:
         return 1
     where, walks = problem.placement.stage_device, problem.microbatches_of
     walked = [stage for stage, walk in enumerate(walks) if len(walk)]

@@ -35,7 +35,7 @@ from pipesched.checking.streams.tasks import KNOWN, stream_tasks
 from pipesched.checking.streams.weights import stream_weights
 from pipesched.errors import OutOfRange
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
@@ -113,7 +113,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
         proved = _proved(spoken_of, claim, stage_of)
-        if valued.objective is not Objective.PERIOD:
+        if not valued.objective.repeats:
             proved = least_attainable(valued, proved)
     except (NotCoveredError, OutOfRange) as why:
         return Finding(Verdict.NOT_VERIFIED, str(why))
@@ -135,7 +135,7 @@ def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...
         return 0  # no time is below zero
     if isinstance(evidence, UnknownForm):
         raise NotCoveredError(f"the certificate ({kind}) has {evidence}")
-    of_period = problem.objective is Objective.PERIOD
+    of_period = problem.objective.repeats
     if isinstance(evidence, ResourceWeights) and not of_period:
         return memory_and_copies(problem, evidence)
     if isinstance(evidence, StreamWeights) and not of_period:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import Refutation
 
 
 def require_search(problem: Problem, evidence: Refutation) -> None:
     """Raise `RefusedEvidenceError` if CP-SAT cannot have searched the devices named by the evidence (None: the whole
     problem)."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         raise RefusedEvidenceError("no search by CP-SAT bounds a period")
     if evidence.devices is None:
         return

@@ -34,7 +34,7 @@ from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.roles import Role, role_of
-from pipesched.problem.problem import Objective
+from pipesched.problem.objective import OBJECTIVES
 
 # Of times, and of memory.
 Steps = tuple[Fraction, Fraction]
@@ -133,7 +133,7 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
         form.partition == "even",
         () if form.schedule == "free" else (form.schedule,) if isinstance(form.schedule, str) else tuple(form.schedule),
         Decide(form.decide.recompute if form.decide else "free"),
-        Objective(form.objective),
+        OBJECTIVES[form.objective],
         form.name or default_name,
         form.time_unit,
         tick,

@@ -32,6 +32,7 @@ from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
 from pipesched.problem.features.walks import Walks
+from pipesched.problem.objective import OBJECTIVES
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.units import Units
@@ -192,7 +193,7 @@ def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
         form.microbatches,
         stages_from(form, times, memory),
         pools,
-        Objective(form.objective),
+        OBJECTIVES[form.objective],
         form.name or default_name,
         Units(form.time_unit, tick, section.unit, resolution),
         links,
@@ -276,15 +277,15 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
     it.
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
-    if (objective is Objective.ITERATION) is not parameters:
+    if (objective.passes is not None) is not parameters:
         allowed = (
             "iteration, since the file has parameters"
             if parameters
             else "makespan or span, or the file with parameters"
         )
-        raise BadInput(f"{problem.name}: objective: found {objective.value}; allowed: {allowed}")
+        raise BadInput(f"{problem.name}: objective: found {objective.name}; allowed: {allowed}")
     if parameters:
         return problem  # the file says whether the next iteration overlaps
-    for line in refused_with_value(problem, "objective", objective):
+    for line in refused_with_value(problem, "objective", objective.name):
         raise BadInput(f"{problem.name}: {line}")
     return replace(problem, objective=objective)

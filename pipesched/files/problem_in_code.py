@@ -16,6 +16,7 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problem_text import problem_text
 from pipesched.files.problems.document import placement_keys, problem_document
+from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 
@@ -52,7 +53,7 @@ def make_problem(
     parameters: Mapping[str, object] | None = None,
     microbatch_scale: Sequence[Number] | None = None,
     microbatch_order: str | None = None,
-    objective: Objective | str = Objective.MAKESPAN,
+    objective: Objective | str = MAKESPAN,
     overlap_next: bool | None = None,
     name: str = "problem",
     time_unit: str = "",
@@ -76,7 +77,7 @@ def make_problem(
             "modules": modules,
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
             "parameters": parameters,
-            "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": objective,
+            "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": str(objective),
             "overlap_next": overlap_next,
         })
     )  # fmt: skip

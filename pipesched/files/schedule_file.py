@@ -107,7 +107,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
         "schedule": timeline.schedule.name,
         "problem": problem_document(problem),
         "tick": str(problem.tick),
-        "objective": problem.objective.value,
+        "objective": problem.objective.name,
         "value": value,
         "lower_bound": file.lower_bound_ticks,
         "certificate": certificate_document(file.certificate),

@@ -25,6 +25,7 @@ from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathering_each_pass
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, most_gathers
+from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
@@ -106,7 +107,7 @@ class PlanProblem:
     even: bool = False
     schedules: tuple[str, ...] = ()
     recompute: Decide = Decide.FREE
-    objective: Objective = Objective.MAKESPAN
+    objective: Objective = MAKESPAN
     name: str = "plan"
     time_unit: str = ""
     tick: Fraction = Fraction(1)

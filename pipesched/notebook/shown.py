@@ -40,7 +40,7 @@ def _row(tag: str, cells: list[str]) -> str:
 def _lines(problem: Problem) -> Iterator[str]:
     yield (
         f"{problem.name}: {size(problem)}, {problem.placement.stages} stages ({problem.placement.name}), "
-        f"minimise {problem.objective.value}"
+        f"minimise {problem.objective.name}"
     )
     limits = [None if pool.capacity is None else memory_amount(problem, pool.capacity) for pool in problem.pools]
     if any(limit is not None for limit in limits):

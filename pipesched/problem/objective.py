@@ -1,40 +1,73 @@
-"""The objectives: values of a schedule to minimise, computed from the starts and ends of tasks."""
+"""What an objective is: a value of a schedule to minimise, as a functional over starts and ends of tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
+from dataclasses import dataclass
+
+from pipesched.registry import Registry
 
 
-class Objective(StrEnum):
-    """The quantity to minimise, defined in docs/concepts.md. Code should ask its properties, not compare members."""
+class _ByName(type):
+    """The type of `Objective`, whose attributes in capitals are the registered objectives: `Objective.SPAN`."""
 
-    MAKESPAN = "makespan"
-    SPAN = "span"
-    PERIOD = "period"
-    ITERATION = "iteration"
+    def __getattr__(cls, name: str) -> Objective:
+        if not name.isupper() or name.lower() not in OBJECTIVES.names():
+            raise AttributeError(f"type object 'Objective' has no attribute {name!r}")
+        return OBJECTIVES[name.lower()]
 
-    @property
-    def by_device(self) -> bool:
-        """True if each device's time counts from the start of its own first task (span), False if from time 0."""
-        return self is Objective.SPAN
 
-    @property
-    def repeats(self) -> bool:
-        """True if the value is the time after which the schedule repeats (period), False if it is an end of one
-        iteration."""
-        return self is Objective.PERIOD
+@dataclass(frozen=True, repr=False)
+class Objective(metaclass=_ByName):
+    """The quantity to minimise (docs/concepts.md): the maximum over the devices of their times, or a period.
+
+    A device's time is from time 0 to the end of its last task, with `by_device` from the start of its first task. With
+    `repeats` the value is instead the time after which the schedule repeats. `passes` is the objective that remains of
+    it without work for parameters, for one that includes such work. `place` orders objectives in lists.
+
+    Formulations, bounds, simulator and check each state the value themselves from these fields: none asks for a name.
+    """
+
+    name: str
+    place: int
+    by_device: bool = False
+    repeats: bool = False
+    passes: Objective | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<Objective.{self.name.upper()}: {self.name!r}>"
 
     @property
     def of_passes(self) -> Objective:
-        """The objective of the problem without passes for parameters: makespan instead of iteration, else the same."""
-        return Objective.MAKESPAN if self is Objective.ITERATION else self
+        """The objective of the problem without passes for parameters."""
+        return self if self.passes is None else self.passes
+
+    @property
+    def of_one_iteration(self) -> bool:
+        """True if the value is of the starts and ends of the passes of one iteration, without work for parameters."""
+        return not self.repeats and self.passes is None
+
+    @property
+    def from_zero(self) -> bool:
+        """True if the value is the end of the last pass of one iteration, from time 0."""
+        return self.of_one_iteration and not self.by_device
 
     @property
     def with_article(self) -> str:
         """The name of the objective with an article, for sentences."""
-        return f"an {self.value}" if self is Objective.ITERATION else f"a {self.value}"
+        return f"an {self.name}" if self.name[0] in "aeiou" else f"a {self.name}"
 
     def value_of(self, reach: Iterable[tuple[int, int]]) -> int:
         """Return the value of an iteration, in ticks, from (first start, last end) of each device."""
         return max(end - (begin if self.by_device else 0) for begin, end in reach)
+
+
+OBJECTIVES: Registry[Objective] = Registry("pipesched.problem.objectives", "objective")
+
+
+def objectives() -> list[Objective]:
+    """Return all objectives in the order of lists."""
+    return sorted(OBJECTIVES, key=lambda one: one.place)

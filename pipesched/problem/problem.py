@@ -17,6 +17,7 @@ from pipesched.problem.lowering.dependencies import Dependencies
 from pipesched.problem.lowering.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
 from pipesched.problem.objective import Objective as Objective  # noqa: PLC0414 - who reads a problem names its objective
+from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
@@ -42,7 +43,7 @@ class Problem:
     microbatches: int
     stages: tuple[Stage, ...]
     pools: tuple[Pool, ...] = ()
-    objective: Objective = Objective.MAKESPAN
+    objective: Objective = MAKESPAN
     name: str = "problem"
     units: Units = WHOLE
     links: tuple[tuple[int, ...], ...] = ()
@@ -62,7 +63,7 @@ class Problem:
     def __repr__(self) -> str:
         stages = self.placement.stages // self.chain_arcs.pieces
         where = f"{self.devices} devices, {stages} stages ({self.placement.name})"
-        return f"<Problem {self.name!r}: {where}, {microbatches_text(self)}, minimise {self.objective.value}>"
+        return f"<Problem {self.name!r}: {where}, {microbatches_text(self)}, minimise {self.objective.name}>"
 
     def _repr_html_(self) -> str | None:
         """Return a table of the problem's stages, for notebooks."""

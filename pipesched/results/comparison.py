@@ -25,7 +25,7 @@ def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower
     """Return the object of `compare --json`; `lower_bound` is in ticks."""
     return {
         "name": problem.name,
-        "objective": problem.objective.value,
+        "objective": problem.objective.name,
         "rows": [candidate.record(problem, lower_bound) for candidate in candidates],
         "lower_bound": problem.in_units(lower_bound),
     }

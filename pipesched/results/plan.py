@@ -132,7 +132,7 @@ class Plan(Tabular):
     def summary(self) -> str:
         """Return the name of the plan problem, and the plan's value, as a line."""
         unit, best = self.problem.time_unit, self.best
-        value = "no plan" if best is None else f"{self.problem.objective.value} {plain(float(best.value))} {unit}"
+        value = "no plan" if best is None else f"{self.problem.objective.name} {plain(float(best.value))} {unit}"
         where = "" if best is None else f" ({best.choice}, layers {' '.join(map(str, best.partition.counts))})"
         bound = f"lower bound {plain(float(self.lower_bound))} {unit}"
         return f"{self.problem.name!r}: {self.status.value}, {value.rstrip()}{where}, {bound.rstrip()}"
@@ -183,7 +183,7 @@ class Plan(Tabular):
         partition = None if best is None else best.partition
         document: dict[str, object] = {
             "name": self.problem.name,
-            "objective": self.problem.objective.value,
+            "objective": self.problem.objective.name,
             "status": self.status.value,
             "value": None if self.value is None else float(self.value),
             "lower_bound": float(self.lower_bound),

@@ -80,7 +80,7 @@ class Solution(Tabular):
 
     def _verdict(self) -> str:
         value = (
-            "no schedule" if self.value is None else f"{self.problem.objective.value} {self._amount(self.value_ticks)}"
+            "no schedule" if self.value is None else f"{self.problem.objective.name} {self._amount(self.value_ticks)}"
         )
         return f"{self.status.value}, {value}, lower bound {self._amount(self.lower_bound_ticks)}"
 
@@ -100,7 +100,7 @@ class Solution(Tabular):
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
         document: dict[str, object] = {
             "name": problem.name,
-            "objective": problem.objective.value,
+            "objective": problem.objective.name,
             "status": self.status.value,
             "value": self.value,
             "lower_bound": self.lower_bound,

@@ -38,7 +38,7 @@ def solution_html(
         return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
     rows = [row(name, metrics, fits) for name, metrics, fits in schedules if metrics is not None]
-    heads = ("schedule", goal.value, IDLE, BUBBLE, "largest peak memory", "fits")
+    heads = ("schedule", goal.name, IDLE, BUBBLE, "largest peak memory", "fits")
     head = f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"
     table = f"<table>{head}{''.join(rows)}</table>"
     why = "" if certificate is None else f"<p>lower bound ({escape(certificate.name)}): {escape(certificate.text)}</p>"

@@ -9,6 +9,9 @@ import numpy as np
 
 from pipesched.arguments import A_TIMELINE, refuse_other
 from pipesched.deadline import asking
+from pipesched.problem.objective import objectives
+from pipesched.problem.objectives.makespan import MAKESPAN
+from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.microbatch_factors import by_microbatch
@@ -85,7 +88,7 @@ class Metrics:
     @property
     def idle_ratio(self) -> float:
         """The idle ratio: 1 - total work / (devices x makespan)."""
-        return self._idle(sum(self.work_ticks), len(self.work_ticks), Objective.MAKESPAN) or 0.0
+        return self._idle(sum(self.work_ticks), len(self.work_ticks), MAKESPAN) or 0.0
 
     def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
         """Return the idle share 1 - work / (devices x value), where the value of a period is multiplied by the
@@ -98,7 +101,7 @@ class Metrics:
 
 def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
     # An iteration is a makespan.
-    shares = {one.value: share(one) for one in Objective if one.of_passes is one}
+    shares = {one.name: share(one) for one in objectives() if one.passes is None}
     return {name: one for name, one in shares.items() if one is not None}
 
 
@@ -109,8 +112,8 @@ def measure(timeline: Timeline) -> Metrics:
     reach = [device_reach(timeline, device) for device in asking(devices)]
     return Metrics(
         timeline.problem,
-        makespan_ticks=Objective.MAKESPAN.value_of(reach),
-        span_ticks=Objective.SPAN.value_of(reach),
+        makespan_ticks=MAKESPAN.value_of(reach),
+        span_ticks=SPAN.value_of(reach),
         work_ticks=_work(timeline),
         peak_quanta=tuple(int(_memory(timeline, device)[1].max()) for device in asking(devices)),
     )

@@ -62,7 +62,7 @@ class Row:
     @property
     def objective(self) -> str:
         """The objective of the cell; empty if its values are refused."""
-        return "" if self.cell.refused else self.cell.problem.objective.value
+        return "" if self.cell.refused else self.cell.problem.objective.name
 
     @property
     def best_published(self) -> Published | None:
@@ -173,7 +173,8 @@ class Table(Tabular):
         A period becomes that of all micro-batches, whose number differs between cells.
         """
         value = row.value or Fraction(0)
-        return value * row.cell.problem.microbatches if self.sweep.of_batch and row.objective == "period" else value
+        problem = row.cell.problem
+        return value * problem.microbatches if self.sweep.of_batch and problem.objective.repeats else value
 
     def document(self) -> dict[str, Any]:
         """Return the object of `sweep --json`: the whole sweep as plain data."""

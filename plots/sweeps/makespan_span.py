@@ -47,9 +47,9 @@ def _draw(panel: Panel, axes: Axes) -> None:
                     axes.plot(float(one.span), float(one.makespan), "D", color=series.colour, markersize=3,
                               markerfacecolor="white", mew=0.8, zorder=2)  # fmt: skip
             x, y, bound = float(known.span), float(known.makespan), float(known.lower_bound or 0)
-            if row.objective == "span":
+            if row.cell.problem.objective.by_device:
                 axes.plot([bound, x], [y, y], color=series.colour, linewidth=1.2, zorder=3)
-            elif row.objective == "makespan":
+            elif row.cell.problem.objective.from_zero:
                 axes.plot([x, x], [bound, y], color=series.colour, linewidth=1.2, zorder=3)
             axes.plot(x, y, "o", color=series.colour, markersize=5, zorder=4)
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()

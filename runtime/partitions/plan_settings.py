@@ -114,7 +114,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     best = plan.best
     if best is None:
         return ()
-    objective = plan.problem.objective.value
+    objective = plan.problem.objective.name
     order = f"its own order {best.schedule}" if form.limits.schedules else f"this plan's order ({best.schedule})"
     lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}{_memory(best)}"]
     step = step_time(plan.problem, best)

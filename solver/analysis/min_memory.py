@@ -199,7 +199,7 @@ class _Search:
         self.proved = above
         each = "each device's memory" if self.scale.by_share else "memory on every device"
         self.why = (
-            f"With at most {self.scale.text(level)} as {each}, no schedule has a {self.problem.objective.value} of at "
+            f"With at most {self.scale.text(level)} as {each}, no schedule has a {self.problem.objective.name} of at "
             f"most {amount(self.problem, self.allowed)}: {why}"
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipesched.problem.chains.with_modules import with_shared
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import coarsest, finer, finer_memory
 from pipesched.problem.stage import Stage
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
@@ -45,7 +45,7 @@ def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
 def _may_have_modules(problem: Problem) -> bool:
     """True if the problem has several devices and no feature that excludes modules on all devices."""
     one = len(problem.placement.chains) == 1 and problem.chain_arcs.pieces == 1 and problem.devices > 1
-    plain = problem.objective in (Objective.MAKESPAN, Objective.SPAN) and not problem.network.blocks
+    plain = problem.objective.of_one_iteration and not problem.network.blocks
     own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
     own = own or problem.network.has_pass_memory
     return one and plain and not own and not problem.network.scale and problem.resources.transfer_stream is None

@@ -16,7 +16,8 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.recompute_rule import ROLES, modules_of
 from pipesched.layers.roles import role_of
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.objectives.span import SPAN
+from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import step_time
 from pipesched.simulation.simulator import simulate
@@ -62,7 +63,7 @@ def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Probl
 def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProblem:
     """Return the plan problem of a step's layout, in ms, without a memory limit, since the layout was run."""
     plan = plan_problem_from(plan_document(config, with_layout(step, wanted)), step.place)
-    return replace(plan, choices=(), objective=Objective.SPAN if step.schedule in _POST_VALIDATED else plan.objective)
+    return replace(plan, choices=(), objective=SPAN if step.schedule in _POST_VALIDATED else plan.objective)
 
 
 def with_layout(step: MeasuredStep, wanted: Wanted) -> Wanted:

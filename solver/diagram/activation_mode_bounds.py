@@ -9,7 +9,7 @@ from math import ceil
 from threading import Event
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.critical_paths import Paths
@@ -44,7 +44,7 @@ def is_covered(problem: Problem) -> bool:
     ):
         return False
     several = len({stage.stream for stage in problem.stages}) > 1 or any(stage.tasks for stage in problem.stages)
-    return not several and problem.objective in (Objective.MAKESPAN, Objective.SPAN)
+    return not several and problem.objective.of_one_iteration
 
 
 def bounds_of_activation_modes(
@@ -86,7 +86,7 @@ def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
 
     For the span only pairs with the device on which the only chain begins.
     """
-    chains, ends = [*walked_chains(problem)], problem.objective is Objective.MAKESPAN
+    chains, ends = [*walked_chains(problem)], problem.objective.from_zero
     every = devices_of(problem, [stage for chain in chains for stage in chain])
     for device in every:
         yield (device,), None if ends else device

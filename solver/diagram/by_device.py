@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.diagram.modelled_stages import stages_on, walked_chains
 from solver.diagram.projected_completion import SmallerDiagram
@@ -37,9 +37,9 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
     """
     problem = search.problem
     chains = [*walked_chains(problem)]
-    if problem.objective is Objective.PERIOD or problem.view is None:
+    if problem.objective.repeats or problem.view is None:
         return
-    span, singles, seen = problem.objective is Objective.SPAN, list[_Single](), dict[object, int]()
+    span, singles, seen = problem.objective.by_device, list[_Single](), dict[object, int]()
     for device in range(problem.devices):
         by = None if search.over else search.smaller_diagram(_on(problem, chains, (device,)), device if span else None)
         if by is None:

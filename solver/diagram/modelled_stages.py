@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import comb
 
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 
 def walked_chains(problem: Problem) -> Iterator[tuple[int, ...]]:
@@ -36,7 +36,7 @@ def owner_of(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> i
 
     It is the device of the chain's first stage; None also if that stage is not modelled.
     """
-    span = problem.objective is not Objective.MAKESPAN
+    span = not problem.objective.from_zero
     return problem.placement.stage_device[chain[0]] if span and chain[0] in stages else None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pipesched.errors import OutOfRange
 from pipesched.int64_arrays import int64_array, int64_sum
 from pipesched.problem.passes import BW, F, Pass
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.modelled_stages import by_chain, devices_of, in_flight
 from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Step, Steps, ticks_of_all
@@ -56,7 +56,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
     if longest > _MOST_TICKS or most.min() < 1 or raises is None:
         return None
     rooms = [problem.room[one] for one in devices]
-    makespan = problem.objective is Objective.MAKESPAN
+    makespan = problem.objective.from_zero
     stages_of_device = [[one.stage for one in every if one.forward and where[one.stage] == own] for own in devices]
     slot = np.append(0, np.cumsum([in_flight(problem, own[0]) for own in chains]))
     steps = Steps(

@@ -16,7 +16,7 @@ from functools import cached_property
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import TasksAsStages
@@ -93,7 +93,7 @@ def cut(problem: Problem) -> Cut | None:
         return None
     if problem.resources.shared_streams or problem.resources.transfer_stream:
         return None
-    if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
+    if not problem.objective.of_one_iteration:
         return None
     full = [_full_as_split(problem, stage) for stage in range(problem.placement.stages)]
     rows = [_rows(problem, stage) for stage in range(problem.placement.stages)]

@@ -18,10 +18,11 @@ from pipesched.problem.features.chain_arcs import NO_ARCS
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.walks import ALIKE
 from pipesched.problem.network.task_network import Resource
+from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.placement import explicit
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
@@ -125,7 +126,7 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         microbatches=2,
         stages=tuple(replace(stage, overlapped=None, block_saves=None) for stage in both),
         pools=(Pool(),),
-        objective=Objective.MAKESPAN,
+        objective=MAKESPAN,
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
         links=(),
         walks=ALIKE,  # the two passes are of different stages of an iteration, so no micro-batch order applies

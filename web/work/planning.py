@@ -32,7 +32,7 @@ def describe(channel: Channel, problem: PlanProblem) -> None:
     )
     labels = {
         "name": problem.name,
-        "objective": problem.objective.value,
+        "objective": problem.objective.name,
         "timeUnit": problem.time_unit,
         "memoryUnit": problem.cluster.memory_unit,
         "notes": [*problem.notes, *(f"assumed: {text}" for text in problem.assumptions)],

@@ -97,7 +97,7 @@ def _slow_last(heuristic: Heuristic) -> tuple[bool, str]:
 def _problem_document(problem: Problem) -> dict[str, object]:
     return {
         "name": problem.name,
-        "objective": problem.objective.value,
+        "objective": problem.objective.name,
         "timeUnit": problem.time_unit,
         "memoryUnit": problem.memory_unit,
         "devices": problem.devices,

@@ -88,7 +88,7 @@ def plan_report(
         reproduce_section(args, plan.wall_seconds),
     ]
     devices = f"{counted(problem.devices, 'device')}, {microbatches_text(problem)}"
-    subtitle = f"{devices}; best plan: {best.choice}; minimise {plan.problem.objective.value}"
+    subtitle = f"{devices}; best plan: {best.choice}; minimise {plan.problem.objective.name}"
     if around is not None:
         return report(plan.problem.name, around.subtitle, around.verdict, [*around.sections, *sections])
     return report(plan.problem.name, subtitle, capitalised(verdict) + ".", sections)
@@ -121,7 +121,7 @@ def _course(plan: Plan, moments: Sequence[PlanProgress]) -> Course:
         Moment(one.seconds, None if one.value is None else float(one.value), float(one.lower_bound), one.phase)
         for one in moments
     ]
-    return Course(plan.problem.objective.value, plan.problem.time_unit, points, plan.wall_seconds)
+    return Course(plan.problem.objective.name, plan.problem.time_unit, points, plan.wall_seconds)
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], caption: str) -> Table:

@@ -33,7 +33,7 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
     solution = found.solution
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None
-    subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.value}"
+    subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.name}"
     assert solution.timeline is not None
     idle = idle_lines(idle_times(solution.timeline).shares())
     figures: list[Part] = [Paragraph(capitalised(memory_line(problem, metrics)) + ".")]
@@ -76,7 +76,7 @@ def _table(solution: Solution) -> Table:
     headers += [
         (f"peak memory ({problem.memory_unit})", True),
         ("fits", False),
-        (f"gap to bound (of {problem.objective.value})", True),
+        (f"gap to bound (of {problem.objective.name})", True),
     ]
     rows: list[list[str]] = []
     strong = []
@@ -144,7 +144,7 @@ def _course(solution: Solution) -> Course:
         Moment(one.seconds, None if one.value is None else float(one.value), float(one.lower_bound), one.phase)
         for one in solution.history
     ]
-    return Course(problem.objective.value, problem.time_unit, moments, solution.wall_seconds)
+    return Course(problem.objective.name, problem.time_unit, moments, solution.wall_seconds)
 
 
 def _moments(solution: Solution) -> Table:

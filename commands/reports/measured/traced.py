@@ -82,7 +82,7 @@ def best_document(best: Solution | None) -> dict[str, object]:
     text = best.certificate.text if best.certificate else None
     value, bound = (None if x is None else float(x) for x in (best.value, best.lower_bound))
     problem = best.problem
-    facts = {"status": best.status.value, "objective": problem.objective.value, "unit": problem.time_unit}
+    facts = {"status": best.status.value, "objective": problem.objective.name, "unit": problem.time_unit}
     return {"optimum": facts | {"value": value, "lower_bound": bound, "certificate": text}}
 
 
@@ -92,7 +92,7 @@ def best_sentences(run: Comparison, best: Solution) -> list[str]:
     found = "none was found" if best.value is None else f"{plain(float(best.value))} {unit}"
     sentences = [
         f"measured {1000 * run.measured:.3f} ms; this order with these times {1000 * run.predicted:.3f} ms",
-        f"best order with these times ({best.status.value}): {best.problem.objective.value} {found}",
+        f"best order with these times ({best.status.value}): {best.problem.objective.name} {found}",
     ]
     if best.certificate is not None:
         bound = f"{plain(float(best.lower_bound))} {unit} ({best.certificate.name})"

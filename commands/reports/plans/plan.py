@@ -74,7 +74,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
 
     `scope` names the plans meant if not all.
     """
-    objective = plan.problem.objective.value
+    objective = plan.problem.objective.name
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
     scope += "" if plan.free is None else " that leaves as much memory free"
     value, bound = time_text(plan, best.value), time_text(plan, plan.lower_bound)
@@ -101,7 +101,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
 
 def step_sentence(plan: Plan, best: Candidate) -> str:
     """Return a sentence on the time of a whole training step, and what it does not include."""
-    time, objective = step_time(plan.problem, best), plan.problem.objective.value
+    time, objective = step_time(plan.problem, best), plan.problem.objective.name
     if time.total == time.pipeline:
         return f"{objective}: {what_is_in_it(plan.problem)}"
     whole, more, last = (time_text(plan, round(each, 3)) for each in (time.total, time.reduction, time.optimizer))

@@ -27,7 +27,7 @@ def _columns(problem: PlanProblem) -> list[Column]:
     cap = f" of {rooms[0]}" if len(rooms) == 1 else ""
     return [
         Column("schedule"),
-        Column(f"{problem.objective.value}{unit}", True),
+        Column(f"{problem.objective.name}{unit}", True),
         Column("above\nthe best", True),
         Column(f"{_BOUND}{unit}", True, 5),
         Column(IDLE, True, 3),
@@ -55,7 +55,7 @@ def show(found: PlanRows, free: str, path: str) -> None:
     for line in shared_bounds(shown):
         print(line)
     if shown:
-        print(f"{problem.objective.value}: {what_is_in_it(problem)}")
+        print(f"{problem.objective.name}: {what_is_in_it(problem)}")
     best = next((row for row in rows if row.name == free), None)
     if best is not None and best.plan is not None and best.plan.value is not None:
         bound = f"{plain(float(best.plan.lower_bound))} {problem.time_unit}".rstrip()
@@ -109,7 +109,7 @@ def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -
         return "no plan found fits the memory"
     (name, value, order), published = timed[0], [one for one in timed if one[0] != free]
     called = f"{name} ({order})" if name == free else name
-    sentence = f"best found: {called}: {problem.objective.value} {plain(float(value))} {problem.time_unit}".rstrip()
+    sentence = f"best found: {called}: {problem.objective.name} {plain(float(value))} {problem.time_unit}".rstrip()
     if not published or published[0][0] == name:
         return sentence
     other, takes, _ = published[0]
@@ -156,7 +156,7 @@ def document(found: PlanRows) -> dict[str, object]:
     """Return the object of `compare --json` for a plan file."""
     return {
         "name": found.problem.name,
-        "objective": found.problem.objective.value,
+        "objective": found.problem.objective.name,
         "time_unit": found.problem.time_unit,
         "memory_unit": found.problem.cluster.memory_unit,
         "rows": [row.record() | {"runtimes": found.runtimes.get(row.name, [])} for row in found.rows],

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from commands.shared.output import percent
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import interleaved, linear, v_shape
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.view import PipelineView
 
 TABLE = Path(__file__).with_name("atlas.csv")
@@ -124,7 +124,7 @@ def _measures(problem: Problem) -> _Measures | None:
     Also None if its stages differ too much.
     """
     view, devices = problem.view, problem.devices
-    if view is None or problem.objective is not Objective.MAKESPAN or len(problem.placement.chains) != 1:
+    if view is None or not problem.objective.from_zero or len(problem.placement.chains) != 1:
         return None
     known = (linear(devices), v_shape(devices), *((interleaved(devices, 2),) if devices > 1 else ()))
     if problem.placement.stage_device not in {one.stage_device for one in known}:

@@ -50,7 +50,7 @@ def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastM
 def sentences(found: LeastMemory) -> list[str]:
     """Return sentences on the least memory found, and on the proof that less is not enough."""
     scale, problem = found.scale, found.scale.problem
-    name = problem.objective.value
+    name = problem.objective.name
     near = f"within {plain(float(100 * found.within))} % of the best {name}" if found.within else f"at the best {name}"
     most = "fullest device" if scale.by_share else "device that takes most"
     before = "as before" if found.level == found.before else f"{scale.text(found.before)} before"

@@ -42,7 +42,7 @@ def verdict(found: Found, metrics: Metrics) -> str:
     """Return the value found and the bound proved, in a sentence."""
     solution = found.solution
     problem, objective = solution.problem, solution.problem.objective
-    value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
+    value = f"{objective.name} {time_text(problem, solution.value_ticks)}"
     bound = time_text(problem, solution.lower_bound_ticks)
     idle = idle_sentence(problem, metrics)
     if solution.status is Status.OPTIMAL:

@@ -17,7 +17,7 @@ from pipesched.checking.devices.least_times import least_backward
 from pipesched.checking.devices.one_device import Item, OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.deadline import asking
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import ReturnTo
 
 # More numbers of backwards than this are not gone through.
@@ -56,7 +56,7 @@ class _Other:
         self.between = [s for s in inside if where[s] == number]
         if not self.sooner:
             raise RefusedEvidenceError(f"micro-batches do not pass device {number} before device {here.device}")
-        makespan = here.problem.objective is Objective.MAKESPAN
+        makespan = here.problem.objective.from_zero
         self.gate = chain[0] if makespan else self.sooner[0]
         self.head = here.times[first].begins - here.times[self.gate].begins
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnDevice, OnStage
 
 
@@ -14,7 +14,7 @@ def load(problem: Problem, evidence: OnDevice) -> int:
     Returns the lower bound in ticks.
     """
     here = OneDevice(problem, evidence.device)
-    return (here.first_start if problem.objective is Objective.MAKESPAN else 0) + here.work
+    return (here.first_start if problem.objective.from_zero else 0) + here.work
 
 
 def round_trip(problem: Problem, evidence: OnDevice) -> int:
@@ -45,5 +45,5 @@ def in_flight_limit(problem: Problem, evidence: OnStage) -> int:
     rounds = -(-count // admitted)
     if rounds < 1:
         raise RefusedEvidenceError(f"no micro-batch passes stage {evidence.stage}")
-    before = times.begins if problem.objective is Objective.MAKESPAN else 0
+    before = times.begins if problem.objective.from_zero else 0
     return before + (rounds - 1) * cycle + times.turns - times.begins + times.backward

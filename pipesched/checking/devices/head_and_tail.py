@@ -8,7 +8,7 @@ from pipesched.checking.devices.least_times import least_backward
 from pipesched.checking.devices.memory_over_time import before_last_forward, before_last_gradient
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import AroundDevice
 
 
@@ -31,7 +31,7 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
     That stage begins before the device does, and ends after it. For the makespan (`owner` None) it is the chain's first
     stage, since time itself starts before it and ends after it.
     """
-    if (owner is None) != (problem.objective is Objective.MAKESPAN):
+    if (owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
     gates, device_of = [], problem.placement.stage_device
     for stages in here.chains:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipesched.checking.devices.head_and_tail import gates_of, return_path
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnDevice
 
 # Rows are numbers outside of blocks, columns numbers of splits.
@@ -42,7 +42,7 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
     frees = [here.problem.stages[s].weight is None or here.problem.stages[s].freed > 0 for s in here.stages]
     cases = (False,) if here.room is None or any(frees) else (True, False)
     least_room = 0 if len(cases) == 1 else min(here.problem.stages[s].activation for s in here.stages)
-    owners = [None] if here.problem.objective is Objective.MAKESPAN else _owners(here)
+    owners = [None] if here.problem.objective.from_zero else _owners(here)
     values = [
         np.maximum.reduce(
             [one for owner in owners for one in numbers.arguments(owner, full, 0 if full else least_room)]

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.deadline import asking
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnDevice
 
 # Where there are more sums of forwards than this, a device counts as able to switch at any time.
@@ -67,7 +67,7 @@ def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int |
 
     `ready` is the least ticks from the first forward until a gradient may arrive.
     """
-    needed = here.work + (here.first_start if here.problem.objective is Objective.MAKESPAN else 0)
+    needed = here.work + (here.first_start if here.problem.objective.from_zero else 0)
     if here.backward_before_last_forward:
         needed += here.idle_at_last()
     sums = _sums(here)

@@ -34,7 +34,7 @@ from pipesched.checking.diagram.mode_steps import END, FREE, RUN, Orders, State,
 from pipesched.checking.diagram.mode_times import run
 from pipesched.checking.diagram.replay import least_end
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.diagram_evidence import Diagram
 
 # What problems may use besides that activations are offloaded or recomputed.
@@ -55,7 +55,7 @@ def activation_mode_diagram(problem: Problem, evidence: Diagram) -> int:
 def _require(problem: Problem, evidence: Diagram) -> None:
     """Raise an error unless the evidence is of a diagram with activation modes that bounds the problem's objective."""
     where, stages, device, threshold = problem.placement, evidence.stages, evidence.device, evidence.below
-    makespan = problem.objective is Objective.MAKESPAN
+    makespan = problem.objective.from_zero
     kept = [chain for chain in where.chains if set(chain) & set(stages)]
     elsewhere = any(where.stage_device[s] != device for chain in kept for s in chain if s in stages)
     # So time 0 is the start of its first forward.
@@ -67,7 +67,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         "no micro-batch walks a chain": any(not problem.microbatches_of[chain[0]] for chain in kept),
         "orders that end below nothing": threshold is None or not 0 <= threshold <= _MAX_THRESHOLD,
         "labels that are merged, or a guide": (evidence.width, evidence.rows, evidence.guide) != (None, None, ()),
-        "another objective": not makespan and problem.objective is not Objective.SPAN,
+        "another objective": not makespan and not problem.objective.by_device,
         "the makespan of a device": makespan and device is not None,
         "the span of no device": not makespan and device is None,
         "the span of a device that is not all that is kept, nor of the first stage": not makespan

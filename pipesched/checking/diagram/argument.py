@@ -29,7 +29,7 @@ least end of those that are followed, or below that value.
 from __future__ import annotations
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.diagram_evidence import Diagram
 
 _MAX_LABELS, _MAX_THRESHOLD = 1024, 2**50
@@ -78,7 +78,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         if some != tuple(stage for chain in where.chains for stage in chain if stage in some):
             raise RefusedEvidenceError(f"stages {list(some)} are not those of chains, in the order of these")
     of_device = {stage for stage in stages if where.stage_device[stage] == device}
-    several, makespan = len({where.chain_index[stage] for stage in stages}) > 1, problem.objective is Objective.MAKESPAN
+    several, makespan = len({where.chain_index[stage] for stage in stages}) > 1, problem.objective.from_zero
     numbers = [number for number in (evidence.width, evidence.rows) if number is not None]
     refused = {
         "no stages, or a guide of others": not stages or not set(fewer_stages) <= set(stages),
@@ -88,7 +88,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
         "rows of no guide": evidence.rows is not None and not fewer_stages,
         "ways to hold activations": evidence.ways,
         "orders that end below nothing": not 0 <= (evidence.below or 0) <= _MAX_THRESHOLD,
-        "another objective": not makespan and problem.objective is not Objective.SPAN,
+        "another objective": not makespan and not problem.objective.by_device,
         "the makespan of a device": makespan and device is not None,
         "the span of no device, of several chains": not makespan and device is None and several,
         "the span of a device that is not kept": device is not None and not of_device,

@@ -15,7 +15,7 @@ from pipesched.checking.devices.least_times import least_durations, least_times
 from pipesched.checking.diagram.model import Numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.int64_arrays import int64_array
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 MOST_TICKS, _MOST_STATES = 2**50, 2**62
 # No device; and what follows an end that nothing that counts waits for.
@@ -114,7 +114,7 @@ def walk_along(
         works = np.bincount(holder, after, len(every)).astype(np.int64)
         left = np.where(works > 0, left, _NO_WORK)
     open_, weight = np.array([(left[device == n].min(), works[device == n].max()) for n in range(len(room))]).T.copy()
-    counted = np.arange(len(room)) if problem.objective is Objective.MAKESPAN else np.zeros(0, np.int64)
+    counted = np.arange(len(room)) if problem.objective.from_zero else np.zeros(0, np.int64)
     whose, past = (NONE, 0) if owner is None else (devices.index(owner), -2 * longest)
     counted = counted if owner is None else np.array([whose])
     by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, tail

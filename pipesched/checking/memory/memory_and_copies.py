@@ -15,7 +15,7 @@ from pipesched.checking.devices.least_times import least_backward
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 from pipesched.results.evidence import ResourceWeights
 
@@ -50,7 +50,7 @@ class _Resources:
         self.device = OneDevice(problem, device)
         self._own = [problem.stages[s] for s in self.device.stages]
         self._first, self._back = 0, 0
-        if problem.objective is Objective.MAKESPAN:
+        if problem.objective.from_zero:
             begins = [(s, chain[0]) for chain in problem.placement.chains for s in chain if s in self.device.stages]
             self._first = self.device.first_start
             self._back = min(return_path(self.device, s, first) for s, first in begins)

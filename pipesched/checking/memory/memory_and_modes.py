@@ -20,7 +20,7 @@ from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.devices.unpaired import LARGEST, ModeNumbers, Table, values_by_numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.deadline import SHORT, asking
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnDevice
 
 
@@ -133,7 +133,7 @@ def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fract
     one.
     """
     here, stages = numbers.here, numbers.stages
-    start = here.first_start if here.problem.objective is Objective.MAKESPAN else 0
+    start = here.first_start if here.problem.objective.from_zero else 0
     largest = numbers.sums({s: one.activation for s, one in stages.items()})
     capacity = int(largest[min(numbers.total, int(numbers.alone[row]) + 1)])
     capacity = capacity if here.room is None else min(capacity, here.room)

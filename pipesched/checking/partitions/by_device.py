@@ -19,7 +19,7 @@ import numpy as np
 from pipesched.checking.partitions.stage_options import Array, Costs, Fits, Options
 from pipesched.layers.even import even_counts
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.problem import Objective
+from pipesched.problem.objectives.period import PERIOD
 
 # Rows beyond which nothing is said, and the bits that products of memory and time may take.
 _MOST_ROWS, _BITS = 8_000_000, 61
@@ -58,7 +58,7 @@ def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool |
 
     Covered are makespan, span and period of whole micro-batches on one chain whose work is all in its stages.
     """
-    of_passes = plan.objective is not Objective.ITERATION and not plan.model.parameters.some
+    of_passes = plan.objective.passes is None and not plan.model.parameters.some
     in_stages = not plan.shared and plan.encoder is None
     if not of_passes or not in_stages or choice.pieces > 1 or len(choice.on(plan.cluster.devices).chains) > 1:
         return None
@@ -78,7 +78,7 @@ def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
     )
     # No device works longer than this on a micro-batch, and no round trip takes longer.
     longest = max(cluster.slowness or (Fraction(1),)) * sum((time + fixed for time in times), fixed)
-    return no_better_plan(replace(plan, objective=Objective.PERIOD), choice, longest + plan.tick)
+    return no_better_plan(replace(plan, objective=PERIOD), choice, longest + plan.tick)
 
 
 class _ByDevice:
@@ -97,7 +97,7 @@ class _ByDevice:
         self._m = 1 if self._repeats else plan.microbatches
         self._value, self._stages = value, len(where)
         self._least_layers = 0 if plan.model.empty_stages else 1
-        self._split, self._span = plan.model.splittable, plan.objective is Objective.SPAN
+        self._split, self._span = plan.model.splittable, plan.objective.by_device
         transfers = [
             [int(cluster.lag(*direction) / plan.tick) for direction in ((a, b), (b, a))] for a, b in pairwise(where)
         ]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.passes import BW, B, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 
 
 def without_parameters(problem: Problem) -> Problem:
@@ -36,13 +36,13 @@ def without_parameters(problem: Problem) -> Problem:
         stages=tuple(replace(s, gather=None, once=()) for s in problem.stages),
         pools=tuple(pools),
         parameters=OWN_PARAMETERS,
-        objective=Objective.MAKESPAN if problem.objective is Objective.ITERATION else problem.objective,
+        objective=problem.objective.passes or problem.objective,
     )
 
 
 def around_passes(problem: Problem) -> int:
     """Return the least ticks before and after all passes of micro-batches; 0 if nothing is run for parameters."""
-    if problem.objective is not Objective.SPAN:
+    if not problem.objective.by_device:
         return ahead_of_forwards(problem) + after_backwards(problem)
     least = None
     for device in range(problem.devices):

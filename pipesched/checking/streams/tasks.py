@@ -17,7 +17,7 @@ from pipesched.checking.streams.task_paths import Needed, Node, TaskPaths
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.evidence import MemoryOfDevice, StreamMemory, StreamTasks, StreamWeights
 
@@ -142,7 +142,7 @@ def asked(problem: Problem, evidence: OfOwner) -> Problem:
 
     `RefusedEvidenceError` if evidence for a span has no owner, or evidence for a makespan has one.
     """
-    if (evidence.owner is None) != (problem.objective is Objective.MAKESPAN):
+    if (evidence.owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {evidence.owner}")
     return in_two(problem)
 

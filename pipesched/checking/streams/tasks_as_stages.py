@@ -24,7 +24,7 @@ from pipesched.checking.streams.tasks import interleaves
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import TasksAsStages
@@ -76,7 +76,7 @@ def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
 def _require_tasks(problem: Problem) -> None:
     """Raise `NotCoveredError` if a schedule of the problem may not become one of the rows."""
     require_covered(problem, frozenset({"tasks"}))
-    if problem.objective not in (Objective.MAKESPAN, Objective.SPAN):
+    if not problem.objective.of_one_iteration:
         raise NotCoveredError(f"tasks as stages of a problem with {problem.objective.with_article}")
     for stage in problem.stages:
         if stage.in_blocks:

@@ -31,8 +31,9 @@ from pipesched.problem.features.gather_each_pass import (
     gathers_each_pass,
 )
 from pipesched.problem.features.parameters import StageParameters, most_gathers
+from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import REDUCE, STEP
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Gather, Once, TaskSpec
 
 _TIMES = tuple(("parameters", key) for key in ("gather", "reduce", "step"))
@@ -132,7 +133,7 @@ def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
         "parameters": StageParameters(
             tuple(section.holders or ()), gather.most if gather else None, gather.window if gather else None
         ),
-        **({"objective": Objective.SPAN} if form.overlap_next else {}),
+        **({"objective": SPAN} if form.overlap_next else {}),
     }
 
 

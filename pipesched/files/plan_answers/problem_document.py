@@ -50,7 +50,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "schedule": list(plan.schedules) or "free",
         "decide": {"recompute": plan.recompute.value, "recompute_layers": plan.recompute_rule.value},
         "transfer": transfer,
-        "objective": plan.objective.value,
+        "objective": plan.objective.name,
         "choices": [[*choice][: 2 if choice.pieces == 1 else None] for choice in plan.choices],
         # Evidence counts in these: numbers rounded to multiples of a step may all be multiples of a larger one.
         "steps": {"time": str(tick), "memory": str(step)},

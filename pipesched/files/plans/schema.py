@@ -27,8 +27,9 @@ from pipesched.files.plans.model_schema import HardwareSection, ModelSection
 from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.plan_problem import Decide, Leaves
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.problem.objective import objectives
 
-OBJECTIVES = ("makespan", "span", "iteration", "period", *Leaves)
+OBJECTIVES = (*(one.name for one in objectives()), *Leaves)
 
 
 class RecomputeEntry(Section):

@@ -40,7 +40,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     for feature in FEATURES:
         for key, value in feature.written(whole).items():
             document[key] = document[key] | value if isinstance(value, dict) and key in document else value
-    return document | {"objective": document.pop("objective", problem.objective.value)}
+    return document | {"objective": document.pop("objective", problem.objective.name)}
 
 
 def placement_keys(where: Placement) -> dict[str, object]:

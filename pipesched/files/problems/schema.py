@@ -15,7 +15,7 @@ from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain
-from pipesched.problem.problem import Objective
+from pipesched.problem.objective import objectives
 
 
 class Times(Section):
@@ -118,7 +118,7 @@ class CommonKeys(Section):
     tasks: Tasks | None = None
     times: Times | None = None
     memory: MemorySection | None = None
-    objective: Annotated[Literal["makespan", "iteration", "span", "period"], field_types.one_of(*Objective)] = Field(
+    objective: Annotated[str, field_types.one_of(*(one.name for one in objectives()))] = Field(
         "makespan", description="what to minimise"
     )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")

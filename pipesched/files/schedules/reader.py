@@ -84,8 +84,8 @@ class ScheduleReader:
         return None if value is None else self._whole(key, value)
 
     def check_objective(self, problem: Problem) -> None:
-        stated = self._document.get("objective", problem.objective.value)
-        if stated != problem.objective.value:
+        stated = self._document.get("objective", problem.objective.name)
+        if stated != problem.objective.name:
             allowed = f"{problem.objective}, as its problem says"
             raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
 

@@ -92,7 +92,7 @@ def story(it: Bottleneck) -> list[str]:
     def say(ticks: Value) -> str:
         return amount(problem, ticks)
 
-    name = problem.objective.value
+    name = problem.objective.name
     share = float(100 * it.work / it.proved.value_ticks) if it.proved.value_ticks else 100.0
     lines = [
         f"Device {it.busiest} computes {say(it.work)} of any {name}'s {say(it.proved.value_ticks)}, {share:.1f} %: "

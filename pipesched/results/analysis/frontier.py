@@ -88,7 +88,7 @@ class Frontier(Tabular):
         """Return the name, and the range of memory, as a line."""
         levels = [self.scale.text(point.level) for point in self.points]
         reach = f"from {levels[0]} to {levels[-1]}" if levels else "no point"
-        return f"{self.problem.name!r}: {self.problem.objective.value} against memory, {reach}"
+        return f"{self.problem.name!r}: {self.problem.objective.name} against memory, {reach}"
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each point."""
@@ -112,7 +112,7 @@ class Frontier(Tabular):
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}
         return notes | {
             "name": problem.name,
-            "objective": problem.objective.value,
+            "objective": problem.objective.name,
             "by_share": scale.by_share,
             "least_memory": float(self.least),
             "memory_in_file": None if self.own is None else float(self.own),

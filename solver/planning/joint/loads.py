@@ -9,7 +9,6 @@ import numpy as np
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective
 from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import Costs
 
@@ -38,7 +37,7 @@ class Loads:
         self._splits = plan.model.splittable
         # For the span, where devices begin and end at different times, or with chains in both directions, only work
         # counts.
-        self._counts_paths = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
+        self._counts_paths = plan.objective.from_zero and len(placement.chains) == 1
 
     def bound(self, costs: Costs) -> float:
         """Return a lower bound on the objective in ticks for any order of passes.

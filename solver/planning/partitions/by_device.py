@@ -15,7 +15,6 @@ import numpy as np
 
 from formulations.partition.bound_rows import mean_load
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.problem import Objective
 from solver.local_search.moves import Array
 from solver.parameters import tunable, tuned
 from solver.planning.partitions.device_rows import DeviceRows, PartitionRows
@@ -41,7 +40,7 @@ _PARAMS = PartitionBoundParams()
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
     """True if the bound supports the problem: whole micro-batches on one chain, no passes for parameters."""
-    passes = plan.objective in (Objective.MAKESPAN, Objective.SPAN) and not plan.model.parameters.some
+    passes = plan.objective.of_one_iteration and not plan.model.parameters.some
     return passes and choice.pieces == 1 and len(choice.on(plan.cluster.devices).chains) == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipesched.problem.objective import Objective
+from pipesched.problem.objective import Objective, objectives
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ def test_value_of_starts_and_ends(objective: Objective, value: int) -> None:
 
 
 def test_a_problem_without_parameters_has_an_objective_of_passes() -> None:
-    assert [one.of_passes for one in Objective if one.of_passes is not one] == [Objective.MAKESPAN]
-    assert [one for one in Objective if one.repeats] == [Objective.PERIOD]
+    assert [one.of_passes for one in objectives() if one.of_passes is not one] == [Objective.MAKESPAN]
+    assert [one for one in objectives() if one.repeats] == [Objective.PERIOD]

@@ -68,7 +68,7 @@ def test_the_text_is_a_plan_file() -> None:
     found = profile_of(stage(8, 0.001), *BLOCKS, stage(8, 0.005, output=0))
     plan = plan_problem_from(read_yaml(plan_text(found, "mine", 2, 8, "900", "span"), "text"))
     assert plan.cluster.capacity == (900, 900) and plan.cluster.memory_unit == "MiB"
-    assert plan.cluster.transfer == 2 and plan.objective.value == "span"
+    assert plan.cluster.transfer == 2 and plan.objective.name == "span"
     assert len(plan.model.sequence) == 5
     unlimited = plan_problem_from(read_yaml(plan_text(found, "mine", 2, 8, None, "makespan"), "text"))
     assert unlimited.cluster.capacity is None

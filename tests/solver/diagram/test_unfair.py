@@ -94,7 +94,7 @@ def claims(one: Problem) -> Iterable[Certificate]:
 @pytest.mark.parametrize("sentence", UNFAIR)
 def test_no_more_is_claimed_or_proved_than_the_optimum(sentence: str, objective: Objective) -> None:
     devices, microbatches, times, memory, more = UNFAIR[sentence]
-    one = problem(devices, microbatches, times=times, memory=memory, objective=objective.value, **more)
+    one = problem(devices, microbatches, times=times, memory=memory, objective=objective.name, **more)
     found = list(claims(one))
     assert found
     for genuine in found:

@@ -114,6 +114,6 @@ def test_the_command_goes_on_from_a_schedule_file(tmp_path: Path, capsys: pytest
     out = tmp_path / "out"
     assert main(["solve", str(example), "--start", str(path), "--time-limit", "0.001", "-o", str(out)]) == 0
     assert read_schedule(out / "schedule.json").value == before.value
-    period = ["solve", str(example), "--start", str(path), "--objective", Objective.PERIOD.value]
+    period = ["solve", str(example), "--start", str(path), "--objective", Objective.PERIOD.name]
     assert main(period) == 2
     assert "--start" in capsys.readouterr().err

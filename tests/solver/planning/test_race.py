@@ -11,6 +11,7 @@ import pytest
 
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.objective import objectives
 from pipesched.problem.problem import Objective
 from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import step_time
@@ -108,7 +109,7 @@ def test_a_step_of_span_lets_each_device_begin_the_next_one() -> None:
     assert found.best is not None
     (first, last), tick = [device_reach(found.best.timeline, at) for at in (0, 1)], found.best.timeline.problem.tick
     assert first[0] == 0 < last[0]
-    taken = {one: step_time(replace(found.problem, objective=one), found.best).pipeline for one in Objective}
+    taken = {one: step_time(replace(found.problem, objective=one), found.best).pipeline for one in objectives()}
     assert taken[Objective.SPAN] == tick * max(first[1], last[1] - last[0])
     assert taken[Objective.MAKESPAN] == tick * max(first[1], last[1])
 

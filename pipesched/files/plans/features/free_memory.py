@@ -57,7 +57,7 @@ def _plan(plan: PlanProblem, _form: Any, reading: Reading) -> PlanProblem:
 
 
 def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
-    return {} if plan.leaves is None else {"objective": plan.leaves.value, "then": plan.objective.value}
+    return {} if plan.leaves is None else {"objective": plan.leaves.value, "then": plan.objective.name}
 
 
 def _leaves_memory(document: Mapping[str, Any]) -> bool:

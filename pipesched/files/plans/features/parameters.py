@@ -40,7 +40,8 @@ from pipesched.layers.parameters import Collective, Gathering, Parameters
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.training_step import TrainingStep
 from pipesched.layers.vocabulary import Vocabulary
-from pipesched.problem.problem import Objective
+from pipesched.problem.objectives.iteration import ITERATION
+from pipesched.problem.objectives.span import SPAN
 
 # The keys of layers, by what a stage then runs.
 _OF_LAYERS = {"gather": ("gather", "gathered"), "reduce": ("reduce",), "step": ("step",)}
@@ -213,7 +214,7 @@ def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
         ),
         None if step is None else rounding.time(step.time),
     )
-    objective = Objective.SPAN if form.overlap_next else plan.objective
+    objective = SPAN if form.overlap_next else plan.objective
     return replace(plan, model=replace(plan.model, parameters=own), objective=objective)
 
 
@@ -235,7 +236,7 @@ def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
     if not found:
         return {}
     return {
-        "parameters": found, "objective": Objective.ITERATION.value, "overlap_next": plan.objective.by_device
+        "parameters": found, "objective": ITERATION.name, "overlap_next": plan.objective.by_device
     }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""The objectives that a problem or plan may name, one a file."""
