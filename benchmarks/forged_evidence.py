@@ -112,7 +112,7 @@ def _least(problem: Problem) -> Fraction | None:
         return None if found is None else Fraction(found[0])
     if problem.network.has_collectives or any(stage.tasks for stage in problem.stages):
         return optimum(problem, problem.objective)
-    if problem.objective is not Objective.PERIOD:
+    if not problem.objective.repeats:
         return least_value(problem, problem.objective, _AT_MOST)
     if len({len(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains}) > 1:
         return None
@@ -122,7 +122,7 @@ def _least(problem: Problem) -> Fraction | None:
 
 def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each: int = _EACH) -> None:
     """Mutations of every certificate of a problem with this optimum."""
-    of_period = problem.objective is Objective.PERIOD
+    of_period = problem.objective.repeats
     kinds = (*KINDS, *OF_PERIODS)
     for genuine in _period_certificates(problem) if of_period else _certificates(problem, best, random):
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind

@@ -8,7 +8,7 @@ from threading import Event
 
 from commands.options.search import add_effort, interrupt_sets, limits_of
 from commands.reports.checks.plan_check import check_plan
-from commands.reports.checks.schedule_check import bound_finding, broken_rules, reaches_bound, value_text
+from commands.reports.checks.schedule_check import bound_finding, broken_rules, free_finding, optimal, value_text
 from commands.reports.checks.sweep_check import check_sweep, store_at
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
@@ -52,19 +52,21 @@ def run(args: Namespace) -> Exit:
         return check_plan(plan_answer_from(document, args.schedule), args)
     file = schedule_from(document, args.schedule)
     wrong = broken_rules(file)
-    finding = bound_finding(file)
+    finding, free = bound_finding(file), free_finding(file)
     if args.again and finding is not None and finding.verdict is Verdict.TRUSTED:
         finding = _again(file, finding, args)
-    holds = not wrong and (finding is None or finding.verdict is not Verdict.REFUSED)
+    holds = not wrong and not any(one and one.verdict is Verdict.REFUSED for one in (finding, free))
     if args.json:
-        write_json(_document(args.schedule, file, wrong, finding))
+        write_json(_document(args.schedule, file, wrong, finding, free))
     else:
         for text in wrong:
             print(text)
         if not wrong:
             print(f"{args.schedule}: the schedule is valid{value_text(file)}")
+        if free is not None:
+            print(f"{free.verdict}: {free.text}")
         print("no lower bound is stated" if finding is None else f"{finding.verdict}: {finding.text}")
-        if holds and reaches_bound(file, finding):
+        if holds and optimal(file, finding, free):
             print("so it is optimal")
     return Exit.DONE if holds else Exit.NO
 
@@ -80,7 +82,7 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
     assert file.certificate is not None
     stated = amount(file.timeline.problem, file.certificate.value_ticks)
     try:
-        problem, certificate, *_ = posed(file.timeline.problem, file.certificate)
+        problem, certificate, *_ = posed(file.bounded, file.certificate)
         assert isinstance(certificate.evidence, Refutation)
         with interrupt_sets(stop):
             same = recheck_refutation(problem, certificate.value_ticks, certificate.evidence, limits_of(args), stop)
@@ -97,7 +99,9 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
     return Finding(Verdict.REFUSED, f"with other parameters CP-SAT does not refute what is below {stated}")
 
 
-def _document(path: str, file: ScheduleFile, wrong: list[str], finding: Finding | None) -> dict[str, object]:
+def _document(
+    path: str, file: ScheduleFile, wrong: list[str], finding: Finding | None, free: Finding | None
+) -> dict[str, object]:
     return {
         "schedule": path,
         "valid": not wrong,
@@ -105,8 +109,8 @@ def _document(path: str, file: ScheduleFile, wrong: list[str], finding: Finding 
         "lower_bound": file.lower_bound,
         "bound": None if finding is None else finding.verdict.value,
         "text": None if finding is None else finding.text,
-        "optimal": not wrong and reaches_bound(file, finding),
-    }
+        "optimal": not wrong and optimal(file, finding, free),
+    } | ({} if free is None else {"free_memory": free.verdict.value})
 
 
 COMMANDS.register(

@@ -23,6 +23,7 @@ from solver.engine.long_run import search_long_run
 from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits, limits_from
+from solver.most_free import leaving_most
 
 
 def solve(
@@ -48,6 +49,10 @@ def solve(
     refuse_overflow(problem)
     report, stop = report or (lambda _: None), stop or Event()
     engine = engine or ENGINE
+    if problem.objective.leaves is not None:
+        if start is not None:
+            raise BadInput("start: found one for the objective free_memory; allowed: for a time alone")
+        return leaving_most(lambda one, within: solve(one, within, report, stop, None, engine), problem, limits)
     if problem.objective.repeats:
         for line in refused_with_value(problem, "objective", problem.objective.name):
             raise BadInput(line)
@@ -80,6 +85,8 @@ def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> 
 
 def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
     """Return bounds and published schedules alone, as many as the time limit allows."""
+    if problem.objective.leaves is not None:
+        return leaving_most(without_search, problem, limits or Limits())
     if problem.objective.repeats and not problem.network.scale:
         return solve_period(problem, limits, search=False)
     return solve(problem, limits, engine=WITHOUT_SEARCH)

@@ -19,7 +19,8 @@ from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.objective import Objective
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_document
 from pipesched.schedule.metrics import measure
@@ -69,6 +70,8 @@ def digest(value: object) -> str:
 
 
 def _plain(value: object) -> Any:
+    if isinstance(value, Objective) and value.leaves is None:
+        value = value.name
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
@@ -104,7 +107,7 @@ def _document(problem: Problem) -> str:
 
 def _bounds(problem: Problem) -> list[str]:
     """Every certificate that is no part of a search: kind, value in ticks, the verdict of the check, its argument."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         own = [] if problem.walks.queues or problem.walks.scale else period_certificates(problem)
         found: Collection[Certificate] = [
             Certificate(one.kind, one.value, one.text, one.device, one.evidence)

@@ -15,7 +15,6 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_answer import PlanAnswer, is_plan_answer, plan_answer_from
 from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_from
-from pipesched.problem.problem import Objective
 from pipesched.results.bound_names import bound_name
 from pipesched.schedule.metrics import measure
 
@@ -54,13 +53,13 @@ def _of_schedule(instance: Instance, path: Path, file: ScheduleFile) -> Entry:
     if asked(problem) != instance.document:
         return Entry(path, refused=f"{path}: its problem is not that of the instance")
     wrong, finding = broken_rules(file), bound_finding(file)
-    if not wrong and problem.objective is Objective.PERIOD and not repeats_as_stated(file):
+    if not wrong and problem.objective.repeats and not repeats_as_stated(file):
         wrong = ["the period that it states is not verified"]
     if finding is not None and finding.verdict is Verdict.REFUSED:
         wrong.append(finding.text)
     if wrong:
         return Entry(path, refused="; ".join(f"{path}: {text}" for text in wrong))
-    period = problem.objective is Objective.PERIOD
+    period = problem.objective.repeats
     ticks = file.value_ticks if period else measure(file.timeline).value_ticks(problem.objective)
     assert ticks is not None
     if finding is None or finding.verdict is Verdict.NOT_VERIFIED or file.certificate is None:

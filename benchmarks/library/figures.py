@@ -9,7 +9,7 @@ from fractions import Fraction
 from benchmarks.library.instance import Instance, Published
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -98,7 +98,7 @@ def _busiest(problem: Problem) -> Fraction:
 
 
 def _plain(instance: Instance) -> Problem:
-    if not isinstance(instance.problem, Problem) or instance.problem.objective is Objective.PERIOD:
+    if not isinstance(instance.problem, Problem) or instance.problem.objective.repeats:
         raise BadInput(f"{instance.name}: found a bubble or a schedule; allowed: in problems with a makespan or span")
     return instance.problem
 

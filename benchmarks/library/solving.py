@@ -16,7 +16,7 @@ from pipesched.files.plan_answer import PlanAnswer, answer_text, plan_answer_fro
 from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
@@ -59,7 +59,7 @@ def _improve_schedule(found: Standing, problem: Problem, limits: Limits) -> bool
 
 def _start(one: Instance, problem: Problem, known: ScheduleFile | None) -> Timeline | None:
     """The best schedule that is there, in a file or as a published order; none of a period, which starts from none."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         return None
     able = [*published_timelines(one), *([] if known is None else [known.timeline])]
     return min(able, key=lambda timeline: measure(timeline).value_ticks(problem.objective), default=None)

@@ -25,7 +25,7 @@ from commands.shared.catalogue import Exit
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.schedule_file import save
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver.limits import Limits
@@ -98,7 +98,7 @@ def as_fault(where: str, error: Exception) -> str:
 
 def _against_exact(found: Outcome, case: Case, problem: Problem, solution: Solution) -> None:
     """Bound <= optimum <= value, and both equal where proved."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective.repeats:
         return
     notes = " ".join(note for note in problem.notes if "rounded" in note)
     slack = _ROUNDED if notes else Fraction(0)
@@ -129,7 +129,7 @@ def _in_units(problem: Problem, ticks: int | Fraction | None) -> Fraction | None
 
 def _against_orders(found: Outcome, problem: Problem, solution: Solution) -> None:
     """The same against every order of every stream, where these are few."""
-    if problem.objective is Objective.PERIOD or problem.overlaps:
+    if problem.objective.repeats or problem.overlaps:
         return
     modes = 2 ** (len(problem.stages) * problem.microbatches) if problem.splittable else 1
     savings = 1

@@ -446,6 +446,10 @@ def _objective(name: str) -> Any:
     return write
 
 
+def _free_memory(draft: Draft) -> None:
+    draft.document |= {"objective": "free_memory", "then": draft.random.choice(("makespan", "span", "period"))}
+
+
 def _labels(draft: Draft) -> None:
     draft.document |= {"name": 'a "name" <b>', "time_unit": "ms"}
     draft.section("memory")["unit"] = "GiB"
@@ -544,6 +548,7 @@ SWITCHES = (
     Switch("overlap next", ("overlap_next",), _overlap_next, "", ("step",)),
     Switch("span", ("objective",), _objective("span"), "objective"),
     Switch("period", ("objective",), _objective("period"), "objective"),
+    Switch("free memory", ("objective", "then"), _free_memory, "objective", ("capacity",)),
     Switch("labels", ("name", "time_unit", "memory.unit"), _labels),
     Switch("zeros", ("times.forward",), _zeros),
     Switch("decimals", (), _nothing, "numbers"),

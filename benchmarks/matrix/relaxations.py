@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from benchmarks.matrix.commands_of import SECONDS
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 from pipesched.problem.relaxed.relaxations import RELAXATIONS
 from pipesched.results.solution import Solution, Status
@@ -30,7 +30,7 @@ def too_high(poorer: RelaxedProblem, solution: Solution) -> Iterator[str]:
     The optimum of the poorer problem is that of a search that proves it; another one proves nothing.
     """
     problem = solution.problem
-    if solution.status is not Status.OPTIMAL or solution.value_ticks is None or problem.objective is Objective.PERIOD:
+    if solution.status is not Status.OPTIMAL or solution.value_ticks is None or problem.objective.repeats:
         return
     names = " and ".join(step.relaxation.name for step in poorer.steps)
     found = solve(poorer.problem, Limits(seconds=SECONDS, workers=1))

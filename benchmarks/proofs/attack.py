@@ -21,6 +21,7 @@ from random import Random
 from benchmarks.proofs import (
     activation_modes,
     arguments,
+    free_memory,
     frozen_plans,
     memory_options,
     plan_attack,
@@ -84,6 +85,7 @@ KINDS: Mapping[str, Compare] = {
     "unequal": partial(_alone, unequal_problems.orders_and_modes),
     "spans": partial(_alone, spans.compare),
     "plans": partial(_alone, plan_attack.compare),
+    "free-memory": partial(_by_features, free_memory.compare),
     "frozen-plans": partial(_by_features, frozen_plans.compare),
     "buckets": partial(_alone, arguments.buckets),
     "fractions": partial(_alone, arguments.fractions),

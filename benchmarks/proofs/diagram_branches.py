@@ -17,7 +17,7 @@ from benchmarks.proofs.further_bounds import (
     diagrams_of_stages,
     without_blocks,
 )
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 
 # What must hold of a problem and the device of a certificate.
@@ -32,8 +32,8 @@ _STEPS: Cases = {
     "short full backward": ({"short_whole": 1, "whole_only": 0}, several_stages),
     "V": ({}, lambda problem, _: problem.placement.name == "v-shape"),
     "interleaved": ({}, lambda problem, _: problem.placement.name == "interleaved"),
-    "span": ({}, lambda problem, _: problem.objective is Objective.SPAN),
-    "makespan": ({}, lambda problem, _: problem.objective is Objective.MAKESPAN),
+    "span": ({}, lambda problem, _: problem.objective.by_device),
+    "makespan": ({}, lambda problem, _: problem.objective.from_zero),
     "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
     "one stage a device": ({"linear": 0.6}, lambda problem, device: not several_stages(problem, device)),
     "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
@@ -81,7 +81,7 @@ _CHAINS: Cases = {
     **{name: _STEPS[name] for name in ("span", "makespan")},
     "many zeros": ({"zeros": 0.4}, lambda *_: True),
     "blocks": ({"blocks": 1}, lambda problem, _: problem.overlaps),
-    "blocks, span": ({"blocks": 1}, lambda problem, _: problem.overlaps and problem.objective is Objective.SPAN),
+    "blocks, span": ({"blocks": 1}, lambda problem, _: problem.overlaps and problem.objective.by_device),
     "blocks, split backwards": ({"blocks": 1, "whole_only": 0}, lambda problem, _: problem.overlaps),
     "blocks, room after B": (
         {"blocks": 1, "whole_only": 0, "freed": ("part", "all")},

@@ -19,7 +19,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.chains.microbatch_chains import microbatch_chains
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.chain_timelines import schedule_back, timeline_back, timeline_into
 from pipesched.schedule.metrics import measure
@@ -58,7 +58,7 @@ def brute_force(problem: Problem) -> Outcome:
     value, bound = found
     assert bound <= best <= value
     # Under the span the best times of an order may be fractions of those steps that the model counts in.
-    assert problem.objective is Objective.SPAN or bound == best == value
+    assert problem.objective.by_device or bound == best == value
     return "problems", *_against(certificates(problem, problem.objective), best, problem)
 
 
@@ -97,7 +97,7 @@ def exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
         # The schedule of the chains in terms of the problem, timed and judged there.
         schedule = schedule_back(chains, schedule)
         again = timeline_back(chains, timeline)
-        timeline = simulate(problem, schedule) if problem.objective is Objective.MAKESPAN else again
+        timeline = simulate(problem, schedule) if problem.objective.from_zero else again
         assert measure(again).peak_quanta == measure(timeline_into(chains, again)).peak_quanta
     assert validate(timeline) == []
     assert len(model.jobs.jobs) > _MOST_VISITED or always_fits(problem, schedule)

@@ -66,10 +66,12 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
 
 
 def refuse_period(problem: Problem, what: str) -> None:
-    """Raise `BadInput` for the objective period; `what`, the beginning of a sentence, works for makespan or span
-    only."""
-    if problem.objective.repeats:
-        raise BadInput(f"objective: found period; {what} for makespan or span (see --objective)")
+    """Raise `BadInput` for the objectives period and free memory; `what`, the beginning of a sentence, works for
+    makespan or span only."""
+    objective = problem.objective
+    if objective.repeats or objective.leaves is not None:
+        found = objective.leaves or objective
+        raise BadInput(f"objective: found {found}; {what} for makespan or span (see --objective)")
 
 
 def limits_of(args: Namespace) -> Limits:

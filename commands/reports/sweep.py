@@ -67,6 +67,7 @@ def columns(found: Table) -> list[Column]:
     made += [Column(axis.name, _numeric(found, axis.name)) for axis in axes]
     made += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 5), Column("gap to bound", True)]
     made += [Column(IDLE, True, 6), Column(BUBBLE, True, 7), Column(f"peak memory\n({found.memory_unit})", True, 4)]
+    made += [Column(f"free memory\n({found.memory_unit})", True)] * _leaves(found)
     made += [Column("best published", False, 2), Column("its time\n/ best", True, 3)]
     if found.sweep.of_batch:
         made += [Column("above\nleast", True)]
@@ -77,7 +78,8 @@ def columns(found: Table) -> list[Column]:
 def rows(found: Table) -> list[list[str]]:
     """Return a table row for each cell."""
     above = found.above_least
-    return [_cells(row, [percent(_share(above, row))] if found.sweep.of_batch else []) for row in found.rows]
+    free = _leaves(found)
+    return [_cells(row, [percent(_share(above, row))] if found.sweep.of_batch else [], free) for row in found.rows]
 
 
 def place(row: Row) -> str:
@@ -90,13 +92,19 @@ def _share(above: Mapping[int, Fraction], row: Row) -> float | None:
     return None if own is None else float(own)
 
 
-def _cells(row: Row, above: list[str]) -> list[str]:
+def _leaves(found: Table) -> bool:
+    """Return True if some cell has free memory as its objective."""
+    return any(row.outcome is not None and row.outcome.free is not None for row in found.rows)
+
+
+def _cells(row: Row, above: list[str], free: bool) -> list[str]:
     known, best = row.outcome, row.best_published
     texts = [str(row.cell.number), *(_shown(value) for _, value in row.cell.at)]
     texts += [_number(row.value), _number(row.lower_bound), percent(None if known is None else known.gap)]
     bubble = None if known is None or known.bubble is None else known.bubble.get(row.objective)
     texts += [percent(None if known is None else known.idle(row.objective)), percent(bubble)]
     texts += [_number(max(known.peak_memory)) if known and known.peak_memory else ""]
+    texts += [_number(known.free.value) if known and known.free else ""] * free
     texts += ["" if best is None else best.name, "" if row.ratio is None else f"{float(row.ratio):.3f}"]
     return [*texts, *above, row.state.value]
 

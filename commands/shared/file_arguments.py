@@ -13,7 +13,7 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.files.problem_file import read_problem, read_problem_sizes, with_objective
 from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.formatting import amount
-from pipesched.problem.objective import OBJECTIVES, objectives
+from pipesched.problem.objective import OBJECTIVES, of_problems
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
@@ -29,7 +29,7 @@ def add_problem(parser: ArgumentParser) -> None:
 
 def add_objective(parser: ArgumentParser) -> None:
     """Add `--objective`, which overrides the file's objective."""
-    names = [objective.name for objective in objectives()]
+    names = [objective.name for objective in of_problems()]
     parser.add_argument(
         "--objective",
         choices=names,

@@ -1,7 +1,8 @@
-"""The check that no plan leaves more free memory: with a little more of it reserved no partition fits."""
+"""The check that no plan or schedule leaves more free memory: with a little more reserved none fits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from pipesched.checking.finding import Finding, Verdict
@@ -9,6 +10,7 @@ from pipesched.checking.partitions.by_device import none_fits
 from pipesched.layers.free_memory import reserving_more
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.problem.problem import Problem
 
 
 def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
@@ -32,3 +34,34 @@ def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
         else:
             found.append(Finding(Verdict.NOT_VERIFIED, f"{text}: some partition may fit with more of it reserved"))
     return found
+
+
+def check_most_left(problem: Problem, bound: Fraction) -> Finding:
+    """Return the finding on the claim that no schedule leaves more than `bound` of memory free, in the file's unit.
+
+    While the last forward of a micro-batch's stages on a device runs, those of its earlier stages there have run and
+    none of their backwards: what each keeps at least until its backward is on the device, and what this one takes.
+    """
+    limits = (
+        room - max((_needed(problem, chain, device) for chain in problem.placement.chains), default=0)
+        for device, room in enumerate(problem.room)
+        if room is not None
+    )
+    least = min(limits) * problem.resolution
+    stated, proved = (f"{plain(float(one))} {problem.memory_unit}".rstrip() for one in (bound, least))
+    if least <= bound:
+        return Finding(Verdict.VERIFIED, f"no schedule leaves more than {stated} of memory free")
+    return Finding(Verdict.NOT_VERIFIED, f"no schedule leaves more than {stated} of memory free: shown is {proved}")
+
+
+def _needed(problem: Problem, chain: Sequence[int], device: int) -> int:
+    """Return the memory that one micro-batch of a chain takes on a device at least, in steps of the resolution."""
+    here = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
+    if not here:
+        return 0
+    kept = [min((keeps for keeps, _ in problem.stages[s].memory_until_backward.values()), default=0) for s in here[:-1]]
+    last = here[-1]
+    return max(
+        sum(problem.scaled(amount, j) for amount in (*kept, problem.stages[last].activation))
+        for j in problem.microbatches_of[last]
+    )

@@ -21,7 +21,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_document, sched
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem, placement_from
-from pipesched.results.free_memory import MostFree
+from pipesched.results.free_memory import MostFree, free_from
 from pipesched.results.plan import ChoiceResult, Plan, VariantResult
 from pipesched.version import VERSION
 
@@ -76,7 +76,7 @@ def answer_text(answer: PlanAnswer) -> str:
         },
     }
     if answer.free is not None:
-        document["free_memory"] = {"value": str(answer.free.value), "upper_bound": str(answer.free.bound)}
+        document["free_memory"] = answer.free.stated()
     if answer.variants:
         document["variants"] = list(map(variant_document, answer.variants))
     if answer.capacities is not None:
@@ -117,13 +117,8 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
         _part(path, "plan.schedule", lambda: schedule_from(plan["schedule"], f"{path}: plan.schedule")),
         _part(path, "proved_with_capacity", lambda: capacities_from(document.get("proved_with_capacity"))),
         _part(path, "variants", lambda: tuple(map(variant_from, document.get("variants", ())))),
-        None if problem.leaves is None else _part(path, "free_memory", lambda: _free_from(document["free_memory"])),
+        None if problem.leaves is None else _part(path, "free_memory", lambda: free_from(document["free_memory"])),
     )
-
-
-def _free_from(document: Any) -> MostFree:
-    """Read the free memory of a plan answer; KeyError, TypeError or ValueError for any other form."""
-    return MostFree(Fraction(str(document["value"])), Fraction(str(document["upper_bound"])))
 
 
 def _part(path: str, key: str, read: Callable[[], Read]) -> Read:

@@ -288,4 +288,10 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
         return problem  # the file says whether the next iteration overlaps
     for line in refused_with_value(problem, "objective", objective.name):
         raise BadInput(f"{problem.name}: {line}")
+    if objective.leaves is not None:
+        if any(pool.capacity is None for pool in problem.pools):
+            raise BadInput(
+                f"{problem.name}: objective: found {objective.name} without memory.capacity; allowed: with it"
+            )
+        objective = objective.then(problem.objective)
     return replace(problem, objective=objective)

@@ -17,9 +17,13 @@ from pipesched.files.rounding import LARGEST
 from pipesched.files.schedules.reader import ScheduleReader
 from pipesched.files.schedules.task_texts import start_texts, task_keys
 from pipesched.files.schema_errors import shown
-from pipesched.problem.formatting import amount
+from pipesched.problem.formatting import amount, plain
+from pipesched.problem.free_memory import giving_back, reserving
+from pipesched.problem.objectives.free_memory import FREE_MEMORY
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_document
+from pipesched.results.free_memory import MostFree, left_by
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
@@ -40,11 +44,29 @@ class ScheduleFile:
     lower_bound_ticks: int | None = None
     certificate: Certificate | None = None
     value_ticks: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
+    free: MostFree | None = None
 
     @classmethod
     def of(cls, solution: Solution, timeline: Timeline) -> ScheduleFile:
         """Return the contents of a schedule file for a solution and its timeline."""
-        return cls(timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
+        known = cls(timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
+        return known if solution.free is None else known.leaving(solution.free)
+
+    def leaving(self, free: MostFree) -> ScheduleFile:
+        """Return the contents with the free memory, and the problem with all of its memory."""
+        own = self.timeline.problem
+        amount = int(free.value / own.resolution)
+        objective = FREE_MEMORY.then(own.objective)
+        problem = giving_back(own, replace(own, objective=objective), amount)
+        return replace(self, timeline=replace(self.timeline, problem=problem), free=free)
+
+    @property
+    def bounded(self) -> Problem:
+        """The problem of which the lower bound speaks: the timeline's, with the free memory stated reserved."""
+        problem = self.timeline.problem
+        if problem.objective.leaves is None:
+            return problem
+        return reserving(problem, 0 if self.free is None else int(self.free.value / problem.resolution))
 
     @property
     def value(self) -> float | None:
@@ -74,6 +96,16 @@ class ScheduleFile:
         problem, found = self.timeline.problem, []
         if validate(self.timeline):
             return []
+        if self.free is not None:
+            left = left_by(self.timeline) * problem.resolution
+            stated, true = plain(float(self.free.value)), plain(float(left))
+            if left < self.free.value:
+                found.append(f"the file states free memory of {stated}; its timeline leaves {true}")
+            if self.free.bound < left:
+                found.append(
+                    f"the file states that no schedule leaves more than {plain(float(self.free.bound))}; its "
+                    f"own leaves {true}"
+                )
         metrics, aim = self.metrics, problem.objective
         value = metrics.period_ticks if aim.repeats else metrics.value_ticks(aim)
         if value is None:
@@ -109,6 +141,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
         "tick": str(problem.tick),
         "objective": problem.objective.name,
         "value": value,
+        **({} if file.free is None else {"free_memory": file.free.stated()}),
         "lower_bound": file.lower_bound_ticks,
         "certificate": certificate_document(file.certificate),
         "orders": [[slot_text(slot, problem) for slot in order] for order in timeline.schedule.orders],
@@ -166,4 +199,5 @@ def schedule_from(document: object, path: str) -> ScheduleFile:
     problem = reader.problem
     timeline = Timeline(problem, reader.schedule(), reader.starts())
     reader.check_objective(problem)
-    return ScheduleFile(timeline, reader.ticks("lower_bound"), reader.certificate(), reader.ticks("value"))
+    free = reader.free_memory() if problem.objective.leaves is not None else None
+    return ScheduleFile(timeline, reader.ticks("lower_bound"), reader.certificate(), reader.ticks("value"), free)

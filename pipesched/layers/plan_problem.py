@@ -25,6 +25,7 @@ from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathering_each_pass
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, most_gathers
+from pipesched.problem.objective import Leaves as Leaves  # noqa: PLC0414 - who reads a plan names it
 from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
@@ -72,14 +73,6 @@ class Decide(StrEnum):
     FREE = "free"
     NEVER = "never"
     ALWAYS = "always"  # every layer that has a way, in its first way
-
-
-class Leaves(StrEnum):
-    """The kind of free memory that is maximised before the time of a plan: on each device, or per layer with keys and
-    values."""
-
-    PER_DEVICE = "free_memory"
-    PER_LAYER = "free_memory_per_layer"
 
 
 @dataclass(frozen=True)

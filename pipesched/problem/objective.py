@@ -1,11 +1,19 @@
-"""What an objective is: a value of a schedule to minimise, as a functional over starts and ends of tasks."""
+"""Objectives: values of a schedule to minimise, as functionals over the starts and ends of tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from pipesched.registry import Registry
+
+
+class Leaves(StrEnum):
+    """The kind of free memory that is maximised before a time: of each device, or per layer with keys and values."""
+
+    PER_DEVICE = "free_memory"
+    PER_LAYER = "free_memory_per_layer"
 
 
 class _ByName(type):
@@ -25,6 +33,9 @@ class Objective(metaclass=_ByName):
     `repeats` the value is instead the time after which the schedule repeats. `passes` is the objective that remains of
     it without work for parameters, for one that includes such work. `place` orders objectives in lists.
 
+    With `leaves` the free memory is maximised first, and the time minimised among the schedules that leave the most.
+    The objective of a problem then has the name of that time.
+
     Formulations, bounds, simulator and check each state the value themselves from these fields: none asks for a name.
     """
 
@@ -33,12 +44,18 @@ class Objective(metaclass=_ByName):
     by_device: bool = False
     repeats: bool = False
     passes: Objective | None = None
+    leaves: Leaves | None = None
 
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
-        return f"<Objective.{self.name.upper()}: {self.name!r}>"
+        first = "" if self.leaves is None else f", most {self.leaves} first"
+        return f"<Objective.{self.name.upper()}: {self.name!r}{first}>"
+
+    def then(self, time: Objective) -> Objective:
+        """Return the objective that maximises the free memory of this one first, and then minimises a time."""
+        return replace(time, leaves=self.leaves)
 
     @property
     def of_passes(self) -> Objective:
@@ -69,5 +86,10 @@ OBJECTIVES: Registry[Objective] = Registry("pipesched.problem.objectives", "obje
 
 
 def objectives() -> list[Objective]:
-    """Return all objectives in the order of lists."""
-    return sorted(OBJECTIVES, key=lambda one: one.place)
+    """Return the objectives of times alone, in the order of lists."""
+    return [one for one in of_problems() if one.leaves is None]
+
+
+def of_problems() -> list[Objective]:
+    """Return the objectives that a problem may have, in the order of lists; amounts per layer are those of plans."""
+    return [one for one in sorted(OBJECTIVES, key=lambda one: one.place) if one.leaves is not Leaves.PER_LAYER]

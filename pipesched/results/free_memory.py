@@ -1,13 +1,14 @@
-"""Result of a plan search for the most free memory: the amount found, and the one that no plan exceeds."""
+"""Result of a search for the most free memory: the amount found, and the one that no schedule or plan exceeds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.layers.free_memory import shares
 from pipesched.layers.partition import Partition
-from pipesched.layers.plan_problem import Choice, Leaves, PlanProblem
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
@@ -15,35 +16,53 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class MostFree:
-    """The most free memory of a plan search, in the file's unit: every device has at least `value` left, and no plan
-    leaves more than `bound`.
+    """The most free memory of a search, in the file's unit: every device has at least `value` left, and nothing leaves
+    more than `bound`.
 
-    The amounts are those of a device, or of each of its layers with keys and values if the objective is free memory per
-    layer.
+    The amounts are those of a device, or with `per_layer` of each of its layers with keys and values.
     """
 
     value: Fraction
     bound: Fraction
+    per_layer: bool = False
 
     @property
     def proved(self) -> bool:
-        """True if no plan leaves more."""
+        """True if nothing leaves more."""
         return self.value == self.bound
 
-    def sentence(self, plan: PlanProblem) -> str:
-        """Return a sentence on the free memory and its bound."""
-        each = "per layer with keys and values" if plan.leaves is Leaves.PER_LAYER else "on every device"
-        more = "no plan leaves more" if self.proved else f"no plan leaves more than {plain(float(self.bound))}"
-        return f"free memory: {plain(float(self.value))} {plan.cluster.memory_unit} {each} at least; {more}"
+    def sentence(self, unit: str, what: str) -> str:
+        """Return a sentence on the free memory and its bound; `what` was searched for, a plan or a schedule."""
+        each = "per layer with keys and values" if self.per_layer else "on every device"
+        more = f"no {what} leaves more" + ("" if self.proved else f" than {plain(float(self.bound))}")
+        return f"free memory: {plain(float(self.value))} {unit} {each} at least; {more}"
 
-    def document(self, plan: PlanProblem) -> dict[str, object]:
-        """Return the object `free_memory` of `plan --json`."""
+    def stated(self) -> dict[str, str]:
+        """Return the object `free_memory` of schedule and plan files, exact."""
+        layers = {"per_layer": "yes"} if self.per_layer else {}
+        return {"value": str(self.value), "upper_bound": str(self.bound)} | layers
+
+    def document(self) -> dict[str, object]:
+        """Return the object `free_memory` of `solve --json` and `plan --json`."""
         return {
             "value": float(self.value),
             "upper_bound": float(self.bound),
-            "per_layer": plan.leaves is Leaves.PER_LAYER,
+            "per_layer": self.per_layer,
             "proved": self.proved,
         }
+
+
+def free_from(document: Mapping[str, object]) -> MostFree:
+    """Read what `MostFree.stated` writes; KeyError, TypeError or ValueError for any other form."""
+    value, bound = (Fraction(str(document[key])) for key in ("value", "upper_bound"))
+    return MostFree(value, bound, "per_layer" in document)
+
+
+def left_by(timeline: Timeline) -> int:
+    """Return the free memory that a schedule leaves, the least over the devices with a capacity, in steps of the
+    problem's resolution."""
+    rooms, peaks = timeline.problem.room, measure(timeline).peak_quanta
+    return min(room - peak for room, peak in zip(rooms, peaks, strict=True) if room is not None)
 
 
 def free_memory(plan: PlanProblem, choice: Choice, partition: Partition, timeline: Timeline) -> Fraction:

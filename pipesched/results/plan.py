@@ -206,6 +206,6 @@ class Plan(Tabular):
             "notes": list(self.notes),
             "wall_seconds": round(self.wall_seconds, 3),
         }
-        document |= {} if self.free is None else {"free_memory": self.free.document(self.problem)}
+        document |= {} if self.free is None else {"free_memory": self.free.document()}
         document |= {"variants": [one.document() for one in self.variants]} if self.variants else {}
         return document | ({"reason": self.reason} if self.reason else {})

@@ -11,6 +11,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.certificate import Certificate
+from pipesched.results.free_memory import MostFree
 from pipesched.results.gap import gap
 from pipesched.results.schedule_figures import decisions_document, memory_capacity, static_memory, streams_document
 from pipesched.results.solution_html import solution_html
@@ -52,6 +53,9 @@ class Solution(Tabular):
     `reason` says why an infeasible problem is so. `candidates` are the published schedules, `history` the moments at
     which value or bound improved. `interrupted`: the user stopped the search; `notes` has further remarks. `parts` are
     the subsolvers that ran, with the seconds that each took; some ran in parallel.
+
+    `free` is the free memory, if it is maximised first. The capacities of `problem` are then without that amount, and
+    value and bound are those of the schedules that leave as much.
     """
 
     problem: Problem
@@ -67,6 +71,7 @@ class Solution(Tabular):
     interrupted: bool = False
     notes: tuple[str, ...] = ()
     parts: tuple[tuple[str, float], ...] = ()
+    free: MostFree | None = None
 
     def summary(self) -> str:
         """Return the name of the problem, and the schedule's verdict, as a line."""
@@ -121,6 +126,7 @@ class Solution(Tabular):
             "notes": list(self.notes),
             "wall_seconds": round(self.wall_seconds, 3),
         }
+        document |= {} if self.free is None else {"free_memory": self.free.document()}
         return document | ({"reason": self.reason} if self.reason else {})
 
     @property

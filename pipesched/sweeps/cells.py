@@ -20,6 +20,7 @@ from pipesched.files.problems import visualiser_file
 from pipesched.files.schema_errors import shown
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.objective import Leaves
 from pipesched.problem.problem import Problem
 from pipesched.sweeps.axes import Axes, axes_of
 from pipesched.sweeps.field_paths import CAPACITY, is_plan, set_field, without_field
@@ -55,10 +56,11 @@ class Cell:
     def family(self) -> str:
         """A hash that is equal for cells that differ only in the capacity of their devices.
 
-        A cell whose numbers were rounded has a family of its own, since the rounding may depend on the capacity.
+        A cell whose numbers were rounded has a family of its own, since the rounding may depend on the capacity, and so
+        has one of free memory, whose schedules leave other amounts with other capacities.
         """
         alike = _sorted(without_field(without_field(self.document, CAPACITY), "name"))
-        own = self.capacities if self.problem.notes else ()
+        own = self.capacities if self.problem.notes or leaves_of(self.problem) is not None else ()
         return sha256(f"{write_json(alike)}{own}".encode()).hexdigest()
 
     @cached_property
@@ -154,10 +156,12 @@ def sweep_of(
 
 def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
     """Return the problem or plan problem of a document; `BadInput` lists every mistake."""
-    found = (plan_problem_from if is_plan(document) else problem_from)(document, "cell", name)
-    if isinstance(found, PlanProblem) and found.leaves is not None:
-        raise BadInput(f"cell: objective: found {found.leaves}; allowed in a sweep: makespan, span, iteration, period")
-    return found
+    return (plan_problem_from if is_plan(document) else problem_from)(document, "cell", name)
+
+
+def leaves_of(problem: Problem | PlanProblem) -> Leaves | None:
+    """Return the kind of free memory that a problem maximises first; None for an objective of time alone."""
+    return problem.leaves if isinstance(problem, PlanProblem) else problem.objective.leaves
 
 
 def content_key(problem: Problem | PlanProblem) -> str:

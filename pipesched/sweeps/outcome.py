@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from pipesched.results.free_memory import MostFree, free_from
 from pipesched.results.gap import gap
 from pipesched.results.solution import Status
 
@@ -44,7 +45,8 @@ class Outcome:
     `claim` is the bound's argument as text, `kind` its kind, and `evidence` the data for its check as in a schedule
     file, None if there is none. `work` is that of the busiest device, whose remaining time is the bubble. `schedule` is
     the packed schedule file. `choice` is the choice of a plan. `finished` is False if the search was interrupted.
-    `effort` is that of the longest search, `wall_seconds` its duration.
+    `effort` is that of the longest search, `wall_seconds` its duration. `free` is the free memory, if it counts first;
+    value and bound are then those of the schedules that leave as much.
     """
 
     status: Status
@@ -68,6 +70,7 @@ class Outcome:
     wall_seconds: float = 0.0
     finished: bool = True
     schedule: bytes | None = None
+    free: MostFree | None = None
 
     @property
     def gap(self) -> float | None:
@@ -96,6 +99,9 @@ class Outcome:
 
     def merged(self, other: Outcome) -> Outcome:
         """Return the better schedule and the stronger bound of two outcomes of a cell; this one's if equal."""
+        if self.free != other.free:
+            # Value and bound are those of one amount: none of them says anything of another.
+            return max(self, other, key=lambda one: (one.free is not None, (one.free and one.free.value) or 0))
         best = other if other.value is not None and (self.value is None or other.value < self.value) else self
         firm = other if other.lower_bound is not None and other.lower_bound > (self.lower_bound or 0) else self
         more = other if (other.finished, other.effort.seconds) > (self.finished, self.effort.seconds) else self
@@ -121,11 +127,13 @@ class Outcome:
         """Return the outcome with the status that follows from value and bound."""
         if self.value is None or self.lower_bound is None:
             return self
-        return replace(self, status=Status.OPTIMAL if self.value == self.lower_bound else Status.FEASIBLE)
+        reached = self.value == self.lower_bound and (self.free is None or self.free.proved)
+        return replace(self, status=Status.OPTIMAL if reached else Status.FEASIBLE)
 
     def document(self) -> dict[str, Any]:
         """Return the outcome without its schedule as a document, fractions as text."""
         fields = asdict(self) | {"status": self.status.value}
+        fields["free"] = None if self.free is None else self.free.stated()
         del fields["schedule"]
         return {name: _as_text(value) for name, value in fields.items()}
 
@@ -139,10 +147,12 @@ def outcome_from(document: Mapping[str, Any], schedule: bytes | None) -> Outcome
         Published(**(one | {key: _fraction(one[key]) for key in ("value", "makespan", "span", "memory")}))
         for one in fields["published"]
     )
+    free = fields.get("free")
     return Outcome(
         **(
             fields
             | {
+                "free": None if free is None else free_from(free),
                 "status": Status(fields["status"]),
                 "effort": Effort(**fields["effort"]),
                 "peak_memory": tuple(map(Fraction, fields["peak_memory"])),

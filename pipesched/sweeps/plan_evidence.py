@@ -82,4 +82,5 @@ def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
         unpack(known.schedule),
         stated.capacities,
         stated.variants,
+        known.free,
     )

@@ -82,6 +82,8 @@ class Row:
         known, best = self.document(), self.best_published
         names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
         figures = {name: known[name] for name in names}
+        if self.outcome is not None and self.outcome.free is not None:
+            figures["free_memory"] = float(self.outcome.free.value)
         published = {"best_published": None if best is None else best.name, "ratio": known["ratio"]}
         return {**known["at"], **figures, **published, "reason": self.reason}
 
@@ -217,6 +219,7 @@ def _known(known: Outcome) -> dict[str, Any]:
         ],
         "notes": list(known.notes),
     }
+    document |= {} if known.free is None else {"free_memory": known.free.document()}
     return document | ({"choice": dict(known.choice)} if known.choice else {})
 
 

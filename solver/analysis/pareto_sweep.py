@@ -88,7 +88,7 @@ def frontier(
     """
     refuse_other("frontier", problem, Problem, A_PROBLEM)
     limits = limits_from("frontier", limits, seconds)
-    if problem.objective.repeats:
+    if problem.objective.repeats or problem.objective.leaves is not None:
         raise ValueError("a frontier is of makespan or span")
     if points < 2:
         raise ValueError("a frontier has two points or more: the least memory and ample memory")

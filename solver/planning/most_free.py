@@ -10,7 +10,7 @@ from threading import Event
 from formulations.partition.most_free import MostFreeModel
 from pipesched.layers.free_memory import reserving, shares
 from pipesched.layers.partition import Partition
-from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.plan_problem import Choice, Leaves, PlanProblem
 from pipesched.problem.rescale import finer
 from pipesched.results.free_memory import MostFree, free_memory
 from pipesched.results.plan import Candidate, Plan
@@ -71,7 +71,7 @@ def most_free(problem: PlanProblem, limits: Limits, stop: Event) -> MostFree | N
         value, bound = _of_choice(problem, choice, known, budget)
         known = value if known is None else max(known, value or known)
         bounds += [] if bound is None else [bound]
-    return None if known is None else MostFree(known, max([known, *bounds]))
+    return None if known is None else MostFree(known, max([known, *bounds]), problem.leaves is Leaves.PER_LAYER)
 
 
 def _of_choice(

@@ -32,6 +32,7 @@ def of_solution(solution: Solution, effort: Effort) -> Outcome:
         published=tuple(map(published, solution.candidates)),
         reason=solution.reason,
         notes=solution.notes,
+        free=solution.free,
     )
     if solution.metrics is None or solution.timeline is None or solution.value_ticks is None:
         return known
@@ -53,6 +54,7 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
         evidence=plan_bound_document(plan),
         reason=plan.reason,
         notes=plan.notes,
+        free=plan.free,
     )
     best = plan.best
     if best is None:

@@ -55,9 +55,9 @@ def with_published(plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
     """Return the plan, with the published schedules that the cell allows.
 
     Each has a partition of its own or, if better, that of the plan. If one of them is better than the plan, it becomes
-    the plan. There are none for a period.
+    the plan. There are none for a period, or for free memory, which published schedules do not maximise.
     """
-    if plan.best is None or problem.objective.repeats:
+    if plan.best is None or problem.objective.repeats or problem.leaves is not None:
         return plan, ()
     names = problem.schedules or HEURISTICS.names()
     here = Solution(plan.best.timeline.problem, Status.FEASIBLE, 0, None)

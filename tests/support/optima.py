@@ -26,6 +26,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from pipesched.files.atomic_write import write_whole
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.objective import Objective
 from pipesched.problem.problem import Problem
 
 TABLE = Path(__file__).with_name("optima.json")
@@ -145,6 +146,8 @@ def key_of(*asked: object) -> str:
 def _numbers(value: object) -> object:
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, Objective) and value.leaves is None:
+        return value.name.upper()
     if isinstance(value, Problem):
         rows = [row for name in _FEATURES for row in _rows(getattr(value, name))]
         rows += [row for row in _rows(value) if row[0] not in (*_FEATURES, "name")]

@@ -9,12 +9,14 @@ from commands.reports.checks.plan_check import broken_plan, plan_findings, plan_
 from commands.reports.checks.schedule_check import broken_rules
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.free_memory import check_most_left
 from pipesched.checking.plan_check import check_plan_bound, weakest
 from pipesched.errors import BadInput
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.free_memory import reserving
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_from
@@ -54,7 +56,8 @@ class CellCheck:
         """True if the cell's bound was verified and its schedule reaches it."""
         known = self.cell.outcome
         reached = known is not None and known.value is not None and known.value == known.lower_bound
-        return reached and not self.wrong and self.verdict is Verdict.VERIFIED
+        amount = known is None or known.free is None or known.free.proved
+        return reached and amount and not self.wrong and self.verdict is Verdict.VERIFIED
 
 
 def check_cell(cell: StoredCell) -> CellCheck:
@@ -79,7 +82,9 @@ def _checked(cell: StoredCell, problem: Problem | PlanProblem, known: Outcome) -
     if isinstance(problem, PlanProblem):
         return _plan(cell, problem, known)
     bound = known.lower_bound
-    findings = [] if bound is None else [_bound(problem, known, bound)]
+    findings = [] if bound is None else [_bound(_bounded(problem, known), known, bound)]
+    if known.free is not None:
+        findings.append(check_most_left(problem, known.free.bound))
     return CellCheck(cell, wrong=_wrong(problem, known), findings=findings)
 
 
@@ -108,6 +113,13 @@ def _plan(cell: StoredCell, problem: PlanProblem, known: Outcome) -> CellCheck:
     return CellCheck(cell, findings=check_plan_bound(problem, known.lower_bound or Fraction(0), *placements_of(known)))
 
 
+def _bounded(problem: Problem, known: Outcome) -> Problem:
+    """Return the problem of which the bound of a cell speaks: with its free memory reserved."""
+    if problem.objective.leaves is None:
+        return problem
+    return reserving(problem, 0 if known.free is None else int(known.free.value / problem.resolution))
+
+
 def _bound(problem: Problem, known: Outcome, bound: Fraction) -> Finding:
     evidence = None if known.evidence is None else evidence_from(known.evidence)
     ticks = simplest(bound / problem.tick)
@@ -125,6 +137,8 @@ def _wrong(problem: Problem, known: Outcome) -> list[str]:
     if without_name(problem_document(own)) != without_name(problem_document(problem)):
         return ["problem: the schedule is not one of this cell"]
     found = broken_rules(file)
+    if file.free != known.free:
+        found.append("claim: free memory other than its schedule file states")
     if found or problem.objective.repeats:
         return found
     value = measure(file.timeline).value_ticks(problem.objective) * own.tick

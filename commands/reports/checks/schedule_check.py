@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.free_memory import check_most_left
 from pipesched.errors import Deadlock
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.problem.formatting import amount
@@ -35,7 +36,12 @@ def bound_finding(file: ScheduleFile) -> Finding | None:
         problem = file.timeline.problem
         stated, own = amount(problem, file.lower_bound_ticks), amount(problem, file.certificate.value_ticks)
         return Finding(Verdict.REFUSED, f"the file states a lower bound of {stated}; its certificate speaks of {own}")
-    return check_bound(file.timeline.problem, file.certificate)
+    return check_bound(file.bounded, file.certificate)
+
+
+def free_finding(file: ScheduleFile) -> Finding | None:
+    """Check that no schedule leaves more free memory than the file states; None where it states none."""
+    return None if file.free is None else check_most_left(file.timeline.problem, file.free.bound)
 
 
 def value_text(file: ScheduleFile) -> str:
@@ -55,6 +61,15 @@ def value_text(file: ScheduleFile) -> str:
         )
     value = amount(problem, measure(file.timeline).value_ticks(problem.objective))
     return f", with {problem.objective.with_article} of {value}"
+
+
+def optimal(file: ScheduleFile, finding: Finding | None, free: Finding | None) -> bool:
+    """Return True if the value equals a verified bound, and with free memory also the amount."""
+    if file.free is not None and (free is None or free.verdict is not Verdict.VERIFIED or not file.free.proved):
+        return False
+    if file.free is None and file.timeline.problem.objective.leaves is not None:
+        return False
+    return reaches_bound(file, finding)
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:

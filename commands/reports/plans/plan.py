@@ -90,7 +90,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     ideal = "ideal: all work spread evenly over the devices; imbalance: of the busiest device more than that"
     found = [first, step_sentence(plan, best), f"{value} = {made_of} ({ideal}); {idle}"]
     if plan.free is not None:
-        found.append(plan.free.sentence(plan.problem))
+        found.append(plan.free.sentence(plan.problem.cluster.memory_unit, "plan"))
     if plan.certificate:
         found.append(f"why none is below the bound ({plan.certificate.name}): {plan.certificate.text}")
     found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]

@@ -39,21 +39,28 @@ class Found:
 
 
 def verdict(found: Found, metrics: Metrics) -> str:
-    """Return the value found and the bound proved, in a sentence."""
+    """Return the value found and the bound proved, in a sentence after that on free memory, if it counts first."""
+    free = found.solution.free
+    first = "" if free is None else free.sentence(found.solution.problem.memory_unit, "schedule") + "\n"
+    return first + _verdict(found, metrics)
+
+
+def _verdict(found: Found, metrics: Metrics) -> str:
     solution = found.solution
     problem, objective = solution.problem, solution.problem.objective
     value = f"{objective.name} {time_text(problem, solution.value_ticks)}"
+    scope = "" if solution.free is None else " that leaves as much memory free"
     bound = time_text(problem, solution.lower_bound_ticks)
     idle = idle_sentence(problem, metrics)
     if solution.status is Status.OPTIMAL:
-        return f"optimal: {value}; no schedule is better; {idle}"
+        return f"optimal: {value}; no schedule{scope} is better; {idle}"
     if found.robust:
         return f"chosen for its mean under noise: {value} without noise; none is below {bound}; {idle}"
     if found.memory and in_ticks_of(problem, found.memory.best, found.memory.scale.problem) != solution.value_ticks:
         best = time_text(found.memory.scale.problem, found.memory.best)
         known = f"the optimum is {best}" if best == bound else f"the best found is {best}, none is below {bound}"
         return f"chosen for low memory: {value} ({known}); {idle}"
-    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}; {idle}"
+    return f"best found: {value}; none{scope} is below {bound}: a gap of {percent(solution.gap or 0)}; {idle}"
 
 
 def show(found: Found, why_not: bool) -> None:

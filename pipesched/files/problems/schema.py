@@ -15,7 +15,7 @@ from pipesched.files.fields.section import Section
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain
-from pipesched.problem.objective import objectives
+from pipesched.problem.objective import of_problems
 
 
 class Times(Section):
@@ -118,8 +118,8 @@ class CommonKeys(Section):
     tasks: Tasks | None = None
     times: Times | None = None
     memory: MemorySection | None = None
-    objective: Annotated[str, field_types.one_of(*(one.name for one in objectives()))] = Field(
-        "makespan", description="what to minimise"
+    objective: Annotated[str, field_types.one_of(*(one.name for one in of_problems()))] = Field(
+        "makespan", description="what to minimise; of free_memory the most, on the device with the least"
     )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 

@@ -17,6 +17,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_from
+from pipesched.results.free_memory import MostFree, free_from
 from pipesched.schedule.schedule import Schedule, parse_slot
 
 
@@ -88,6 +89,18 @@ class ScheduleReader:
         if stated != problem.objective.name:
             allowed = f"{problem.objective}, as its problem says"
             raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
+
+    def free_memory(self) -> MostFree | None:
+        """Read the free memory that the file states; None where it states none."""
+        stated = self._document.get("free_memory")
+        if stated is None:
+            return None
+        with suppress(KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+            found = free_from(stated)
+            if (found.value / self.problem.resolution).denominator == 1 and 0 <= found.value <= found.bound:
+                return found
+        allowed = "value and upper_bound, multiples of the problem's resolution"
+        raise BadInput(f"{self._path}: free_memory: found {shown(stated)}; allowed: {allowed}")
 
     def certificate(self) -> Certificate | None:
         given = self._document.get("certificate")

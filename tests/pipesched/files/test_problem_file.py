@@ -49,7 +49,7 @@ def document(times: str = "", memory: str = "", **keys: str) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items() if value)
 
 
-KEYS = "name, devices, microbatches, placement, chunks, chains, time_unit, streams, tasks, times, memory, objective, sweep, batch, frozen, microbatch_scale, microbatch_order, modules, parameters, overlap_next, pipelines, sequence_chunks"
+KEYS = "name, devices, microbatches, placement, chunks, chains, time_unit, streams, tasks, times, memory, objective, sweep, batch, frozen, microbatch_scale, microbatch_order, modules, parameters, overlap_next, pipelines, sequence_chunks, then"
 TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
 # The entry and what was found there; how it is said is held in tests/messages.
 ONE_MISTAKE = {

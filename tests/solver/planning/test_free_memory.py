@@ -133,7 +133,10 @@ def test_commands(tmp_path, capsys):
         "value": 6, "upper_bound": 6, "per_layer": False, "proved": True
     }  # fmt: skip
     assert main(["compare", str(path)]) == 2
-    assert main(["sweep", str(path), "--set", "microbatches=2,4", "-o", str(tmp_path / "sweep")]) == 2
+    words = ["sweep", str(path), "--set", "microbatches=2,4", "-o", str(tmp_path / "sweep"), "--json"]
+    assert main([*words, "--time-limit", "10"]) == 0
+    assert [one["free_memory"]["value"] for one in json.loads(capsys.readouterr().out)["cells"]] == [6, 6]
+    assert main(["check", str(tmp_path / "sweep")]) == 0
     assert main(["plan", str(path), "--explain"]) == 2
 
 

@@ -1,0 +1,71 @@
+"""The objective free memory: the most that every device has left, and of those schedules the least time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pipesched.files.features.catalogue import FEATURES, Columns, Feature, FeatureKeys
+from pipesched.files.fields import field_types
+from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.problem.objective import OBJECTIVES, objectives
+from pipesched.problem.objectives.free_memory import FREE_MEMORY
+from pipesched.problem.problem import Problem
+
+_KEY = "then"
+_TIMES = tuple(one.name for one in objectives() if one.passes is None)
+
+
+class Keys(FeatureKeys):
+    """The key `then`: the time to minimise among the schedules with the most free memory."""
+
+    then: Annotated[str, field_types.one_of(*_TIMES)] | None = Field(
+        None, description="with objective free_memory: what to minimise then; default makespan"
+    )
+
+
+def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    """Yield a mistake if free memory is asked for without a limit of memory, or `then` without free memory."""
+    if form.objective != FREE_MEMORY.name:
+        if form.then is not None and not wrong & {"objective", _KEY}:
+            yield f"{_KEY}: found with objective {form.objective}; allowed: with {FREE_MEMORY}"
+        return
+    if (form.memory is None or form.memory.capacity is None) and not any(path.startswith("memory") for path in wrong):
+        yield f"objective: found {FREE_MEMORY} without memory.capacity; allowed: with it"
+
+
+def _objective(problem: Problem, form: Any, _: Columns) -> Mapping[str, Any]:
+    if problem.objective.leaves is None:
+        return {}
+    return {"objective": problem.objective.then(OBJECTIVES[form.then or _TIMES[0]])}
+
+
+def _written(problem: Problem) -> dict[str, object]:
+    objective = problem.objective
+    return {} if objective.leaves is None else {"objective": objective.leaves.value, _KEY: objective.name}
+
+
+def _sizes(document: Mapping[str, Any]) -> bool:
+    return isinstance(document.get("microbatches"), list)
+
+
+_OWN = of_value("objective", FREE_MEMORY.name)
+_REFUSED = (
+    Refused(_OWN, given("parameters"), "iteration", "it includes them"),
+    Refused(_OWN, Part("microbatches", "several sizes", _sizes), "one size", "compared by time"),
+)
+
+FEATURES.register(
+    Feature(
+        name=_KEY,
+        keys=Keys,
+        mistakes=_mistakes,
+        fields=_objective,
+        written=_written,
+        refused=_REFUSED,
+        there=lambda problem: problem.objective.leaves is not None,
+        has_state=False,
+    )
+)

@@ -1,0 +1,40 @@
+"""Free memory of a schedule: the least that a device has left at its peak, and the problem that reserves an amount."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Problem
+
+
+def reserving(problem: Problem, amount: int) -> Problem:
+    """Return the problem of all schedules that leave at least `amount` of memory free on every device, to be searched
+    by time alone; `amount` is in steps of the resolution."""
+    return replace(_with_less(problem, amount), objective=replace(problem.objective, leaves=None))
+
+
+def giving_back(reserved: Problem, problem: Problem, amount: int) -> Problem:
+    """Return the inverse of `reserving`: the problem with all of its memory, and with the objective of `problem`."""
+    return replace(_with_less(reserved, -amount), objective=problem.objective)
+
+
+def most_left(problem: Problem) -> int | None:
+    """Return an amount that no schedule exceeds in free memory, in steps; None where no schedule fits the memory.
+
+    Some schedule leaves as much wherever `why_infeasible` is exact.
+    """
+    if why_infeasible(problem) is not None:
+        return None
+    low, high = 0, min(room for room in problem.room if room is not None)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (low, middle - 1) if why_infeasible(reserving(problem, middle)) is not None else (middle, high)
+    return low
+
+
+def _with_less(problem: Problem, amount: int) -> Problem:
+    pools = (
+        pool if pool.capacity is None else replace(pool, capacity=pool.capacity - amount) for pool in problem.pools
+    )
+    return replace(problem, pools=tuple(pools))

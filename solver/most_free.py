@@ -1,0 +1,94 @@
+"""One solve for the most free memory: the amount, then the least time of the schedules that leave it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pipesched.problem.free_memory import most_left, reserving
+from pipesched.problem.problem import Problem
+from pipesched.results.free_memory import MostFree
+from pipesched.results.solution import Solution, Status
+from solver.limits import Limits
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class MostFreeScheduleParams:
+    """Time of a solve for the most free memory, where it is not known that some schedule leaves the amount asked."""
+
+    share: float = tuned(0.5, "of the time left, for one amount", 0.1, 1)
+    least_seconds: float = tuned(0.2, "s for one amount, even where the time is over", 0, 10)
+
+
+_PARAMS = MostFreeScheduleParams()
+
+
+def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits) -> Solution:
+    """Return the schedule with the most free memory, of those the one that `search` finds to take the least time.
+
+    The solution is of the problem with the amount reserved: its bound holds for all schedules that leave as much. An
+    amount that no schedule exceeds is known beforehand. Where none was found that leaves it, which takes limits of
+    hosts, or memory of passes that run, smaller amounts follow by bisection.
+    """
+    most = most_left(problem)
+    if most is None:
+        return search(reserving(problem, 0), limits)
+    amounts = _Amounts(search, problem, limits, most)
+    amounts.ask(most)
+    while amounts.low < amounts.tried - 1 and not amounts.over():
+        amounts.ask((amounts.low + amounts.tried) // 2)
+    return amounts.solution()
+
+
+class _Amounts:
+    """Bisection over the free memory: `low` was found, `tried` was not, and none exceeds `bound`."""
+
+    def __init__(
+        self, search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits, bound: int
+    ) -> None:
+        self._search, self._problem, self._limits, self.bound = search, problem, limits, bound
+        self.low, self.tried, self._units, self._begin = -1, bound + 1, 0.0, time.monotonic()
+        self._best: Solution | None = None
+        self._last: Solution | None = None
+        self._exact = not problem.network.has_pass_memory and not problem.resources.hosts
+
+    def over(self) -> bool:
+        """True if the time is over, or the search was stopped."""
+        stopped = self._last is not None and self._last.interrupted
+        return stopped or self._left().seconds <= 0 or self._left().deterministic == 0
+
+    def ask(self, amount: int) -> None:
+        """Search for a schedule that leaves an amount free."""
+        found = self._search(reserving(self._problem, amount), self._part())
+        self._last = found
+        if found.timeline is not None:
+            self._best, self.low = found, amount
+            return
+        self.tried = amount
+        if found.status is Status.INFEASIBLE:
+            self.bound = min(self.bound, amount - 1)
+
+    def solution(self) -> Solution:
+        """Return the schedule that leaves the most; without one, the last answer."""
+        if self._best is None or self._best.timeline is None:
+            assert self._last is not None
+            return self._last
+        step = self._problem.resolution
+        found = MostFree(self.low * step, self.bound * step)
+        proved = found.proved or self._best.status is not Status.OPTIMAL
+        return replace(self._best, free=found, status=self._best.status if proved else Status.FEASIBLE)
+
+    def _left(self) -> Limits:
+        limits = self._limits
+        seconds = max(0.0, limits.seconds - (time.monotonic() - self._begin))
+        units = limits.deterministic
+        return replace(limits, seconds=seconds, deterministic=None if units is None else max(0.0, units - self._units))
+
+    def _part(self) -> Limits:
+        left, share = self._left(), 1 if self._exact else _PARAMS.share
+        units = None if left.deterministic is None else share * left.deterministic
+        self._units += units or 0
+        return replace(left, seconds=max(_PARAMS.least_seconds, share * left.seconds), deterministic=units)
