@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from heuristics.building.shared_streams import in_turn
-from pipesched.errors import BadInput
+from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
-from pipesched.schedule.transfers_in_turn import transfers_in_turn
+from pipesched.schedule.stream_orders import stream_orders
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,16 @@ class Standing(NamedTuple):
 
 _ORDINARY = Standing()
 
+# Passes that a deadlock's line names.
+_NAMED = 8
+
+
+def _never_ends(deadlock: Deadlock) -> str:
+    """Return why a schedule does not apply whose passes wait for each other."""
+    cycle = [*deadlock.cycle, deadlock.cycle[0]]
+    named = cycle if len(cycle) <= _NAMED else [*cycle[: _NAMED - 2], "...", cycle[-1]]
+    return f"would hang, as devices take part in tasks of each other: {' waits for '.join(named)}"
+
 
 @dataclass(frozen=True)
 class Heuristic:
@@ -89,14 +99,16 @@ class Heuristic:
         own = self.order
 
         def order(problem: Problem) -> Schedule:
-            schedule = completed(problem, own(passes_alone(problem)))
-            if not schedule.task_orders:
-                return in_turn(problem, schedule)
-            if not problem.network.meetings:
-                return schedule
-            orders = transfers_in_turn(problem, schedule, schedule.task_orders)
-            tasks = {where: tuple(own) for where, own in orders.items()}
-            return Schedule(schedule.orders, schedule.name, tasks, schedule.waits)
+            several = problem.network.occupies_several
+            try:
+                schedule = completed(problem, own(passes_alone(problem)))
+                if several:
+                    stream_orders(problem, schedule)
+                return schedule if schedule.task_orders else in_turn(problem, schedule)
+            except Deadlock as deadlock:
+                if several:
+                    raise DoesNotApply(_never_ends(deadlock)) from None
+                raise
 
         object.__setattr__(self, "order", order)
 

@@ -13,6 +13,7 @@ from pipesched.files.schedules.task_texts import start_texts
 from pipesched.files.state_file import state_from
 from pipesched.problem.passes import RECOMPUTATIONS, F
 from pipesched.problem.problem import Problem
+from pipesched.problem.rendezvous import receives
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
@@ -23,7 +24,7 @@ from solver.replanning.replan import replan
 
 def has_no_state(problem: Problem) -> bool:
     """True if the reader of states refuses such a problem."""
-    return bool(problem.overlaps or problem.walks.scale or problem.resources.rendezvous) or problem.objective.repeats
+    return bool(problem.overlaps or problem.walks.scale or receives(problem) or problem.objective.repeats)
 
 
 def state_document(timeline: Timeline, now: int) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from benchmarks.proofs import (
     memory_options,
     plan_attack,
     spans,
+    tasks_at_once,
     unequal_problems,
 )
 from benchmarks.reporting.page import exit_code, show, table
@@ -36,6 +37,7 @@ from tests.support.collective_problems import tiny_collectives
 from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import compared, features, tiny_pieces, tiny_saving_pieces
 from tests.support.task_brute_force import TooManyOrdersError
+from tests.support.tasks_at_once import tiny_at_once
 from tests.support.tiny_memory import tiny_unequal_memory
 
 COMMAND = "python -m benchmarks.proofs.attack"
@@ -78,6 +80,8 @@ KINDS: Mapping[str, Compare] = {
     "modules": partial(_pieces, tiny_modules),
     "saving": partial(_pieces, tiny_saving_pieces),
     "collectives": partial(_pieces, tiny_collectives),
+    "tasks-at-once": partial(_by_features, tasks_at_once.compare),
+    "solves-at-once": partial(_pieces, tiny_at_once),
     "memory": partial(_alone, memory_options.all_claims),
     "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),
     "memory-bounds": partial(_alone, memory_options.strongest_bound),

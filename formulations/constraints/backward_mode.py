@@ -31,7 +31,7 @@ def post(model: Model) -> None:
         fused = model.fused[weight.stage, weight.microbatch]
         model.cp.add(model.start[weight] >= model.end(backward))
         model.cp.add(model.start[weight] == model.end(backward)).only_enforce_if(fused)
-        for z in ops.on[ops.resource(weight)]:
+        for z in ops.on[ops.resources(weight)[0]]:
             after, weight_before = model.before(backward, z), model.before(weight, z)
             if z not in (backward, weight) and after is not None and weight_before is not None:
                 # Whatever follows the backward follows its weight operation too.

@@ -58,7 +58,7 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _
     precedence is posted here.
     """
     for x, y in model.known.forced:
-        if model.operations.resource(x) != model.operations.resource(y):
+        if set(model.operations.resources(x)).isdisjoint(model.operations.resources(y)):
             model.cp.add(model.start[y] >= model.end(x))
     for pool, room in enumerate(model.jobs.room):
         if room is None or not model.devices.issuperset(model.jobs.pools[pool]):

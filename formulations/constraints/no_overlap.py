@@ -65,13 +65,17 @@ def by_intervals(model: Model) -> None:
     for (forward, backward), block in model.together.items():
         start, size = model.start[forward], model.block(forward, backward)
         interval = model.cp.new_optional_fixed_size_interval_var(start, size, block, f"I{block}")
-        intervals[model.operations.resource(forward)].append(interval)
+        intervals[model.operations.resources(forward)[0]].append(interval)
         model.cp.add(start == model.start[backward]).only_enforce_if(block)
         model.cp.add_implication(block, model.fused[backward.stage, backward.microbatch])
         for x in (forward, backward):
             blocks.setdefault(x, []).append(block)
+    alone: dict[Operation, cp_model.IntervalVar] = {}
     for where, operations in model.operations.on.items():
-        intervals[where] += [_alone(model, x, blocks.get(x)) for x in operations]
+        for x in operations:
+            if x not in alone:
+                alone[x] = _alone(model, x, blocks.get(x))
+            intervals[where].append(alone[x])
         model.cp.add_no_overlap(intervals[where])
 
 

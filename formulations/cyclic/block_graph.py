@@ -140,7 +140,8 @@ def graph_of(problem: Problem) -> BlockGraph:
             for part, task in enumerate(network.tasks[kind, stage]):
                 of_task[TaskType(B if kind is BW else kind, stage, part)] = len(blocks)
                 own = MemoryChange(change.at_start * (part == takes[0]), change.at_end * (part == gives[-1]))
-                blocks.append(Block(f"{kind.value}{stage}", task.ticks, {streams[task.resource]: own}))
+                on = dict.fromkeys((streams[where] for where in task.resources), MemoryChange(0, 0))
+                blocks.append(Block(f"{kind.value}{stage}", task.ticks, on | {streams[task.resources[0]]: own}))
     stages = [s for chain in walked for s in chain]
     fusions = tuple(
         Fusion(
@@ -174,8 +175,8 @@ def refuse_no_period(problem: Problem) -> None:
     network, allowed = problem.network, "passes, of one or several tasks"
     if not network.has_plain_chains:
         raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
-    if network.meetings:
-        raise BadInput("period: found transfers that occupy both devices at once; allowed: those of the sender alone")
+    if network.occupies_several:
+        raise BadInput("period: found tasks that occupy several streams at once; allowed: one stream each")
     if network.blocks and not network.one_task_each:
         raise BadInput("period: found overlapped blocks of passes of several tasks; allowed: one of the two")
     if any(own is not None and len(_memory_streams(problem, d)) > 1 for d, own in enumerate(problem.room)):
@@ -192,7 +193,7 @@ def _memory_streams(problem: Problem, device: int) -> set[Resource]:
         if problem.placement.stage_device[stage] == device and kind in (F, *network.backwards[0]):
             takes, gives = _first_and_last(network, (kind, stage))
             parts = [*(takes if change.at_start else ()), *(gives if change.at_end else ())]
-            found |= {network.tasks[kind, stage][part].resource for part in parts}
+            found |= {network.tasks[kind, stage][part].resources[0] for part in parts}
     return found
 
 

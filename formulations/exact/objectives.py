@@ -7,6 +7,7 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
+from formulations.exact.valid_inequalities import IdleTimes
 from formulations.exact.work_by_mode import DeviceWork
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
@@ -18,7 +19,7 @@ def post_objective(
     model: Model,
     at_most: int,
     at_least: Value,
-    idle: Mapping[Operation, cp_model.IntVar],
+    idle: IdleTimes,
     work: Mapping[Resource, DeviceWork],
 ) -> cp_model.IntVar:
     """Add the objective as a variable in steps, between the bounds given in ticks, and return it.
@@ -30,7 +31,8 @@ def post_objective(
     value = model.cp.new_int_var(min(ceil(at_least * model.scale), highest), highest, "value")
     here: dict[int, list[Operation]] = {}
     for x in model.start:
-        here.setdefault(model.operations.device(x), []).append(x)
+        for device in model.operations.devices(x):
+            here.setdefault(device, []).append(x)
     span = model.problem.objective.by_device
     begin = {device: _begin(model, device, operations) if span else 0 for device, operations in here.items()}
     for device, operations in here.items():
@@ -43,8 +45,8 @@ def post_objective(
         # operations may be last.
         waited = model.cp.new_int_var(0, model.horizon, "")
         for x in order.operations:
-            model.cp.add(waited >= idle[x]).only_enforce_if(model.where(x))
-        opens = begin[model.operations.device(order.operations[0])]
+            model.cp.add(waited >= idle[where][x]).only_enforce_if(model.where(x))
+        opens = begin[where.device] if span else 0
         model.cp.add(value >= waited + sum(model.shortest[x] for x in order.operations) - opens)
         if where in work:
             for waited in work[where].idle:

@@ -11,14 +11,18 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.resource_order import ResourceOrder
 from pipesched.deadline import asking
+from pipesched.problem.network.task_network import Resource
+
+# Of each resource the idle time before each of its operations.
+IdleTimes = Mapping[Resource, Mapping[Operation, cp_model.IntVar]]
 
 
-def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
+def post_redundant(model: Model) -> IdleTimes:
     """Post idle-time inequalities and order logic where there are order literals; returns the idle-time variables."""
-    idle: dict[Operation, cp_model.IntVar] = {}
-    for order in model.orders:
+    idle = dict[Resource, Mapping[Operation, cp_model.IntVar]]()
+    for where, order in (model.order or {}).items():
         _order_logic(model, order)
-        idle |= _idle(model, order)
+        idle[where] = _idle(model, order)
     return idle
 
 
@@ -71,10 +75,10 @@ def _order_logic(model: Model, order: ResourceOrder) -> None:
                 model.cp.add_bool_or([negation(ahead), truth, *map(negation, model.where(third))])
 
 
-def hint_idle(model: Model, idle: Mapping[Operation, cp_model.IntVar], starts: Mapping[Operation, int]) -> None:
+def hint_idle(model: Model, idle: IdleTimes, starts: Mapping[Operation, int]) -> None:
     """Add hints for the idle time before each operation that has a start."""
-    for order in model.orders:
+    for where, order in (model.order or {}).items():
         here = [x for x in order.operations if x in starts]
         for x in here:
             work = sum(model.shortest[y] for y in here if starts[y] < starts[x])
-            model.cp.add_hint(idle[x], starts[x] - work)
+            model.cp.add_hint(idle[where][x], starts[x] - work)

@@ -21,11 +21,12 @@ from pipesched.problem.problem import Problem
 class Job(NamedTuple):
     """A task of one micro-batch; it runs if its `choice` takes its `option`, or always if it has no choice.
 
-    `steps` is its duration: `scale` steps per tick, and one step if it takes no time.
+    `steps` is its duration: `scale` steps per tick, and one step if it takes no time. It occupies all its `resources`
+    from start to end; in an order of passes it has its place on the first.
     """
 
     task: Task
-    resource: Resource
+    resources: tuple[Resource, ...]
     steps: int
     choice: int | None = None
     option: int = 0
@@ -111,8 +112,6 @@ class Jobs:
     # For an iteration in progress: the earliest step of each job (empty: 0 for all). Micro-batches of a chain then
     # differ.
     release: tuple[int, ...] = ()
-    # Pairs of jobs that start together if both run: of a transfer that occupies both devices, receiver and sender.
-    meetings: tuple[tuple[int, int], ...] = ()
     # For an iteration in progress and an objective that needs it: when each device began; None for one that has not.
     opened: tuple[int | None, ...] = ()
 
@@ -135,7 +134,8 @@ class Jobs:
         """The jobs of each resource."""
         found: dict[Resource, list[int]] = {}
         for n, job in enumerate(self.jobs):
-            found.setdefault(job.resource, []).append(n)
+            for where in job.resources:
+                found.setdefault(where, []).append(n)
         return found
 
     @cached_property
@@ -150,6 +150,14 @@ class Jobs:
     def device(self, n: int) -> int:
         """Return the device of a job's stage, whatever stream it runs on."""
         return self.problem.device(self.jobs[n].task.of)
+
+    def devices(self, n: int) -> tuple[int, ...]:
+        """Return the devices of which a job occupies a stream, that of its stage first."""
+        return self._devices[n]
+
+    @cached_property
+    def _devices(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(self.problem.devices_of(job.task) for job in self.jobs)
 
     def devices_on(self, where: Resource) -> Collection[int]:
         """Return the devices whose tasks a stream runs."""

@@ -51,7 +51,7 @@ def jobs_of(
     parts = largest_denominator(problem, opened)
     scale = parts * zeros + 1
     jobs = tuple(
-        Job(Task(p, part), task.resource, max(1, task.ticks * scale), *chosen.decides(p))
+        Job(Task(p, part), task.resources, max(1, task.ticks * scale), *chosen.decides(p))
         for p in asking(running, SHORT)
         for part, task in enumerate(types[p.kind, p.stage])
     )
@@ -66,7 +66,6 @@ def jobs_of(
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
         gaps=gathers.gaps, most_further_gathers=_most_further(problem, times),
-        meetings=tuple(_meetings(problem, running, number)),
     )  # fmt: skip
 
 
@@ -131,17 +130,6 @@ def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, i
                 if here:
                     found.append(Precedence(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
     return found
-
-
-def _meetings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[tuple[int, int]]:
-    """The jobs that start together, where both are here."""
-    sends = {meeting.receive.pass_type: meeting for meeting in problem.network.meetings}
-    for p in passes:
-        meeting = sends.get((p.kind, p.stage))
-        for send in meeting.sends if meeting else ():
-            sender = Task(Pass(send.kind, send.stage, p.microbatch), send.part)
-            if meeting and sender in number:
-                yield number[Task(p, meeting.receive.part)], number[sender]
 
 
 def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:

@@ -79,9 +79,10 @@ class _Remaining:
             if here:
                 yield one._replace(after=after, alternatives=here)
         for n in self._running:
-            for other in self._whole.on[self._whole.jobs[n].resource]:
-                if other not in self._ran:
-                    yield Precedence(number[other], (number[n],), 0)
+            for where in self._whole.jobs[n].resources:
+                for other in self._whole.on[where]:
+                    if other not in self._ran:
+                        yield Precedence(number[other], (number[n],), 0)
 
     def _holdings(self) -> Iterator[Holding]:
         """Yield memory still to be taken or freed; past changes are subtracted from the capacity."""

@@ -33,12 +33,24 @@ class PlacedJobs:
     @cached_property
     def value(self) -> int:
         """The longest time from a device's opening to its end, in steps."""
-        return max((self.end(n) - self.opening[self.jobs.device(n)] for n in self.start), default=0)
+        return max((self.end(n) - self.first_opening(n) for n in self.start), default=0)
+
+    def opened(self, n: int) -> int:
+        """Return the time from which on all devices whose streams a job occupies are open."""
+        return opened(self.jobs, self.opening, n)
+
+    def first_opening(self, n: int) -> int:
+        """Return the first opening time of a device whose stream a job occupies."""
+        return min(self.opening[device] for device in self.jobs.devices(n))
 
     @cached_property
-    def next_on_resource(self) -> Mapping[int, int]:
-        """The job that follows each job on its resource."""
-        return dict(pair for order in self.orders.values() for pair in pairwise(order))
+    def next_on_resource(self) -> Mapping[int, Sequence[int]]:
+        """The jobs that follow each job on its resources."""
+        found: dict[int, list[int]] = {}
+        for order in self.orders.values():
+            for one, other in pairwise(order):
+                found.setdefault(one, []).append(other)
+        return found
 
     @cached_property
     def tails(self) -> Mapping[int, int]:
@@ -49,9 +61,14 @@ class PlacedJobs:
             waiting.setdefault(before, []).append((after, 0))
         # Every job takes at least one step, so successors start later.
         for n in sorted(self.start, key=lambda n: -self.start[n]):
-            lengths = [-self.opening[self.jobs.device(n)]]
+            lengths = [-self.first_opening(n)]
             following = [*self.after[n], *waiting.get(n, ())]
-            following += [(self.next_on_resource[n], 0)] if n in self.next_on_resource else []
+            following += [(other, 0) for other in self.next_on_resource.get(n, ())]
             lengths += [lag + self.jobs.jobs[a].steps + found[a] for a, lag in following]
             found[n] = max(lengths)
         return found
+
+
+def opened(jobs: Jobs, opening: Sequence[int], n: int) -> int:
+    """Return the time from which on all devices whose streams a job occupies are open, given that of each device."""
+    return max(opening[device] for device in jobs.devices(n))

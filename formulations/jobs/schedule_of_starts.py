@@ -45,7 +45,8 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
 def _one_task_on_one_stream(jobs: Jobs) -> bool:
     network = jobs.problem.network
     single = all(len(tasks) == 1 for tasks in network.tasks.values())
-    return len(jobs.problem.streams) == 1 and single and not network.has_activation_modes
+    alone = single and not network.occupies_several
+    return len(jobs.problem.streams) == 1 and alone and not network.has_activation_modes
 
 
 def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
@@ -97,7 +98,13 @@ class _Memory:
         here = [one for one in jobs.holdings if one.pool == pool and one.where in starts]
         self._takers = sorted((one for one in here if one.takes), key=self._begin)
         self._givers = sorted((one for one in here if one.gives), key=self._end)
-        self._place = {n: place for order in streams.values() for place, n in enumerate(order)}
+        # A job on several streams has its place on the first; that is enough to tell that it has ended.
+        self._place = {
+            n: place
+            for where, order in streams.items()
+            for place, n in enumerate(order)
+            if self._job(n).resources[0] == where
+        }
         # For each stream on which passes begin: the place on every stream up to which jobs are known to have ended.
         self._seen: dict[Resource, dict[Resource, int]] = {}
 
@@ -124,9 +131,9 @@ class _Memory:
             while lacking and given:
                 for n in given[0][0].last:
                     job = self._job(n)
-                    if self._place[n] >= seen.get(job.resource, 0):
-                        seen[job.resource] = self._place[n] + 1
-                        waited[job.resource] = Wait(job.task, self._job(taker.first[0]).task)
+                    if self._place[n] >= seen.get(job.resources[0], 0):
+                        seen[job.resources[0]] = self._place[n] + 1
+                        waited[job.resources[0]] = Wait(job.task, self._job(taker.first[0]).task)
                 lacking, given = self._take(given, lacking, seen)
             if lacking:
                 return None
@@ -137,7 +144,7 @@ class _Memory:
         """Return for each stream the position up to which all jobs are known to have ended when the taker starts."""
         if len(taker.first) > 1:
             return {}
-        resource = self._job(taker.first[0]).resource
+        resource = self._job(taker.first[0]).resources[0]
         seen = self._seen.setdefault(resource, {})
         seen[resource] = max(seen.get(resource, 0), self._place[taker.first[0]])
         return seen
@@ -155,7 +162,7 @@ class _Memory:
         return amount, left
 
     def _is_known(self, one: Holding, seen: Mapping[Resource, int]) -> bool:
-        return all(self._place[n] < seen.get(self._job(n).resource, 0) for n in one.last)
+        return all(self._place[n] < seen.get(self._job(n).resources[0], 0) for n in one.last)
 
     def _job(self, n: int) -> Job:
         return self._jobs.jobs[n]

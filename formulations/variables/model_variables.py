@@ -122,8 +122,11 @@ class Model:
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
         """Return True, False or a literal: x ends before y starts; None if no literal orders the two."""
-        here = (self.order or {}).get(self.operations.resource(x))
-        return None if here is None or self.operations.resource(y) != self.operations.resource(x) else here.before(x, y)
+        orders, there = self.order or {}, self.operations.resources(y)
+        for where in self.operations.resources(x):
+            if where in there and where in orders:
+                return orders[where].before(x, y)
+        return None
 
     @cached_property
     def fused(self) -> dict[tuple[int, int], Truth]:

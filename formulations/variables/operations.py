@@ -82,14 +82,20 @@ class Operations:
         self.number = {x: n for n, x in enumerate(self.jobs_of)}
         self.on: dict[Resource, list[Operation]] = {}
         for x in self.jobs_of:
-            self.on.setdefault(self.resource(x), []).append(x)
+            for where in self.resources(x):
+                self.on.setdefault(where, []).append(x)
 
-    def resource(self, x: Operation) -> Resource:
-        return self.jobs.jobs[self.jobs_of[x][0]].resource
+    def resources(self, x: Operation) -> tuple[Resource, ...]:
+        """Return the resources that an operation occupies from start to end."""
+        return self.jobs.jobs[self.jobs_of[x][0]].resources
 
     def device(self, x: Operation) -> int:
         """Return the device of an operation's stage, whatever stream it runs on."""
         return self.jobs.device(self.jobs_of[x][0])
+
+    def devices(self, x: Operation) -> tuple[int, ...]:
+        """Return the devices of which an operation occupies a stream, that of its stage first."""
+        return self.jobs.devices(self.jobs_of[x][0])
 
     def always(self, x: Operation) -> bool:
         """True if the operation runs under every choice of modes, possibly with length 0."""
@@ -199,7 +205,7 @@ def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
         if (
             len(members) == len(by_kind) == 3
             and by_kind.keys() == {B, W, BW}
-            and len({jobs.jobs[n].resource for n in members}) == 1
+            and len({jobs.jobs[n].resources for n in members}) == 1
         ):
             split, weight, fused = (net.get(by_kind[kind], {}) for kind in (B, W, BW))
             pools = split.keys() | weight.keys() | fused.keys()

@@ -29,7 +29,7 @@ def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[i
         if gathers:
             continue
         here = own[stage, j]
-        on_free = all(jobs.device(n) in free for n in here)
+        on_free = all(device in free for n in here for device in jobs.devices(n))
         if kinds[choice] not in (B, W, BW) and on_free and inside.issuperset(here):
             found.append(choice)
     return found

@@ -11,7 +11,7 @@ from math import inf
 
 from ortools.sat.python import cp_model
 
-from formulations.constraints import microbatch_order, no_overlap, precedence, rendezvous
+from formulations.constraints import microbatch_order, no_overlap, precedence
 from formulations.constraints.memory_capacity import post_rows
 from formulations.jobs.placed_jobs import PlacedJobs
 from formulations.variables.literals import Literal
@@ -26,7 +26,7 @@ class TaskWindow:
         self.window = WindowJobs(placed, since, until, free)
         horizon = placed.value + max(placed.opening)
         self.model = Model(self.window.jobs, inf, free, horizon, numbered=False)
-        for rule in (precedence, microbatch_order, no_overlap, rendezvous):
+        for rule in (precedence, microbatch_order, no_overlap):
             rule.post(self.model)
         # Said once more: windows whose memory is tight take a quarter of the time with it.
         no_overlap.by_intervals(self.model)

@@ -48,9 +48,6 @@ class WindowJobs:
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
         # In an iteration in progress micro-batches differ, whatever part of it the window has.
         alike = placed.jobs.renumbered and not placed.jobs.release
-        met = tuple(
-            (inside[one], inside[other]) for one, other in placed.jobs.meetings if {one, other} <= inside.keys()
-        )
         return replace(
             placed.jobs,
             jobs=jobs,
@@ -58,7 +55,6 @@ class WindowJobs:
             holdings=tuple(own),
             release=(),
             renumbered=alike,
-            meetings=met,
         )
 
     def _is_free(self, pool: int) -> bool:
@@ -131,8 +127,8 @@ class WindowJobs:
         for n in self.inside:
             arcs = (*placed.before.get(n, ()), *waited.get(n, ()))
             ends = [placed.end(b) + lag for b, lag in arcs if b not in self._number]
-            opening = placed.opening[placed.jobs.device(n)]
-            found[n] = max([opening, placed.jobs.released(n), begin.get(placed.jobs.jobs[n].resource, 0), *ends])
+            ends += [begin.get(where, 0) for where in placed.jobs.jobs[n].resources]
+            found[n] = max([placed.opened(n), placed.jobs.released(n), *ends])
         for before, n in self.kept_waits:
             if n in found and before not in found:
                 found[n] = max(found[n], placed.end(before))
@@ -168,12 +164,12 @@ class WindowJobs:
             for where, order in placed.orders.items()
         }
         for n in self.inside:
-            where = placed.jobs.jobs[n].resource
             following = [(a, lag) for a, lag in placed.after.get(n, ()) if a not in self._number]
-            last = first_after.get(where)
-            following += [(last, 0)] if last is not None else []
+            for where in placed.jobs.jobs[n].resources:
+                last = first_after.get(where)
+                following += [(last, 0)] if last is not None else []
             lengths = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
-            found[n] = max([-placed.opening[placed.jobs.device(n)], *lengths])
+            found[n] = max([-placed.first_opening(n), *lengths])
         for n, after in self.kept_waits:
             if n in found and after not in found:
                 found[n] = max(found[n], placed.jobs.jobs[after].steps + placed.tails[after])

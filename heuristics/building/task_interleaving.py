@@ -11,7 +11,6 @@ attention). The units of the two passes take turns:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from itertools import zip_longest
 
@@ -19,7 +18,6 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.rendezvous import without_receipts
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.schedule import Schedule, Wait
 
@@ -67,11 +65,14 @@ def interleaved(
 
 
 def _one_task_each(problem: Problem) -> bool:
-    """True if every pass is one task, but for transfers that occupy both devices: these have orders of their own."""
-    if not problem.network.meetings:
-        return problem.network.one_task_each
-    alone = without_receipts(problem)
-    return replace(alone, resources=replace(alone.resources, transfer_stream=None)).network.one_task_each
+    """Return True if every pass is one task, but for tasks that occupy several streams, which get their turns later."""
+    network = problem.network
+    if not network.occupies_several:
+        return network.one_task_each
+    alone = [[task for task in tasks if len(task.resources) == 1] for tasks in network.tasks.values()]
+    streams = {task.resources[0] for own in alone for task in own}
+    one_each = all(len(own) == 1 for own in alone) and len(streams) == len({stream.device for stream in streams})
+    return network.has_plain_chains and one_each
 
 
 def _split(problem: Problem, slot: Slot) -> tuple[Pass, ...]:

@@ -188,7 +188,8 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
     ran, network, text = state.ran, problem.network, problem.task_text
     streams: dict[Resource, list[Task]] = {}
     for task in sorted(ran, key=lambda task: (ran[task], task)):
-        streams.setdefault(network.tasks[task.of[:2]][task.part].resource, []).append(task)
+        for where in network.tasks[task.of[:2]][task.part].resources:
+            streams.setdefault(where, []).append(task)
     for where, line in sorted(streams.items()):
         for one, other in pairwise(line):
             if ran[other].start < ran[one].end:

@@ -25,6 +25,7 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     fused, backward, weight = (own.tasks_after_receipt(kind) for kind in (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1:
         one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
+        one_stream &= {*fused[0].also}.issuperset((*backward[0].also, *weight[0].also))
         return one_stream and own.ticks(BW) >= _split_ticks(own) and not _gains_by_block(problem, stage)
     if problem.network.blocks:
         return False
@@ -49,19 +50,24 @@ def _places_of_weights(
     """
     done, places = 0, dict[int, int]()
     for place, task in enumerate(fused):
-        if done < len(backward) and task[:3] == backward[done][:3]:
+        if done < len(backward) and _same(task, backward[done]):
             done += 1
             continue
         ready = (
             n
             for n, w in enumerate(weight)
-            if n not in places and task[:3] == w[:3] and (len(backward) if w.after is None else w.after + 1) <= done
+            if n not in places and _same(task, w) and (len(backward) if w.after is None else w.after + 1) <= done
         )
         found = next(ready, None)
         if found is None:
             return None
         places[found] = place
     return [places[n] for n in range(len(weight))] if done == len(backward) and len(places) == len(weight) else None
+
+
+def _same(one: TaskSpec, other: TaskSpec) -> bool:
+    """Return True if two tasks of different passes take the same time of the same streams."""
+    return one[:3] == other[:3] and {*one.also} == {*other.also}
 
 
 def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool:

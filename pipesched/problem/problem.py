@@ -237,6 +237,11 @@ class Problem:
     def device(self, p: Pass) -> int:
         return self.placement.stage_device[p.stage]
 
+    def devices_of(self, task: Task) -> tuple[int, ...]:
+        """Return the devices of which a task occupies a stream, that of its pass first."""
+        own, further = self.device(task.of), self.dependencies.tasks[task.of.kind, task.of.stage][task.part].also
+        return tuple(dict.fromkeys((own, *(one.device for one in further)))) if further else (own,)
+
     def overlapped_ticks(self, forward: Pass, backward: Pass) -> int | None:
         """Return the ticks of a forward and a backward run as one block.
 

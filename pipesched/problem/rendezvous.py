@@ -1,64 +1,103 @@
 """Blocking sends and receives: a transfer occupies a stream of its sender and of its receiver at the same time.
 
-Each pass that gets a tensor from another device begins with a task that receives it, as long as the transfer. It and
-the sender's task start together (rendezvous). The pass holds its memory from the receipt on.
+Each pass that gets a tensor from another device begins with a task that receives it, as long as the transfer, which
+occupies the stream of both devices. The pass holds its memory from this task on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pipesched.problem.features.device_resources import SENDING
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 
-RECEIVING = "receive"
 _COMPUTING = "compute"
+
+# Of the sending and the receiving stage the ticks of the transfer.
+Times = Mapping[tuple[int, int], int]
 
 
 def with_receipts(problem: Problem) -> Problem:
-    """The problem whose transfers, which occupy a stream of their sender, occupy that of their receiver as well."""
-    stages = tuple(_receiving(problem, s, stage) for s, stage in enumerate(problem.stages))
-    return replace(problem, stages=stages, resources=replace(problem.resources, rendezvous=True))
+    """Return the problem whose transfers are tasks of the receiving passes, on a stream of both devices.
+
+    In the given problem they are tasks of their sender. No transfer takes time outside of tasks any more.
+    """
+    stages = tuple(replace(_receiving(problem, s, stage), transfer=0) for s, stage in enumerate(problem.stages))
+    return replace(problem, stages=stages, links=(), resources=replace(problem.resources, transfer_stream=None))
 
 
 def without_receipts(problem: Problem) -> Problem:
-    """The problem of which `with_receipts` makes this one; itself where only senders take part."""
-    if not problem.resources.rendezvous:
+    """Return the problem of which `with_receipts` makes this one; itself where no transfer occupies both devices."""
+    stream = next((task.stream for stage in problem.stages for task in _receipts(stage).values()), None)
+    if stream is None:
         return problem
-    stages = tuple(map(_without, problem.stages))
-    return replace(problem, stages=stages, resources=replace(problem.resources, rendezvous=False))
+    times = _times(problem)
+    forth = {sender: ticks for (sender, receiver), ticks in times.items() if problem.placement.next[sender] == receiver}
+    stages = [replace(_without(stage), transfer=forth.get(s, 0)) for s, stage in enumerate(problem.stages)]
+    links = tuple[tuple[int, ...], ...]()
+    if any(_back(problem, times, s) != stage.transfer for s, stage in enumerate(stages)):
+        where, matrix = problem.placement.stage_device, [[0] * problem.devices for _ in range(problem.devices)]
+        for (sender, receiver), ticks in times.items():
+            matrix[where[sender]][where[receiver]] = ticks
+        stages, links = [replace(stage, transfer=0) for stage in stages], tuple(map(tuple, matrix))
+    resources = replace(problem.resources, transfer_stream=stream)
+    return replace(problem, stages=tuple(stages), links=links, resources=resources)
+
+
+def receives(problem: Problem) -> bool:
+    """Return True if some transfer occupies both devices."""
+    return any(_receipts(stage) for stage in problem.stages)
 
 
 def _receiving(problem: Problem, number: int, stage: Stage) -> Stage:
     where, stream = problem.placement, str(problem.resources.transfer_stream)
     tasks = dict(stage.tasks)
-    for kind, sender in _senders(stage, where.previous[number], where.next[number]):
+    for kind, sender in _senders(problem, number):
         ticks = problem.lag(sender, number)
         if ticks:
             own = tasks.get(kind) or tuple(task._replace(name=_COMPUTING) for task in stage.tasks_of(kind))
-            entry = stage.entry(kind)
-            tasks[kind] = (*own[:entry], TaskSpec(stream, ticks, _name(own), receives=True), *own[entry:])
+            entry, there = stage.entry(kind), (Resource(where.stage_device[sender], stream),)
+            receipt = TaskSpec(stream, ticks, SENDING, receives=True, also=there)
+            tasks[kind] = (*own[:entry], receipt, *own[entry:])
             if kind is B and W in tasks:
                 tasks[W] = _moved(tasks[W], entry, 1)
     return stage.with_tasks(tasks) if tasks != dict(stage.tasks) else stage
 
 
-def _senders(stage: Stage, previous: int | None, following: int | None) -> Iterator[tuple[PassKind, int]]:
-    """The kinds of passes that may get a tensor, each with the stage that sends it."""
+def _senders(problem: Problem, stage: int) -> Iterator[tuple[PassKind, int]]:
+    """Yield the kinds of passes of a stage that may get a tensor, each with the stage that sends it."""
+    previous, following = problem.placement.previous[stage], problem.placement.next[stage]
     if previous is not None:
         yield F, previous
     if following is not None:
-        yield from ((kind, following) for kind in (B, BW) if kind in stage.kinds)
+        yield from ((kind, following) for kind in (B, BW) if kind in problem.stages[stage].kinds)
 
 
-def _name(tasks: Sequence[TaskSpec]) -> str:
-    """A name that no task of the pass has."""
-    name = RECEIVING
-    while any(task.name == name for task in tasks):
-        name = f"{name}-tensor"
-    return name
+def _receipts(stage: Stage) -> dict[PassKind, TaskSpec]:
+    return {kind: task for kind, own in stage.tasks for task in own if task.receives}
+
+
+def _times(problem: Problem) -> Times:
+    return {
+        (sender, s): _receipts(stage)[kind].ticks
+        for s, stage in enumerate(problem.stages)
+        for kind, sender in _senders(problem, s)
+        if kind in _receipts(stage)
+    }
+
+
+def _back(problem: Problem, times: Times, stage: int) -> int:
+    """Return the ticks of the gradient to a stage; those of its activation where no gradient is sent."""
+    following = problem.placement.next[stage]
+    if following is None:
+        return 0
+    if problem.stages[stage].forward_only:
+        return times.get((stage, following), 0)
+    return times.get((following, stage), 0)
 
 
 def _without(stage: Stage) -> Stage:
@@ -73,7 +112,7 @@ def _without(stage: Stage) -> Stage:
 
 
 def _moved(weight: Sequence[TaskSpec], since: int, places: int) -> tuple[TaskSpec, ...]:
-    """Tasks of W for a B whose tasks from `since` on move by so many places."""
+    """Return tasks of W for a B whose tasks from `since` on move by so many places."""
     moved = (task.after is not None and task.after >= since for task in weight)
     return tuple(
         task._replace(after=task.after + places) if later and task.after is not None else task

@@ -20,6 +20,7 @@ from pipesched.problem.passes import (
     PassKind,
     W,
 )
+from pipesched.problem.resource import Resource
 
 # The stream that runs what names no other.
 COMPUTE = "compute"
@@ -31,7 +32,9 @@ class TaskSpec(NamedTuple):
     The tasks of F, B and BW run one after the other. Those of W are independent: each runs once part `after` of its
     micro-batch's B has ended, or all of B if that is None. Without `needs_input` a task at the beginning of F, B or BW
     waits for no other pass, such as a lookup in an embedding table. A task that `gathers` collects the stage's
-    parameters; one that `receives` takes the tensor of a stage on another device while that device sends it.
+    parameters; one that `receives` takes the tensor of the neighbouring stage and waits for that stage's pass alone.
+
+    From start to end a task occupies its stream and the streams `also`, each given with its device.
     """
 
     stream: str
@@ -41,6 +44,7 @@ class TaskSpec(NamedTuple):
     needs_input: bool = True
     gathers: bool = False
     receives: bool = False
+    also: tuple[Resource, ...] = ()
 
 
 class PassMemory(NamedTuple):

@@ -149,7 +149,7 @@ def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
         return sum(task.ticks for task in tasks[: ends[0] + 1])
     on = Counter[object]()
     for task in tasks:
-        on[task.resource] += task.ticks
+        on[task.resources] += task.ticks
     return max(on.values())
 
 

@@ -63,8 +63,9 @@ class Replanned:
         passes = [tuple((p,) for p in dict.fromkeys(task.of for task in order)) for order in self.orders()]
         types, streams = self.problem.network.tasks, dict[Resource, list[Task]]()
         for task in sorted(self.tasks, key=self.tasks.__getitem__):
-            streams.setdefault(types[task.of.kind, task.of.stage][task.part].resource, []).append(task)
-        if len(self.problem.streams) == 1:
+            for where in types[task.of.kind, task.of.stage][task.part].resources:
+                streams.setdefault(where, []).append(task)
+        if len(self.problem.streams) == 1 and not self.problem.network.occupies_several:
             return Schedule(tuple(passes), "replanned")
         orders = {where: tuple(tasks) for where, tasks in streams.items()}
         return Schedule(tuple(passes), "replanned", orders, self.waits)

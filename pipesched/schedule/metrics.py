@@ -123,13 +123,22 @@ def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
     """Return the start of a device's first task and the end of its last; (0, 0) for a device without tasks."""
     rows = timeline.schedule.columns.on(device)
     begin, end = (column[rows] for column in timeline.reach)
-    return (int(begin.min()), int(end.max())) if len(begin) else (0, 0)
+    own = [(int(begin.min()), int(end.max()))] if len(begin) else []
+    own += [(one.start, one.end) for one in timeline.elsewhere.get(device, ())]
+    return min((start for start, _ in own), default=0), max((end for _, end in own), default=0)
 
 
 def _work(timeline: Timeline) -> tuple[int, ...]:
     """Return the work of each device's first stream, in ticks."""
-    ticks = work_of_rows(timeline)
-    return tuple(int(ticks[timeline.schedule.columns.on(device)].sum()) for device in range(timeline.problem.devices))
+    ticks, first = work_of_rows(timeline), timeline.problem.streams[0]
+    elsewhere = {
+        device: sum(one.end - one.start for one in occupied if one.stream == first)
+        for device, occupied in timeline.elsewhere.items()
+    }
+    return tuple(
+        int(ticks[timeline.schedule.columns.on(device)].sum()) + elsewhere.get(device, 0)
+        for device in range(timeline.problem.devices)
+    )
 
 
 def work_of_rows(timeline: Timeline) -> Whole:

@@ -9,17 +9,21 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.tasks_at_once import tasks_in_turn, visits_of
 from pipesched.schedule.timeline import block_ticks
-from pipesched.schedule.transfers_in_turn import transfers_in_turn
 
 
 def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
     """Return the tasks of every stream in order; a block is its forward's first task, on the first stream.
 
-    Transfers that occupy both devices have, between two passes, an order in which they can run.
+    Tasks that occupy streams of several devices, and have no order there, get one in which they can run; raises
+    `Deadlock` where there is none.
     """
+    visits = visits_of(problem, schedule) if problem.network.occupies_several else []
     if schedule.task_orders:
-        return schedule.task_orders
+        placed = {(where, task) for where, tasks in schedule.task_orders.items() for task in tasks} if visits else set()
+        visits = [visit for visit in visits if (visit.where, visit.task) not in placed]
+        return tasks_in_turn(problem, schedule, schedule.task_orders, visits) if visits else schedule.task_orders
     found: dict[Resource, list[Task]] = {}
     for device, order in enumerate(schedule.orders):
         for slot in asking(order, SHORT):
@@ -28,5 +32,7 @@ def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Seq
                 continue
             for p in slot:
                 for task, part in problem.tasks(p):
-                    found.setdefault(problem.resources.on_device(device, part.stream), []).append(task)
-    return transfers_in_turn(problem, schedule, found) if problem.network.meetings else found
+                    streams = (part.stream, *(stream for other, stream in part.also if other == device))
+                    for stream in dict.fromkeys(streams) if part.also else (part.stream,):
+                        found.setdefault(problem.resources.on_device(device, stream), []).append(task)
+    return tasks_in_turn(problem, schedule, found, visits) if visits else found

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.deadline import SHORT, asking
 from pipesched.html_of import html_of
 from pipesched.problem.passes import Pass, PassKind, Slot, Task
 from pipesched.problem.problem import Problem
@@ -16,6 +18,16 @@ from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
+
+
+class Occupied(NamedTuple):
+    """A stream that a task occupies from `start` to `end`, in ticks."""
+
+    task: Task
+    part: TaskSpec
+    stream: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,12 +44,6 @@ class Timeline:
     def _repr_html_(self) -> str | None:
         """Return the Gantt chart, for notebooks."""
         return html_of(self)
-
-    @property
-    def order(self) -> Schedule:
-        """The schedule for stages of other costs: of passes alone where transfers take turns as their times allow."""
-        schedule = self.schedule
-        return Schedule(schedule.orders, schedule.name) if self.problem.network.meetings else schedule
 
     @cached_property
     def _blocks(self) -> dict[Pass, int]:
@@ -110,6 +116,18 @@ class Timeline:
             [starts[columns.passes[row], task] for row, task in zip(rows.tolist(), part.tolist(), strict=True)]
         )
 
+    @cached_property
+    def elsewhere(self) -> Mapping[int, Sequence[Occupied]]:
+        """The tasks that occupy a stream of each device besides that of their own pass; empty where none does."""
+        found: dict[int, list[Occupied]] = {}
+        if self.problem.network.occupies_several:
+            for p in asking(self.schedule.passes(), SHORT):
+                for task, part in self.problem.tasks(p):
+                    for device, stream in part.also:
+                        begun = self.starts[task]
+                        found.setdefault(device, []).append(Occupied(task, part, stream, begun, begun + part.ticks))
+        return found
+
     def in_block(self, p: Pass) -> bool:
         """Return True if `p` runs inside an overlapped block of one duration."""
         return p in self._blocks
@@ -131,7 +149,7 @@ class Timeline:
                 for task, part in self.problem.tasks(p):
                     if part.stream == stream:
                         intervals.append((self.starts[task], self.starts[task] + part.ticks))
-        return intervals
+        return intervals + [(one.start, one.end) for one in self.elsewhere.get(device, ()) if one.stream == stream]
 
 
 def _ticks(tasks: Sequence[TaskSpec], part: int) -> int:

@@ -87,16 +87,16 @@ class _Nodes:
         tasks = self._graph.tasks
         self._start = self._graph.starts_in(timeline).tolist()
         self._end = [start + int(ticks) for start, ticks in zip(self._start, self._graph.ticks, strict=True)]
-        resources = [
-            problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part].resource for of in asking(tasks, SHORT)
-        ]
+        types = [problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part] for of in asking(tasks, SHORT)]
         self._device = [problem.device(of[0].of) for of in asking(tasks, SHORT)]
         self._rows: list[list[int]] = [[] for _ in range(problem.devices)]
         collective = [node for node, of in enumerate(tasks) if of[0].of.kind in _COLLECTIVES]
         self._collective = frozenset(collective)
         for node in asking(sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])), SHORT):
-            if resources[node].stream == problem.streams[0]:
-                self._rows[self._device[node]].append(node)
+            own, *further = types[node].resources
+            for device, where in ((self._device[node], own), *((where.device, where) for where in further)):
+                if where.stream == problem.streams[0]:
+                    self._rows[device].append(node)
         at_start = {of: max(0, change.at_start) for of, change in problem.network.change.items()}
         scale = problem.walks.scale
         # Memory that the node's passes take when they start.
@@ -110,7 +110,10 @@ class _Nodes:
         ]
         self._arrives = [0] * len(tasks)
         self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
-        self._turns = {other: one for row in self._rows for one, other in pairwise(row)}
+        self._turns: dict[int, list[int]] = {}
+        for row in self._rows:
+            for one, other in pairwise(row):
+                self._turns.setdefault(other, []).append(one)
         for node in asking(range(len(tasks)), SHORT):
             needed = self._needed(node)
             if needed:
@@ -119,10 +122,10 @@ class _Nodes:
     def _needed(self, node: int) -> list[tuple[int, int]]:
         """Return the arrival times of all that a node waits for, except its turn on the stream."""
         needed = [(self._end[one] + int(lag), one) for one, lag in self._graph.waits[node]]
-        before = self._turns.get(node)
-        # One of them says only that the stream is taken until then; what it computes may be needed, too.
-        if before is not None and (in_turn := (self._end[before], before)) in needed:
-            needed.remove(in_turn)
+        for before in self._turns.get(node, ()):
+            # One of them says only that the stream is taken until then; what it computes may be needed, too.
+            if (in_turn := (self._end[before], before)) in needed:
+                needed.remove(in_turn)
         return needed
 
     def _other_piece(self, one: int, node: int) -> bool:

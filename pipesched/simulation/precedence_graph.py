@@ -42,17 +42,15 @@ class Graph:
 
     `ticks[n]` is a node's duration. The successors of node n are `after[k]` for k from `at[n]` to `at[n + 1]`
     (exclusive); each waits until `lag[k]` ticks after the end of n. `missing[n]` is the number of its predecessors.
-    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d, `opening[d]` also those
-    that start together with a first node. The numbers of a `long`
+    `opening[d]` and `closing[d]` are the nodes that are first and last on a stream of device d. The numbers of a `long`
     graph are arrays, those of others lists.
 
-    `schedule` is the given one, with orders of tasks where transfers occupy both devices. `partner[n]` is the node that
-    starts together with n, -1 if there is none: both wait for the predecessors of either.
+    `schedule` is the given one, with orders of tasks where some tasks occupy several resources.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
-        if problem.network.meetings and not schedule.task_orders:
-            orders = {where: tuple(tasks) for where, tasks in stream_orders(problem, schedule).items()}
+        if problem.network.occupies_several and (given := stream_orders(problem, schedule)) is not schedule.task_orders:
+            orders = {where: tuple(tasks) for where, tasks in given.items()}
             schedule = Schedule(schedule.orders, schedule.name, orders, schedule.waits)
         self.schedule = schedule
         self._columns = columns = schedule.columns
@@ -74,22 +72,26 @@ class Graph:
         task = begin[columns.pass_type[row]] + part
         alone = by_microbatch(problem, whole([each.ticks for each in tasks])[task], columns.microbatch[row])
         ticks = np.where(in_block, block[row], alone)
-        stream = np.array([streams.index(each.resource.stream) for each in tasks], np.int64)[task]
+        first = [each.resources[0] for each in tasks]
+        stream = np.array([streams.index(each.stream) for each in first], np.int64)[task]
         device, shared = columns.device[row], np.zeros(len(row), bool)
-        if problem.resources.shared_streams:
+        common = {(device, one.stream) for one in problem.resources.shared_streams for device in one.devices}
+        if common:
             # A stream that devices share is one of their first device's.
-            owner = np.array([each.resource.device for each in tasks], np.int64)[task]
-            common = {(device, one.stream) for one in problem.resources.shared_streams for device in one.devices}
-            shared = np.array([tuple(each.resource) in common for each in tasks], bool)[task]
+            owner = np.array([each.device for each in first], np.int64)[task]
+            shared = np.array([tuple(each) in common for each in first], bool)[task]
             device = np.where(shared, owner, device)
-        on = device * len(streams) + np.where(in_block, 0, stream)
-        arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule, streams, on), shared)]
+        on, node = device * len(streams) + np.where(in_block, 0, stream), np.arange(len(row))
+        if problem.network.occupies_several:
+            for number, each in enumerate(tasks):
+                here = np.flatnonzero((task == number) & ~in_block)
+                for where in each.resources[1:]:
+                    node = np.concatenate((node, here))
+                    on = np.append(on, np.full(len(here), where.device * len(streams) + streams.index(where.stream)))
+                    shared = np.append(shared, np.full(len(here), tuple(where) in common))
+        places = self._places(schedule, streams, node, on)
+        arcs = [self._in_turn(problem.devices, len(streams), node, on, places, shared)]
         arcs += [*self._precedences(problem), *self._events(schedule), *self._gathers(problem, schedule)]
-        self.partner = self._partners(problem, len(row))
-        if problem.network.meetings:
-            arcs += self._of_partners(arcs)
-            for nodes in self.opening:
-                nodes += [int(self.partner[node]) for node in nodes if self.partner[node] >= 0]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = _lags(arcs)
         order = np.argsort(before, kind="stable")
@@ -101,29 +103,37 @@ class Graph:
             numbers = [column.tolist() for column in numbers]
         self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
-    def _places(self, schedule: Schedule, streams: Sequence[str], on: Ints) -> Ints:
-        """Return the place of each node on its stream: as the schedule orders tasks, else in the order of rows."""
+    def _places(self, schedule: Schedule, streams: Sequence[str], nodes: Ints, on: Ints) -> Ints:
+        """Return the place of each node on its stream: as the schedule orders tasks, else in the order of rows.
+
+        The first entries are of each node's first stream, the others of further ones.
+        """
         if not schedule.task_orders:
             return np.arange(len(on))
-        places = np.full(len(on), -1)
+        places, count = np.full(len(on), -1), int(self._last.max(initial=-1)) + 1
+        pairs = zip(nodes[count:].tolist(), on[count:].tolist(), strict=True)
+        further = {pair: count + number for number, pair in enumerate(pairs)}
         for (device, stream), tasks in schedule.task_orders.items():
             number = streams.index(stream) if stream in streams else -1
             for place, task in enumerate(tasks):
-                node = self._node(task)
-                if number < 0 or on[node] != device * len(streams) + number:
+                node, where = self._node(task), device * len(streams) + number
+                entry = node if on[node] == where else further.get((node, where), -1)
+                if number < 0 or entry < 0:
                     raise BadInput(f"{self.text(task)} is in the order of device {device}, {stream}, and not run there")
-                if places[node] >= 0:
+                if places[entry] >= 0:
                     raise BadInput(f"{self.text(task)} appears twice in the orders of tasks")
-                places[node] = place
+                places[entry] = place
         if (places < 0).any():
-            node = int(np.argmin(places))
+            node = int(nodes[np.argmin(places)])
             row = int(np.argmax(self._last >= node))
             task = Task(self._columns.passes[row], node - int(self._first[row]))
             raise BadInput(f"{self.text(task)} is not in the order of its stream")
         return places
 
-    def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints, shared: Bools) -> Arcs:
-        """Return the arcs between consecutive nodes of each stream; `on` numbers the streams of all devices.
+    def _in_turn(self, devices: int, streams: int, nodes: Ints, on: Ints, places: Ints, shared: Bools) -> Arcs:
+        """Return the arcs between consecutive nodes of each stream.
+
+        An entry says that a node is `on` a stream, by its number among those of all devices.
 
         Copies on a `shared` stream open and close no device: a forward precedes them and a backward follows.
         """
@@ -132,11 +142,11 @@ class Graph:
         same = on[one] == on[other]
         self.opening: list[list[int]] = [[] for _ in range(devices)]
         self.closing: list[list[int]] = [[] for _ in range(devices)]
-        for nodes, place in ((self.opening, [*order[:1], *other[~same]]), (self.closing, [*one[~same], *order[-1:]])):
-            for node in place:
-                if not shared[node]:
-                    nodes[on[node] // streams].append(int(node))
-        return one[same], other[same], 0
+        for found, ends in ((self.opening, [*order[:1], *other[~same]]), (self.closing, [*one[~same], *order[-1:]])):
+            for entry in ends:
+                if not shared[entry]:
+                    found[on[entry] // streams].append(int(nodes[entry]))
+        return nodes[one[same]], nodes[other[same]], 0
 
     def _precedences(self, problem: Problem) -> Iterator[Arcs]:
         """Yield the arcs of the task network for every micro-batch, as nodes (earlier, later) and lags.
@@ -173,23 +183,6 @@ class Graph:
                     yield earlier[apart], later[apart], lags[both][apart]
                 else:
                     yield earlier[apart], later[apart], lag
-
-    def _partners(self, problem: Problem, count: int) -> Ints:
-        """Return for each node the one that starts together with it: receiver for sender, and sender for receiver."""
-        partner = np.full(count, -1)
-        for receive, sends in problem.network.meetings:
-            receiver, sender = self._nodes(receive), np.maximum.reduce([self._nodes(task) for task in sends])
-            both = (receiver >= 0) & (sender >= 0)
-            partner[receiver[both]], partner[sender[both]] = sender[both], receiver[both]
-        return partner
-
-    def _of_partners(self, arcs: Sequence[Arcs]) -> list[Arcs]:
-        """Return the arcs into nodes with a partner, as arcs into the partner."""
-        found = list[Arcs]()
-        for before, after, lag in arcs:
-            met = self.partner[after] >= 0
-            found.append((before[met], self.partner[after[met]], lag if isinstance(lag, int) else lag[met]))
-        return found
 
     def _events(self, schedule: Schedule) -> Iterator[Arcs]:
         """Yield the arcs of the schedule's waits between streams."""

@@ -19,6 +19,8 @@ from pipesched.validation.violation import Violation
 def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Yield violations unless every stream orders each of its tasks exactly once and no other."""
     expected = tasks_of(problem, schedule)
+    for resource, task in _besides(problem, schedule):
+        expected.setdefault(resource, []).append(task)
     if schedule.task_orders:
         for resource in sorted(expected.keys() | schedule.task_orders.keys()):
             given, own = Counter(schedule.task_orders.get(resource, ())), Counter(expected.get(resource, ()))
@@ -41,7 +43,10 @@ def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequen
 
 
 def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]:
-    """Return the tasks of each stream, pass by pass; a block is the first task of its forward on the first stream."""
+    """Return the tasks of each stream, pass by pass; a block is the first task of its forward on the first stream.
+
+    Tasks that occupy a stream of another device as well have no place there.
+    """
     found: dict[Resource, list[Task]] = {}
     parts = _parts(problem, schedule.passes())
     for device, order in enumerate(schedule.orders):
@@ -54,6 +59,15 @@ def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]
                     owner = stream_owner(problem, device, part.stream)
                     found.setdefault(Resource(owner, part.stream), []).append(Task(p, number))
     return found
+
+
+def _besides(problem: Problem, schedule: Schedule) -> Iterator[tuple[Resource, Task]]:
+    """Yield the tasks on streams that they occupy in addition to that of their pass."""
+    parts = _parts(problem, schedule.passes())
+    for p in schedule.passes() if any(task.also for tasks in parts.values() for task in tasks) else ():
+        for number, task in enumerate(parts[p.kind, p.stage]):
+            for device, stream in task.also:
+                yield Resource(stream_owner(problem, device, stream), stream), Task(p, number)
 
 
 def _parts(problem: Problem, passes: Iterable[Pass]) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:

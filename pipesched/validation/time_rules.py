@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from pipesched.problem.formatting import amount
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import ONCE, B, F, Pass, PassKind, Task, W
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
@@ -21,7 +24,6 @@ from pipesched.validation.pass_rules import (
     for_microbatches,
     needed,
     needed_of_others,
-    needs_input,
     own_tasks,
     receives,
     run_once,
@@ -77,9 +79,8 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
             starts = begin[later]
             if part := awaits(problem, *pass_type, stage):
                 starts = timeline.starts_of(later, np.full(len(later), part))
-            received = stage != pass_type[1] and receives(problem, *pass_type)
-            come = end[earlier] + for_microbatches(problem, 0 if received else lag, columns.microbatch[earlier])
-            if lag and not received and problem.resources.transfer_stream is not None:
+            come = end[earlier] + for_microbatches(problem, lag, columns.microbatch[earlier])
+            if lag and problem.resources.transfer_stream is not None:
                 sent = all_tasks(problem, kind, stage)
                 ticks = for_microbatches(problem, sent[-1].ticks, columns.microbatch[earlier])
                 come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + ticks
@@ -111,27 +112,6 @@ def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
     if len(tasks) == 1 or p.kind not in ONCE:
         return timeline.end(other)
     return max(timeline.starts[Task(other, part)] + tasks[part].ticks for part in parts)
-
-
-def rendezvous(timeline: Timeline) -> Iterator[Violation]:
-    """Where a transfer occupies both devices, its two tasks start together and last as long as it travels."""
-    problem, columns = timeline.problem, timeline.schedule.columns
-    for pass_type in columns.pass_types if problem.resources.rendezvous else ():
-        for kind, stage, lag in needed(problem, *pass_type):
-            later, earlier = columns.rows(*pass_type), columns.rows(kind, stage)
-            both = np.flatnonzero((later >= 0) & (earlier >= 0))
-            if lag == 0 or stage == pass_type[1]:
-                continue
-            part, sent = needs_input(problem, *pass_type), len(own_tasks(problem, kind, stage))
-            tasks = own_tasks(problem, *pass_type)
-            same = tasks[part].receives and tasks[part].ticks == lag
-            received = timeline.starts_of(later[both], np.full(len(both), part))
-            begun = timeline.starts_of(earlier[both], np.full(len(both), sent))
-            for at in np.flatnonzero(received != begun).tolist() if same else range(len(both)):
-                one, other = columns.passes[earlier[both[at]]], columns.passes[later[both[at]]]
-                names = problem.task_text(Task(other, part)), problem.task_text(Task(one, sent))
-                text = f"{names[0]} and {names[1]} do not run at the same time"
-                yield Violation("rendezvous", (one, other), text)
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:
@@ -191,48 +171,75 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
 
     The two passes of a block are one task.
     """
-    problem, columns = timeline.problem, timeline.schedule.columns
+    problem, schedule, columns = timeline.problem, timeline.schedule, timeline.schedule.columns
     begin, _ = timeline.times
-    second = (blocks(problem, timeline.schedule) >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
+    second = (blocks(problem, schedule) >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
     for row in np.flatnonzero(second & (begin != np.roll(begin, 1))).tolist():
         slot = columns.passes[row - 1], columns.passes[row]
         first, then = (pass_text(problem, p) for p in slot)
         yield Violation("overlap", slot, f"{first} and {then} are one block but do not start together")
-    parts = np.where(second, 0, _parts(timeline))
-    busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
-    rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
-    ends_of_parts = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
-    owner = columns.device[rows]
-    for shared in problem.resources.shared_streams:
-        numbers = [n for n, name in enumerate(problem.streams) if name == shared.stream]
-        among = np.isin(owner, shared.devices) & np.isin(stream, numbers)
-        owner = np.where(among, shared.devices[0], owner)
-    on = owner * len(problem.streams) + stream
+    own = _busy(timeline, np.where(second, 0, _parts(timeline)))
+    besides = _busy_besides(timeline)
+    every = own if besides is None else _Busy._make(map(np.concatenate, zip(own, besides, strict=True)))
+    if besides is None or schedule.task_orders:
+        yield from _clashes(timeline, every, _places(timeline, every))
+        return
+    # Streams of other devices that a task occupies have no order but that of time.
+    in_turn, at_once = _clashes(timeline, own, own.rows), _clashes(timeline, every, every.start)
+    yield from dict.fromkeys([*in_turn, *at_once])
+
+
+class _Busy(NamedTuple):
+    """Columns of tasks on streams: rows of their passes, numbers in these, device, stream, first and last tick."""
+
+    rows: Ints
+    parts: Ints
+    device: Ints
+    stream: Ints
+    start: Whole
+    end: Whole
+
+
+def _clashes(timeline: Timeline, busy: _Busy, places: Whole) -> Iterator[Violation]:
+    """Yield violations for tasks next to each other on a stream, by `places`, that overlap or are not in this order."""
+    problem, passes = timeline.problem, timeline.schedule.columns.passes
+    rows, _, device, stream, start, end = busy
+    on = _owners(problem, device, stream) * len(problem.streams) + stream
     # Stable: the tasks of a pass stay in their order.
-    order = np.lexsort((_places(timeline, rows, busy), on))
+    order = np.lexsort((places, on))
     one, other = order[:-1], order[1:]
     for at in np.flatnonzero((on[one] == on[other]) & (start[other] < end[one])).tolist():
         a, b = one[at], other[at]
         rule = "order" if end[b] <= start[a] else "overlap"
-        parts_of = (int(np.searchsorted(ends_of_parts, n, side="right")) for n in (a, b))
-        one_task, next_task = (Task(columns.passes[rows[n]], part) for n, part in zip((a, b), parts_of, strict=True))
+        one_task, next_task = (Task(passes[rows[n]], int(busy.parts[n])) for n in (a, b))
         begun, ended = amount(problem, int(start[b])), amount(problem, int(end[a]))
-        where = f"device {columns.device[rows[a]]}, {problem.streams[stream[a]]}"
+        where = f"device {device[a]}, {problem.streams[stream[a]]}"
         text = f"{problem.task_text(next_task)} starts at {begun}, before {problem.task_text(one_task)} ends at {ended}"
         yield Violation(rule, (one_task.of, next_task.of), f"{where}: {text}")
 
 
-def _places(timeline: Timeline, rows: Ints, busy: list[tuple[Ints, Ints, Whole, Whole]]) -> Ints:
+def _owners(problem: Problem, device: Ints, stream: Ints) -> Ints:
+    """Return the device whose order lists each stream: the first one of those that share it."""
+    for shared in problem.resources.shared_streams:
+        numbers = [n for n, name in enumerate(problem.streams) if name == shared.stream]
+        among = np.isin(device, shared.devices) & np.isin(stream, numbers)
+        device = np.where(among, shared.devices[0], device)
+    return device
+
+
+def _places(timeline: Timeline, busy: _Busy) -> Ints:
     """Return the place of each task on its stream: that of its pass, unless the schedule orders tasks."""
-    orders = timeline.schedule.task_orders
+    orders, problem = timeline.schedule.task_orders, timeline.problem
     if not orders:
-        return rows
-    place = {task: n for tasks in orders.values() for n, task in enumerate(tasks)}
-    passes, parts = (
-        timeline.schedule.columns.passes,
-        [(row, part) for part, (own, *_) in enumerate(busy) for row in own],
+        return busy.rows
+    place = {(where, task): n for where, tasks in orders.items() for n, task in enumerate(tasks)}
+    passes, names = timeline.schedule.columns.passes, problem.streams
+    columns = busy.rows, busy.parts, _owners(problem, busy.device, busy.stream), busy.stream
+    entries = zip(*(column.tolist() for column in columns), strict=True)
+    return np.array(
+        [place[Resource(owner, names[stream]), Task(passes[row], part)] for row, part, owner, stream in entries],
+        np.int64,
     )
-    return np.array([place[Task(passes[row], part)] for row, part in parts], np.int64)
 
 
 def waits(timeline: Timeline) -> Iterator[Violation]:
@@ -267,17 +274,38 @@ def begins(timeline: Timeline) -> Iterator[Violation]:
             yield out_of_turn(problem, one, other)
 
 
-def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole, Whole]:
-    """Return for rows that have a task of that number: the row, its stream as a number, its start and its end."""
+def _busy(timeline: Timeline, parts: Ints) -> _Busy:
+    """Return the tasks of all passes on the stream of their own device, of each row so many `parts`."""
+    found = [_of_part(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
+    return _Busy._make(map(np.concatenate, zip(*found, strict=True)))
+
+
+def _of_part(timeline: Timeline, part: int, rows: Ints) -> _Busy:
+    """Return for rows that have a task of that number what it is on the stream of its own device."""
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 
     def of(kind: PassKind, stage: int) -> TaskSpec:
-        parts = all_tasks(timeline.problem, kind, stage)
-        return parts[min(part, len(parts) - 1)]
+        tasks = all_tasks(timeline.problem, kind, stage)
+        return tasks[min(part, len(tasks) - 1)]
 
     number = {stream: n for n, stream in enumerate(timeline.problem.streams)}
     stream = np.where(block < 0, columns.each(lambda *pass_type: number[of(*pass_type).stream])[rows], 0)
     start = timeline.starts_of(rows, np.full(len(rows), part))
     own = columns.each(lambda *pass_type: of(*pass_type).ticks)[rows]
     ticks = np.where(block < 0, for_each(timeline.problem, own, columns.microbatch[rows]), block)
-    return rows, stream.astype(np.int64), start, start + ticks
+    return _Busy(rows, np.full(len(rows), part), columns.device[rows], stream.astype(np.int64), start, start + ticks)
+
+
+def _busy_besides(timeline: Timeline) -> _Busy | None:
+    """Return the tasks on streams that they occupy in addition to that of their pass; None if no task does."""
+    problem, columns, found = timeline.problem, timeline.schedule.columns, list[_Busy]()
+    for pass_type in columns.pass_types:
+        for part, task in enumerate(all_tasks(problem, *pass_type)):
+            for device, stream in task.also:
+                rows = columns.rows(*pass_type)
+                rows = rows[rows >= 0]
+                start, parts = timeline.starts_of(rows, np.full(len(rows), part)), np.full(len(rows), part)
+                on = np.full(len(rows), device), np.full(len(rows), problem.streams.index(stream))
+                ticks = for_microbatches(problem, task.ticks, columns.microbatch[rows])
+                found.append(_Busy(rows, parts, *on, start, start + ticks))
+    return _Busy._make(map(np.concatenate, zip(*found, strict=True))) if found else None

@@ -19,20 +19,19 @@ from pipesched.validation.time_rules import (
     between_chains,
     inside,
     precedence,
-    rendezvous,
     streams,
     times,
     waits,
 )
 from pipesched.validation.violation import Violation
 
-_OF_TIMES = (precedence, between_chains, rendezvous, inside, around_gathers, waits, streams, begins)
+_OF_TIMES = (precedence, between_chains, inside, around_gathers, waits, streams, begins)
 
 
 def validate(timeline: Timeline) -> list[Violation]:
     """Return every broken rule of a timeline; empty if it is valid.
 
-    Rules: complete, placement, parameters, times, precedence, rendezvous, overlap, order, micro-batch order, memory.
+    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory.
     Times are checked only if every pass is there exactly once, on its own device, since they mean nothing otherwise.
     """
     refuse_other("validate", timeline, Timeline, A_TIMELINE)

@@ -11,7 +11,7 @@ from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.gather_rules import tied_by_gathers
-from pipesched.validation.pass_rules import all_tasks, awaits, needed, needed_of_others, own_tasks, receives, waited_for
+from pipesched.validation.pass_rules import all_tasks, awaits, needed, needed_of_others, own_tasks, waited_for
 from pipesched.validation.task_order_rules import streams_of
 
 
@@ -34,6 +34,7 @@ class VectorClocks:
         }
         streams = streams_of(problem, schedule)
         self.streams = len(streams)
+        # Of a task on several streams one is enough to tell that it has ended.
         self._places = {task: (n, k) for n, tasks in enumerate(streams.values()) for k, task in enumerate(tasks)}
         before: dict[Task, list[Task]] = {task: [] for task in self._places}
         for tasks in streams.values():
@@ -91,9 +92,7 @@ class VectorClocks:
         neighbours = {other.stage for other, _ in own} - {p.stage}
         for other, lag in (*own, *needed_of_others(problem, p)):
             if other in passes:
-                # A receipt waits for the sending pass, not for the task that sends, which runs at the same time.
-                received = other.stage in neighbours and receives(problem, p.kind, p.stage)
-                sent = 1 if lag and not received and problem.resources.transfer_stream is not None else 0
+                sent = 1 if lag and problem.resources.transfer_stream is not None else 0
                 begins = awaits(problem, p.kind, p.stage, other.stage if other.stage in neighbours else None)
                 for part in (n + sent for n in waited_for(problem, p, other)):
                     yield self._task(Task(other, part)), self._task(Task(p, begins))

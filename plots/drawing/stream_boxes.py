@@ -8,8 +8,9 @@ from typing import NamedTuple
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.pass_names import microbatch_number
-from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.drawing.colours import COMMUNICATION, NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
 
@@ -87,8 +88,11 @@ def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
                 if timeline.in_block(p):
                     yield _half_block(timeline, p, where, half, colours)
                 else:
-                    yield from _tasks(timeline, p, where, colours)
+                    for task, part in timeline.problem.tasks(p):
+                        yield from _task(timeline, task, part, (device, part.stream), where, colours)
                 yield from _in_transfer(timeline, p, where)
+        for one in timeline.elsewhere.get(device, ()):
+            yield from _task(timeline, one.task, one.part, (device, one.stream), where, colours)
         yield from _microbatches(timeline, device, where, colours)
 
 
@@ -103,20 +107,24 @@ def _half_block(timeline: Timeline, p: Pass, where: Lanes, half: int, colours: C
     return Drawn(*ends, upper, upper + (bottom - top) / 2, *colours[p.kind, p.stage], _number(timeline.problem, p))
 
 
-def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Iterator[Drawn]:
-    problem = timeline.problem
-    for task, part in problem.tasks(p):
-        top, bottom = (problem.device(p) + edge for edge in where[part.stream])
-        start = timeline.starts[task]
-        on_other_stream, sends = part.stream != problem.streams[0], part.name == SENDING
-        copies = p.kind not in (F, B, W, BW)
-        colour_of_pass, name = colours[p.kind, p.stage], _COPIES.get(p.kind, "" if sends else part.name)
-        colour = colour_of_pass
-        if on_other_stream and not copies:
-            colour = (TRANSFER, _TRANSFERS) if sends else (COMMUNICATION, _OTHER_STREAMS)
-        yield Drawn(start, start + part.ticks, top, bottom, *colour, _number(problem, p), name)
-        if on_other_stream and not copies:
-            yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *colour_of_pass)
+def _task(
+    timeline: Timeline, task: Task, part: TaskSpec, on: tuple[int, str], where: Lanes, colours: Colours
+) -> Iterator[Drawn]:
+    """Yield a task in the lane of a stream `on` which it runs, given with its device."""
+    problem, p, (device, stream) = timeline.problem, task.of, on
+    top, bottom = (device + edge for edge in where[stream])
+    start = timeline.starts[task]
+    on_other_stream, sends = stream != problem.streams[0], part.name == SENDING
+    copies = p.kind not in (F, B, W, BW)
+    own, name = colours[p.kind, p.stage], _COPIES.get(p.kind, "" if sends else part.name)
+    colour = own
+    if sends:
+        colour = TRANSFER, _TRANSFERS
+    elif on_other_stream and not copies:
+        colour = COMMUNICATION, _OTHER_STREAMS
+    yield Drawn(start, start + part.ticks, top, bottom, *colour, _number(problem, p), name)
+    if (on_other_stream or sends) and not copies:
+        yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *own)
 
 
 def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.colors import to_hex
 
 from pipesched.deadline import SHORT, asking
+from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.pass_names import microbatch_count, microbatch_number, piece_number
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
@@ -84,13 +85,14 @@ def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], d
     number_of: dict[tuple[object, ...], int] = {}
     places: dict[Task, tuple[int, int]] = {}
     for box in asking(sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)), SHORT):
-        device = problem.device(box.of)
+        device = box.device
         half = 0 if not box.overlapped else 1 if box.of.kind is F else 2  # a block is a forward above a backward
         key = box.of.kind, box.of.stage, box.part, half
         if key not in number_of:
             number_of[key] = len(styles)
             styles.append(_style(problem, box, shade_of[box.of.stage], count, half))
-        places[Task(box.of, box.part)] = device, len(rows[device]) // 4
+        if device == problem.device(box.of):
+            places[Task(box.of, box.part)] = device, len(rows[device]) // 4
         rows[device] += [
             box.start - last[device],
             box.end - box.start,
@@ -130,7 +132,7 @@ def _short(number: float) -> float:
 def _legend(timeline: Timeline) -> list[dict[str, str]]:
     kinds = {p.kind for p in timeline.schedule.passes()}
     legend = [{"name": name, "colour": to_hex(shade(kind, 0, 1))} for kind, name in NAMES.items() if kind in kinds]
-    if timeline.problem.resources.transfer_stream is not None:
+    if any(task.name == SENDING for tasks in timeline.problem.network.tasks.values() for task in tasks):
         legend.append({"name": "Transfer to another device", "colour": to_hex(TRANSFER)})
     return legend
 
@@ -148,7 +150,7 @@ def waits(timeline: Timeline, places: Mapping[Task, tuple[int, int]]) -> list[li
     for node, before in asking(enumerate(graph.waits), SHORT):
         binding = [(lag, one) for one, lag in before if start[one] + ticks[one] + lag == start[node]]
         device = timeline.problem.device(tasks[node][0].of)
-        far = [(lag, one) for lag, one in binding if lag or timeline.problem.device(tasks[one][0].of) != device]
+        far = [(lag, one) for lag, one in binding if lag or device not in timeline.problem.devices_of(tasks[one][0])]
         # Where the task before it on its stream ends just then there is no gap.
         if far and len(far) == len(binding) and start[node]:
             cause = places[tasks[max(far)[1]][0]]

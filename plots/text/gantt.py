@@ -78,7 +78,7 @@ def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) 
     pending: Box | None = None
     for box in boxes:
         p = box.of
-        row = marks.setdefault((problem.device(p), box.stream), [])
+        row = marks.setdefault((box.device, box.stream), [])
         if box.overlapped and pending is None:
             pending = box
         elif box.overlapped:

@@ -43,7 +43,8 @@ class Exporter:
     What a format can express: `streams`, the order of tasks on several streams, not only of whole passes; `copies`,
     copies to the host on streams of their own, and recomputation, as whole passes; `features`, features of problem
     files that not every format can express; `collectives`, gatherings, drops and reductions among the passes of a
-    device; `every_feature`, whatever a schedule runs, including modules.
+    device; `transfers`, sends and receives in the order of the schedule, where they take part of the time of both
+    devices; `every_feature`, whatever a schedule runs, including modules.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Exporter:
     copies: bool = False
     features: frozenset[str] = frozenset()
     collectives: bool = False
+    transfers: bool = False
     every_feature: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
@@ -94,7 +96,15 @@ class Exporter:
         plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))
         at_once = all(one.parts == 1 and not one.each_microbatch for stage in problem.stages for one in stage.once)
-        holds_streams = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)
+        sent = _transfers_alone(timeline)
+        holds_streams = (
+            self.streams
+            or (whole and self.copies)
+            or (plain and self.collectives and at_once)
+            or (sent and self.transfers)
+        )
+        if sent and not holds_streams:
+            return "the schedule orders sends and receives, and this format does not keep their order"
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(problem.streams) > 1
             extra = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
@@ -122,6 +132,17 @@ class Exporter:
                 allowed = ", ".join(known[name].allowed)
                 raise BadInput(f"{self.name}: found {name}={value}; allowed: {allowed}")
         return {option.name: chosen.get(option.name, option.default) for option in self.options}
+
+
+def _transfers_alone(timeline: Timeline) -> bool:
+    """Return True if transfers occupy both devices, and the schedule orders these and whole passes alone."""
+    problem = timeline.problem
+    if not problem.network.occupies_several or timeline.schedule.waits:
+        return False
+    return all(
+        all(task.receives for task in tasks if task.also) and sum(not task.receives for task in tasks) == 1
+        for tasks in (problem.tasks_of(*pass_type) for pass_type in problem.network.tasks)
+    )
 
 
 EXPORTERS: Registry[Exporter] = Registry("runtime.exporters", "export format", {"perfetto": "chrome-trace"})

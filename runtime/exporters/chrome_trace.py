@@ -94,6 +94,7 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
             continue
         for task, part in problem.tasks(p):
             spans.append((timeline.starts[task], timeline.starts[task] + part.ticks, task, part.stream))
+    spans += [(one.start, one.end, one.task, one.stream) for one in timeline.elsewhere.get(device, ())]
     boxes: list[_Box] = []
     free: dict[str, list[int]] = {}  # when each lane's last box ends
     for start, end, task, stream in asking(sorted(spans, key=lambda span: span[0]), SHORT):

@@ -91,7 +91,8 @@ def _proof(timeline: Timeline) -> str:
 
 
 def _on_streams(timeline: Timeline) -> bool:
-    return not timeline.problem.network.blocks and runs_on_streams(timeline)
+    network = timeline.problem.network
+    return not (network.blocks or network.occupies_several) and runs_on_streams(timeline)
 
 
 EXPORTERS.register(
@@ -104,5 +105,6 @@ EXPORTERS.register(
         warnings=lambda timeline: [*_notes(timeline)],
         proof=_proof,
         copies=True,
+        transfers=True,
     )
 )

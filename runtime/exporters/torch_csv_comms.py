@@ -140,6 +140,7 @@ EXPORTERS.register(
     Exporter(
         name=_NAME,
         collectives=True,
+        transfers=True,
         description="PyTorch's _PipelineScheduleRuntime: passes, sends, receives and reductions (compute_comms)",
         suffix=_CSV,
         write=_write,

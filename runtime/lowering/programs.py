@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -147,12 +148,31 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
 
 
 def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
-    """Yield the computes of a device in order; a block is one compute, any other pair of passes two."""
+    """Yield the computes of a device in order; a block is one compute, any other pair of passes two.
+
+    Where transfers are tasks of passes, the order is that in which passes compute.
+    """
+    if timeline.problem.network.occupies_several:
+        passes = sorted(timeline.schedule.passes_on(device), key=partial(computes_at, timeline))
+        yield from (Compute((p,)) for p in passes)
+        return
     for slot in asking(timeline.schedule.orders[device], SHORT):
         if timeline.in_block(slot[0]):
             yield Compute(slot)
         else:
             yield from (Compute((p,)) for p in slot)
+
+
+def computes_at(timeline: Timeline, p: Pass) -> int:
+    """Return the start of a pass's first task that receives no tensor."""
+    return next(timeline.starts[task] for task, part in timeline.problem.tasks(p) if not part.receives)
+
+
+def _leaves_at(timeline: Timeline, transfer: Transfer) -> int:
+    """Return when a tensor leaves: at the end of its pass, or when the task that transfers it starts."""
+    tasks = timeline.problem.tasks(transfer.consumer)
+    found = (timeline.starts[task] for task, part in tasks if part.receives)
+    return next(found, timeline.end(transfer.producer))
 
 
 def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
@@ -185,11 +205,13 @@ def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
             if receives is Receives.LATE and user in before:
                 waits[number].append(before[user])
     when = timeline.end if receives is Receives.EARLY else timeline.start
+    if problem.network.occupies_several:
+        when = partial(computes_at, timeline)
 
     def rank(number: int) -> tuple[int, ...]:
         event = events[number]
         if isinstance(event, Transfer):
-            return timeline.end(event.producer), 0
+            return _leaves_at(timeline, event), 0
         return when(event.passes[0]), 1
 
     return [events[number] for number in in_order(waits, rank, lambda number: str(events[number]))]

@@ -6,7 +6,7 @@ of the problem and the schedule's own; earlier tasks of the same stream need non
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.deadline import SHORT, asking
@@ -24,18 +24,22 @@ class Step(NamedTuple):
 
 
 def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
-    """Return the steps of every stream, in order; for problems without overlapped blocks."""
+    """Return the steps of every stream, in order; for problems without overlapped blocks.
+
+    A task that occupies several streams is a step of each.
+    """
     orders = stream_orders(timeline.problem, timeline.schedule)
-    runs_on = {task: resource for resource, tasks in orders.items() for task in tasks}
     events: dict[Task, list[Task]] = {}
     for before, after in timeline.schedule.waits:
         events.setdefault(after, []).append(before)
 
-    def step(task: Task) -> Step:
-        needed = dict.fromkeys((*needed_by(timeline, task), *events.get(task, ())))
-        return Step(task, tuple(other for other in needed if runs_on[other] != runs_on[task]))
+    def steps(tasks: Sequence[Task]) -> Iterator[Step]:
+        here = set(tasks)
+        for task in asking(tasks, SHORT):
+            needed = dict.fromkeys((*needed_by(timeline, task), *events.get(task, ())))
+            yield Step(task, tuple(other for other in needed if other not in here))
 
-    return {resource: list(map(step, asking(tasks, SHORT))) for resource, tasks in orders.items()}
+    return {resource: [*steps(tasks)] for resource, tasks in orders.items()}
 
 
 def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:

@@ -50,13 +50,14 @@ def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | Ta
     """
     problem = timeline.problem
     transfers = [
-        TaskTransfer(before, step.task, problem.device(before.of), problem.device(step.task.of))
-        for steps in streams.values()
+        TaskTransfer(before, step.task, problem.device(before.of), device)
+        for where, steps in streams.items()
         for step in steps
+        for device in (_device(timeline, where, step.task),)
         for before in step.waits
-        if problem.device(before.of) != problem.device(step.task.of)
+        if problem.device(before.of) != device
     ]
-    tasks = [step.task for steps in streams.values() for step in steps]
+    tasks = _tasks(streams)
     waits = _waits(streams, tasks, transfers)
     ends = {
         task: timeline.starts[task] + part.ticks for p in timeline.schedule.passes() for task, part in problem.tasks(p)
@@ -70,12 +71,25 @@ def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | Ta
     rows: list[list[Task | TaskTransfer]] = [[] for _ in range(problem.devices)]
     for number in in_order(waits, rank, str):
         if number < len(tasks):
-            rows[problem.device(tasks[number].of)].append(tasks[number])
+            for device in problem.devices_of(tasks[number]):
+                rows[device].append(tasks[number])
         else:
             one = transfers[number - len(tasks)]
             rows[one.source].append(one)
             rows[one.target].append(one)
     return tuple(map(tuple, rows))
+
+
+def _tasks(streams: Streams) -> list[Task]:
+    """Return the tasks of all streams, each once."""
+    return list(dict.fromkeys(step.task for steps in streams.values() for step in steps))
+
+
+def _device(timeline: Timeline, where: Resource, task: Task) -> int:
+    """Return the device that runs a task on a stream; a shared stream has the device of the task's pass."""
+    problem = timeline.problem
+    first = problem.network.tasks[task.of.kind, task.of.stage][task.part].resources[0]
+    return problem.device(task.of) if where == first else where.device
 
 
 def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTransfer]) -> list[list[int]]:
@@ -96,7 +110,7 @@ def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTran
 
 def proved_streams(name: str, timeline: Timeline, streams: Streams, rows: TransferRows) -> str:
     """Return one sentence that the program ends under blocking sends; `BadInput` with the cycle if it does not."""
-    tasks = [step.task for steps in streams.values() for step in steps]
+    tasks = _tasks(streams)
     transfers = list(dict.fromkeys(one for row in rows for one in row))
     for one in transfers:
         if [device for device, row in enumerate(rows) if one in row] != sorted({one.source, one.target}):

@@ -7,13 +7,16 @@ It may be a fraction of a tick: the times are then in finer ticks.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.deadline import asking
+from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
+from pipesched.schedule.metrics import device_reach
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -67,6 +70,21 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
     return timeline if least == span else _times(problem, schedule, paths, least)
 
 
+def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
+    """Return a timeline's order with its best times in a problem of other stages; None if it cannot run there.
+
+    Where tasks occupy several streams, the order of passes alone is tried too: there may be others of these.
+    """
+    schedules = [timeline.schedule]
+    if problem.network.occupies_several:
+        schedules.append(Schedule(timeline.schedule.orders, timeline.schedule.name))
+    found = list[Timeline]()
+    for schedule in schedules:
+        with suppress(BadInput, Deadlock):
+            found.append(best_times(problem, schedule))
+    return min(found, key=lambda one: value_of(problem, one), default=None)
+
+
 def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline | None:
     """Return times for the order that keep the objective within `value` ticks; None if there are none. Exact."""
     timeline = best_times(problem, schedule)
@@ -75,9 +93,8 @@ def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline
 
 def _spans(timeline: Timeline) -> list[int]:
     """Return the ticks from each device's first start to its last end."""
-    columns, (begin, end) = timeline.schedule.columns, timeline.times
-    rows = map(columns.on, range(timeline.problem.devices))
-    return [int(end[on].max() - begin[on].min()) if len(begin[on]) else 0 for on in rows]
+    reach = (device_reach(timeline, device) for device in range(timeline.problem.devices))
+    return [end - begin for begin, end in reach]
 
 
 def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:

@@ -77,7 +77,9 @@ def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[
     while ready:
         able: list[tuple[int, int]] = []
         for allowed in (gathers.wanted(ready), gathers.to_drop(ready), gathers.unwanted(ready)):
-            soonest = ((n, max(since, begin[n], free[jobs.jobs[n].resource])) for n, since in allowed)
+            soonest = (
+                (n, max(since, begin[n], *(free[where] for where in jobs.jobs[n].resources))) for n, since in allowed
+            )
             able = [(start, n) for n, since in soonest if (start := memory.room_at(n, since)) is not None]
             if able:
                 break
@@ -85,7 +87,8 @@ def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[
             break
         start, n = min(able, key=lambda one: gathers.order(one[0], one[1], ready, rank))
         starts[n], end = start, start + jobs.jobs[n].steps
-        free[jobs.jobs[n].resource] = end
+        for where in jobs.jobs[n].resources:
+            free[where] = end
         memory.place(n, start, end)
         gathers.place(n, end)
         ready.remove(n)

@@ -157,8 +157,8 @@ class _Search:
         """Return the opening time of each device, in steps: 0 if the time of the iteration counts."""
         first: dict[int, int] = {}
         for n, start in starts.items():
-            device = self.jobs.device(n)
-            first[device] = min(start, first.get(device, start))
+            for device in self.jobs.devices(n):
+                first[device] = min(start, first.get(device, start))
         opened = self.jobs.opened or (0,) * self.problem.devices
         return [first.get(device, 0) if since is None else since for device, since in enumerate(opened)]
 

@@ -46,9 +46,9 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
         while events and events[0][0] == now:
             _, _, what = heappop(events)
             if isinstance(what, int):
-                where = jobs[what].resource
-                heappush(ready[where], (rank[what], what))
-                touched.add(where)
+                for where in jobs[what].resources:
+                    heappush(ready[where], (rank[what], what))
+                    touched.add(where)
             else:
                 touched.add(what)
         for where in sorted(touched):
@@ -57,18 +57,17 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
             if not ready[where] or free[where] > now:
                 continue
             n = heappop(ready[where])[1]
-            both = (n, graph.partner[n]) if n in graph.partner else (n,)
-            # Two that start together do so when both streams are free; until then neither runs another task.
-            begun = max(now, *(free[jobs[one].resource] for one in both))
-            for one in both:
-                starts[one] = begun
-                free[jobs[one].resource] = begun + jobs[one].steps
-                heappush(events, (begun + jobs[one].steps, 1, jobs[one].resource))
-                for later, lag in graph.after[one]:
-                    begin[later] = max(begin[later], begun + jobs[one].steps + lag)
-                    missing[later] -= 1
-                    if missing[later] == 0:
-                        heappush(events, (begin[later], 0, later))
+            # A job on several streams starts when all of them are free; until then none runs another task.
+            starts[n] = max(now, *(free[one] for one in jobs[n].resources))
+            end = starts[n] + jobs[n].steps
+            for one in jobs[n].resources:
+                free[one] = end
+                heappush(events, (end, 1, one))
+            for later, lag in graph.after[n]:
+                begin[later] = max(begin[later], end + lag)
+                missing[later] -= 1
+                if missing[later] == 0:
+                    heappush(events, (begin[later], 0, later))
     return starts
 
 

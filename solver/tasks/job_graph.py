@@ -24,8 +24,7 @@ class JobGraph:
     """Precedence graph of jobs.
 
     `running` are the jobs of the chosen modes; `before[n]` and `after[n]` are the (job, lag) pairs before and after job
-    n; `sequence` is a topological order. `partner` is the job that starts together with a job: both wait for the
-    predecessors of either.
+    n; `sequence` is a topological order.
     """
 
     jobs: Jobs
@@ -33,14 +32,13 @@ class JobGraph:
     before: Mapping[int, Sequence[tuple[int, int]]]
     after: Mapping[int, Sequence[tuple[int, int]]]
     sequence: Sequence[int] = field(repr=False)
-    partner: Mapping[int, int] = field(default_factory=dict)
 
     def heads(self, release: Callable[[int], int] = lambda _: 0) -> dict[int, int]:
         """Return the earliest start of each job in steps, not before its `release`."""
         found: dict[int, int] = {}
         for n in self.sequence:
             ends = (found[b] + self.jobs.jobs[b].steps + lag for b, lag in self.before[n])
-            found[n] = max([release(n), release(self.partner.get(n, n)), *ends])
+            found[n] = max([release(n), *ends])
         return found
 
     def tails(self) -> dict[int, int]:
@@ -67,17 +65,15 @@ def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = (
         if alternative in before
     )
     dropped = ((one, other, 0) for one, other in gaps_without_end(jobs, before))
-    met = {n: m for pair in jobs.meetings if pair[0] in before and pair[1] in before for n, m in (pair, pair[::-1])}
     for one, other, lag in asking(chain(arcs, dropped, further), SHORT):
-        for n in (other, met[other]) if other in met else (other,):
-            before[n].append((one, lag))
-            after[one].append((n, lag))
+        before[other].append((one, lag))
+        after[one].append((other, lag))
     try:
         sequence = list(TopologicalSorter({n: [one for one, _ in needs] for n, needs in before.items()}).static_order())
     except CycleError as error:
         # The cycle in the error has each job before its successor, and the first job again at the end.
         raise Deadlock([str(jobs.jobs[n].task) for n in error.args[1][:0:-1]]) from None
-    return JobGraph(jobs, list(before), before, after, sequence, met)
+    return JobGraph(jobs, list(before), before, after, sequence)
 
 
 def arcs_of_orders(orders: Iterable[Sequence[int]]) -> list[JobArc]:

@@ -21,18 +21,18 @@ class JobUnits:
     """Jobs as units for annealing, as in `Units`; `device[n]` is the index of the stream of unit n.
 
     Jobs that release memory together keep their order. Raises `ValueError` unless each limited memory is taken and
-    released by one stream, whose order then determines the level, or if some jobs start together.
+    released by one stream, whose order then determines the level, or if a job occupies several streams.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:
         jobs, self._placed = placed.jobs, placed
-        if jobs.meetings:
-            raise ValueError("jobs that start together")
+        if jobs.problem.network.occupies_several:
+            raise ValueError("jobs that occupy several streams")
         self._running = sorted(placed.start)
         self._number = {n: unit for unit, n in enumerate(self._running)}
         self._streams = sorted(placed.orders)
         number = {where: unit for unit, where in enumerate(self._streams)}
-        self.device = [number[jobs.jobs[n].resource] for n in self._running]
+        self.device = [number[jobs.jobs[n].resources[0]] for n in self._running]
         self.owner = [where.device for where in self._streams]
         self.tasks, self.scale = [jobs.jobs[n].task for n in self._running], jobs.scale
         self.ticks = [jobs.jobs[n].steps for n in self._running]
@@ -83,7 +83,7 @@ class JobUnits:
         placed = self._placed
         named = [[self._running[unit] for unit in order] for order in orders]
         graph = graph_of(placed.jobs, placed.start, arcs_of_orders(named))
-        starts = graph.heads(lambda n: placed.opening[placed.jobs.device(n)])
+        starts = graph.heads(placed.opened)
         found = placed_at(placed.jobs, starts, placed.opening)
         return None if found is None else schedule_of(found, "optimised")
 

@@ -193,7 +193,7 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
     """Yield the tasks of these passes on a stream, pass by pass."""
     for p in passes:
         for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
-            if task.resource == where:
+            if where in task.resources:
                 yield Task(p, part)
 
 

@@ -8,13 +8,14 @@ from itertools import groupby
 from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
-from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.placed_jobs import PlacedJobs, opened
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from formulations.window.window_jobs import WindowJobs
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import device_reach
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -40,7 +41,7 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
     in_order = arcs_of_orders(orders_of(jobs, schedule).values())
     graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *in_order])
-    return placed_at(jobs, graph.heads(lambda n: max(opening[jobs.device(n)], jobs.released(n))), opening)
+    return placed_at(jobs, graph.heads(lambda n: max(opened(jobs, opening, n), jobs.released(n))), opening)
 
 
 def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> PlacedJobs | None:
@@ -52,7 +53,7 @@ def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> 
     waits = _waits(jobs, schedule, orders)
     bare = graph_of(jobs, starts)
     whole = graph_of(jobs, starts, [*((one, other, 0) for one, other in waits), *arcs_of_orders(orders.values())])
-    start = whole.heads(lambda n: max(opening[jobs.device(n)], jobs.released(n)))
+    start = whole.heads(lambda n: max(opened(jobs, opening, n), jobs.released(n)))
     return PlacedJobs(jobs, orders, start, opening, bare.before, bare.after, waits)
 
 
@@ -77,7 +78,8 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
 
     running = {where: [n for n in order if n in starts] for where, order in placed.orders.items()}
     for n in added:
-        running.setdefault(jobs.jobs[n].resource, []).append(n)
+        for where in jobs.jobs[n].resources:
+            running.setdefault(where, []).append(n)
     orders = {where: sorted(order, key=begins) for where, order in running.items()}
     waits = [(one, other, 0) for one, other in window.kept_waits if one in starts and other in starts]
     try:
@@ -89,7 +91,7 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
     def release(n: int) -> int:
         if n in inside or placed.start[n] < window.since:
             return starts[n]
-        return max(opening[jobs.device(n)], jobs.released(n))
+        return max(opened(jobs, opening, n), jobs.released(n))
 
     return placed_at(jobs, graph.heads(release), opening)
 
@@ -106,9 +108,7 @@ def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
     if not jobs.problem.objective.by_device:
         return [0 for _ in devices]
     finer = jobs.problem.tick / timeline.problem.tick
-    begin, _ = timeline.times
-    rows = map(timeline.schedule.columns.on, devices)
-    return [int(min(begin[on].tolist(), default=0) * jobs.scale / finer) for on in rows]
+    return [int(device_reach(timeline, device)[0] * jobs.scale / finer) for device in devices]
 
 
 def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[int]]) -> list[tuple[int, int]]:
@@ -116,12 +116,15 @@ def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[in
 
     Each wait is repeated for all earlier jobs of that stream that release memory.
     """
-    place = {n: at for order in orders.values() for at, n in enumerate(order)}
+    # Of jobs on several streams the place on the first.
+    place = {
+        n: at for where, order in orders.items() for at, n in enumerate(order) if jobs.jobs[n].resources[0] == where
+    }
     gives = {n for one in jobs.holdings if one.gives for n in one.last}
     pairs = [(jobs.number[wait.before], jobs.number[wait.after]) for wait in schedule.waits]
 
     def streams(pair: tuple[int, int]) -> tuple[Resource, Resource]:
-        return jobs.jobs[pair[0]].resource, jobs.jobs[pair[1]].resource
+        return jobs.jobs[pair[0]].resources[0], jobs.jobs[pair[1]].resources[0]
 
     found = list[tuple[int, int]]()
     for (here, _), group in groupby(sorted(pairs, key=lambda pair: (streams(pair), place[pair[1]])), key=streams):

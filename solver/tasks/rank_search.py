@@ -53,7 +53,6 @@ class Serial:
         self.jobs, self.running = jobs, sorted(running)
         number = {n: place for place, n in enumerate(self.running)}
         graph = graph_of(jobs, self.running, further)
-        self._mate = int64_array([number[graph.partner[n]] if n in graph.partner else -1 for n in self.running])
         self._streams = {where: place for place, where in enumerate(jobs.on)}
         self._heads = graph.heads()
         count = len(self.running)
@@ -99,11 +98,15 @@ class Serial:
     def _shop(self, before: _Rows, after: _Rows, memory_columns: tuple[NDArray[np.int64], ...]) -> Shop:
         jobs = [self.jobs.jobs[n] for n in self.running]
         feeds = int64_array([pair for row in after for pair in row]).reshape(-1, 2)
-        steps, streams = [job.steps for job in jobs], [self._streams[job.resource] for job in jobs]
+        steps, streams = [job.steps for job in jobs], [self._streams[job.resources[0]] for job in jobs]
+        further = np.full((len(jobs), max((len(job.resources) for job in jobs), default=1) - 1), -1, np.int64)
+        for n, job in enumerate(jobs):
+            for k, where in enumerate(job.resources[1:]):
+                further[n, k] = self._streams[where]
         at = np.cumsum([0, *map(len, after)]).astype(np.int64)
         needs = int64_array([len(row) for row in before])
         own = int64_array(steps), int64_array(streams)
-        return Shop._make((*own, *memory_columns, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), self._mate))
+        return Shop._make((*own, *memory_columns, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), further))
 
     def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
         """Return the latest end and the starts, in steps; None in a deadlock of memory.

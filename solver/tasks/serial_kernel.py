@@ -22,7 +22,8 @@ class Shop(NamedTuple):
     By job: steps, stream, memory taken and the index of that memory; the `group` of jobs at whose end memory is
     released (-1: none). By group: `size`, amount released (`gives`) and its memory (`given_to`); groups without jobs
     release nothing. `room` by memory (-1: no limit). `needs` is the number of predecessors; `feeds_*` the successors of
-    each job, with lags, in compressed rows. `mate` is the job that starts together with a job (-1: none).
+    each job, with lags, in compressed rows. `further` are the other streams that a job occupies from start to end (-1:
+    none), without columns where no job occupies several.
     """
 
     steps: Array
@@ -38,7 +39,7 @@ class Shop(NamedTuple):
     feeds_at: Array
     feeds_to: Array
     feeds_lag: Array
-    mate: Array
+    further: Array
 
 
 class Gaps(NamedTuple):
@@ -79,16 +80,6 @@ def pop(heap, key, size):  # type: ignore[no-untyped-def]
 
 
 @inner
-def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
-    """The first time from `begin` on at which a stream is free for so long."""
-    for k in range(gaps.count[r]):
-        if gaps.begin[r, k] >= begin + steps:
-            break
-        begin = max(begin, gaps.end[r, k])
-    return begin
-
-
-@inner
 def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
     """Reserve the first interval of `steps` from `begin` on in which stream `r` is free; returns its start."""
     low, high = 0, gaps.count[r]
@@ -119,112 +110,90 @@ def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
     return begin
 
 
-class Work(NamedTuple):
-    """Room to work in: of each job what is missing, when it may begin, and whether it is placed or put off.
-
-    Of each memory what gives back and is placed, by its end, how much that is, and the jobs that wait for more.
-    """
-
-    missing: Array
-    begin: Array
-    placed: Array
-    waiting: Array
-    left: Array
-    ends: Array
-    givers: Array
-    given: Array
-    giving: Array
-    first_blocked: Array
-    ready: Array
+@inner
+def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
+    """Return the start of the first interval of `steps` from `begin` on in which stream `r` is free."""
+    low, high = 0, gaps.count[r]
+    while low < high:
+        middle = (low + high) // 2
+        if gaps.end[r, middle] > begin:
+            high = middle
+        else:
+            low = middle + 1
+    while low < gaps.count[r] and gaps.begin[r, low] < begin + steps:
+        begin = max(begin, gaps.end[r, low])
+        low += 1
+    return begin
 
 
 @inner
-def _both_free(shop, gaps, n, mate, since):  # type: ignore[no-untyped-def]
-    """The first time from then on at which two that start together find both of their streams free."""
-    both = since
-    while True:
-        since = first_fit(gaps, shop.stream[n], both, shop.steps[n])
-        both = first_fit(gaps, shop.stream[mate], since, shop.steps[mate])
-        if both == since:
-            return since
-
-
-@inner
-def _let_follow(shop, rank, work, open_jobs, n, end):  # type: ignore[no-untyped-def]
-    """A job is placed: what it gives back, and which jobs that lets come up; how many these are then."""
-    g = shop.group[n]
-    if g >= 0:
-        work.left[g] -= 1
-        work.ends[g] = max(work.ends[g], end)
-        if work.left[g] == 0:
-            m = shop.given_to[g]
-            work.given[m] = push(work.givers[m], work.ends, work.given[m], g)
-            work.giving[m] += shop.gives[g]
-            while work.first_blocked[m] >= 0:
-                work.placed[work.first_blocked[m]] = False
-                open_jobs = push(work.ready, rank, open_jobs, work.first_blocked[m])
-                work.first_blocked[m] = work.waiting[work.first_blocked[m]]
-    for a in range(shop.feeds_at[n], shop.feeds_at[n + 1]):
-        after = shop.feeds_to[a]
-        work.begin[after] = max(work.begin[after], end + shop.feeds_lag[a])
-        work.missing[after] -= 1
-        if work.missing[after] == 0:
-            open_jobs = push(work.ready, rank, open_jobs, after)
-    return open_jobs
+def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
+    """Reserve the first interval from `begin` on in which all streams of job `n` are free; returns its start."""
+    steps, width = shop.steps[n], shop.further.shape[1]
+    if width > 0 and shop.further[n, 0] >= 0:
+        since = begin - 1
+        while since != begin:
+            since = begin
+            begin = first_fit(gaps, shop.stream[n], begin, steps)
+            for k in range(width):
+                if shop.further[n, k] >= 0:
+                    begin = first_fit(gaps, shop.further[n, k], begin, steps)
+        for k in range(width):
+            if shop.further[n, k] >= 0:
+                place(gaps, shop.further[n, k], begin, steps)
+    return place(gaps, shop.stream[n], begin, steps)
 
 
 @compiled
 def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
     """Write the starts of all jobs into `start`; returns the latest end, or -1 if memory causes a deadlock."""
     n_jobs, groups, memories = shop.steps.shape[0], shop.size.shape[0], shop.room.shape[0]
+    missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
+    ready, open_jobs = np.zeros(n_jobs + 1, np.int64), 0
     level, taken = np.zeros(memories, np.int64), np.zeros(memories, np.int64)
-    work = Work(
-        shop.needs.copy(),
-        np.zeros(n_jobs, np.int64),
-        np.zeros(n_jobs, np.bool_),
-        np.full(n_jobs, -1, np.int64),
-        shop.size.copy(),
-        np.zeros(groups + 1, np.int64),
-        np.zeros((memories, groups + 1), np.int64),
-        np.zeros(memories, np.int64),
-        np.zeros(memories, np.int64),
-        np.full(memories, -1, np.int64),
-        np.zeros(n_jobs + 1, np.int64),
-    )
+    # By memory: the placed jobs that release it, by end, their number, and the jobs that wait for memory.
+    givers, given = np.zeros((memories, groups + 1), np.int64), np.zeros(memories, np.int64)
+    ends, giving = np.zeros(groups + 1, np.int64), np.zeros(memories, np.int64)
+    waiting, first_blocked = np.full(n_jobs, -1, np.int64), np.full(memories, -1, np.int64)
     gaps.count[:] = 0
-    open_jobs = done = last = 0
     for n in range(n_jobs):
-        if work.missing[n] == 0:
-            open_jobs = push(work.ready, rank, open_jobs, n)
+        if missing[n] == 0:
+            open_jobs = push(ready, rank, open_jobs, n)
+    done = last = 0
     while open_jobs > 0:
-        n, open_jobs = pop(work.ready, rank, open_jobs)
-        mate = shop.mate[n]
-        if mate >= 0 and shop.takes[n] == 0:
-            n, mate = mate, n  # of two that start together first the one that takes memory, if one does
-        if work.placed[n]:
-            continue
-        work.placed[n] = True
-        since, m = work.begin[n], shop.memory[n]
+        n, open_jobs = pop(ready, rank, open_jobs)
+        since, m = begin[n], shop.memory[n]
         if shop.takes[n] > 0 and shop.room[m] >= 0:
-            if level[m] + shop.takes[n] - work.giving[m] > shop.room[m]:
-                work.waiting[n], work.first_blocked[m] = work.first_blocked[m], n
+            if level[m] + shop.takes[n] - giving[m] > shop.room[m]:
+                waiting[n], first_blocked[m] = first_blocked[m], n
                 continue
             while level[m] + shop.takes[n] > shop.room[m]:
-                g, work.given[m] = pop(work.givers[m], work.ends, work.given[m])
+                g, given[m] = pop(givers[m], ends, given[m])
                 level[m] -= shop.gives[g]
-                work.giving[m] -= shop.gives[g]
-                since = max(since, work.ends[g])
+                giving[m] -= shop.gives[g]
+                since = max(since, ends[g])
             level[m] += shop.takes[n]
             since = max(since, taken[m])
-        if mate >= 0:
-            work.placed[mate] = True
-            since = _both_free(shop, gaps, n, mate, since)
-        start[n] = place(gaps, shop.stream[n], since, shop.steps[n])
+        start[n] = place_job(shop, gaps, n, since)
+        end = start[n] + shop.steps[n]
+        last, done = max(last, end), done + 1
         if shop.takes[n] > 0:
             taken[m] = start[n]
-        last, done = max(last, start[n] + shop.steps[n]), done + 1
-        open_jobs = _let_follow(shop, rank, work, open_jobs, n, start[n] + shop.steps[n])
-        if mate >= 0:
-            start[mate], done = place(gaps, shop.stream[mate], since, shop.steps[mate]), done + 1
-            open_jobs = _let_follow(shop, rank, work, open_jobs, mate, start[mate] + shop.steps[mate])
+        g = shop.group[n]
+        if g >= 0:
+            left[g] -= 1
+            ends[g] = max(ends[g], end)
+            if left[g] == 0:
+                m = shop.given_to[g]
+                given[m] = push(givers[m], ends, given[m], g)
+                giving[m] += shop.gives[g]
+                while first_blocked[m] >= 0:
+                    open_jobs = push(ready, rank, open_jobs, first_blocked[m])
+                    first_blocked[m] = waiting[first_blocked[m]]
+        for a in range(shop.feeds_at[n], shop.feeds_at[n + 1]):
+            after = shop.feeds_to[a]
+            begin[after] = max(begin[after], end + shop.feeds_lag[a])
+            missing[after] -= 1
+            if missing[after] == 0:
+                open_jobs = push(ready, rank, open_jobs, after)
     return last if done == n_jobs else -1

@@ -169,8 +169,8 @@ def granted(rule: Constraint, literals: bool) -> list[Constraint]:
 
 
 # Where all else holds, a backward that is both fused and split cannot be; and these problems gather nothing: of those that
-# do, test_against_every_order says the same as all rules together; test_rendezvous of transfers that occupy both devices.
-NEVER_BROKEN_ALONE = ("fused or split", "gathers", "rendezvous")
+# do, test_against_every_order says the same as all rules together.
+NEVER_BROKEN_ALONE = ("fused or split", "gathers")
 
 
 @pytest.mark.parametrize("literals", [True, False], ids=["order literals", "intervals"])

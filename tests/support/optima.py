@@ -53,10 +53,9 @@ _NAMES = (
     "placement", "microbatches", "stages", "pools", "objective", "time_unit", "tick", "memory_unit", "resolution",
     "links", "transfer_stream", "stream_names", "microbatch_scale", "host_pools", "shared_streams", "queues",
     "chain_shares", "stage_arcs", "sequence_chunks", "modules", "holders", "most_gathers", "gather_window",
-    "rendezvous",
 )  # fmt: skip
 # Fields of tuples that are newer than the stored keys: they count where they are not left at their default.
-_LATER_FIELDS = ("gathers", "each_microbatch", "each_pass", "receives")
+_LATER_FIELDS = ("gathers", "each_microbatch", "each_pass", "receives", "also")
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")

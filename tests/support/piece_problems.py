@@ -11,6 +11,7 @@ from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import REDUCE, STEP, F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rendezvous import receives
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
@@ -142,6 +143,8 @@ def features(one: Problem) -> tuple[str, ...]:
         "backwards that split": one.splittable,
         "transfers between devices": bool(one.links) or any(stage.transfer for stage in one.stages),
         "transfers on a stream": one.resources.transfer_stream is not None,
+        "tasks on several streams": one.network.occupies_several,
+        "transfers of both devices": receives(one),
         "several stages a device": not one.chain_arcs.modules and where.stages > where.devices * len(where.chains),
         "two directions": not one.chain_arcs.modules and len(where.chains) > count,
         "several modules": len(one.chain_arcs.modules) > 1,

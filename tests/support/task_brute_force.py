@@ -103,8 +103,8 @@ class Game:
         self.lags: dict[tuple[Task, Task], int] = {}
         self.passes: dict[Pass, _Pass] = {}
         self.holdings: list[_Holding] = []
-        # The task that starts together with one, where a transfer occupies both devices.
-        self.meets: dict[Task, Task] = {}
+        # What a task occupies in addition.
+        self.also: dict[Task, tuple[Stream, ...]] = {}
         self.rooms = {f"device {device}": room for device, room in enumerate(problem.room)}
         if problem.parameters.window is not None:
             self.rooms |= {f"window {device}": problem.parameters.window for device in range(problem.devices)}
@@ -337,6 +337,8 @@ class Game:
             specs = (TaskSpec(self.problem.streams[0], self._together(tasks[0].of)),)
         for task, spec in zip(tasks, specs, strict=True):
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
+            if spec.also:
+                self.also[task] = tuple((where.device, where.stream) for where in spec.also)
         takes = {F: stage.activation + stage.lent, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
         gives += stage.collected if p.kind in (B, BW) else 0
@@ -372,6 +374,14 @@ class Game:
         self.lags[Task(p, part - 1), task] = 0
         return task
 
+    def streams_of(self, task: Task) -> tuple[Stream, ...]:
+        """All streams that a task occupies, each once."""
+        return tuple(dict.fromkeys((self.stream[task], *self.also.get(task, ()))))
+
+    def devices_of(self, task: Task) -> set[int]:
+        """The devices that it occupies a stream of."""
+        return {device for device, _ in self.streams_of(task)}
+
     def _entry(self, p: Pass) -> Task:
         """The first task that waits for other passes, after one that receives; those before it need nothing."""
         if p in self._block:
@@ -389,12 +399,8 @@ class Game:
 
         def tie(one: Pass, other: Pass, lag: int) -> None:
             sends = None if one.stage == other.stage else self.passes[one].sends
-            receipt = self._receipt(other)
-            if sends and receipt and self.problem.resources.rendezvous:
-                self.lags[self.passes[one].ends[-1], receipt] = 0
-                self.meets |= {sends: receipt, receipt: sends}
-                return
-            pair = sends or self.passes[one].ends[-1], self._entry(other)
+            receipt = None if one.stage == other.stage else self._receipt(other)
+            pair = sends or self.passes[one].ends[-1], receipt or self._entry(other)
             self.lags[pair] = max(0 if sends else lag, self.lags.get(pair, 0))
 
         for place, stage in enumerate(walked):
@@ -410,8 +416,9 @@ class Game:
         """Every order of every stream that what tasks wait for does not forbid."""
         known = paths(self.ticks, frozenset(self.lags))
         tasks_of_stream: dict[Stream, list[Task]] = {}
-        for task, stream in self.stream.items():
-            tasks_of_stream.setdefault(stream, []).append(task)
+        for task in self.stream:
+            for stream in self.streams_of(task):
+                tasks_of_stream.setdefault(stream, []).append(task)
 
         def of(tasks: frozenset[Task]) -> Iterator[tuple[Task, ...]]:
             if not tasks:
@@ -430,9 +437,7 @@ class Game:
         """Each task's predecessors with lags, tasks in topological order; None where they wait in a cycle."""
         before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
         for (one, other), lag in (dict.fromkeys(arcs, 0) | self.lags).items():
-            # Two that start together wait for all that either needs.
-            for task in (other, self.meets[other]) if other in self.meets else (other,):
-                before[task].append((one, lag))
+            before[other].append((one, lag))
         sequence = _sorted(before)
         return None if sequence is None else {task: before[task] for task in sequence}
 
@@ -443,8 +448,7 @@ class Game:
         """
         before, starts = self._before(arcs), dict[Task, int]()
         for task, needs in (before or {}).items():
-            both = (task, self.meets.get(task, task))
-            since = max(idle[self.stream[one][0]] for one in both) if idle else 0
+            since = max(idle[device] for device in self.devices_of(task)) if idle else 0
             starts[task] = max([since, *(starts[one] + self.ticks[one] + lag for one, lag in needs)])
         return None if before is None else starts | {Task(b): starts[Task(f)] for f, b in self.blocks.items()}
 
@@ -458,19 +462,19 @@ class Game:
 
     def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]]) -> Fraction:
         """The greatest mean over cycles of devices of the paths from one's first start to the next one's last end."""
-        devices = sorted({device for device, _ in self.stream.values()})
+        devices = sorted(set[int]().union(*map(self.devices_of, self.stream)))
         far: dict[tuple[int, int], int] = {}
         for begin in devices:
             ends: dict[Task, int] = {}
             for task in before:
                 paths_to_end = [ends[one] + lag for one, lag in before[task] if one in ends]
-                if begin in (self.stream[task][0], self.stream[self.meets.get(task, task)][0]):
+                if begin in self.devices_of(task):
                     paths_to_end.append(0)
                 if paths_to_end:
                     ends[task] = max(paths_to_end) + self.ticks[task]
             for task, end in ends.items():
-                key = begin, self.stream[task][0]
-                far[key] = max(far.get(key, -(10**9)), end)
+                for device in self.devices_of(task):
+                    far[begin, device] = max(far.get((begin, device), -(10**9)), end)
         cycles = chain.from_iterable(permutations(devices, n) for n in range(1, len(devices) + 1))
         means = (
             Fraction(sum(far.get(pair, -(10**9)) for pair in zip(c, (*c[1:], c[0]), strict=True)), len(c))
@@ -525,7 +529,7 @@ class Game:
         return [
             (one, other)
             for one, other in dict.fromkeys(found)
-            if self.stream[one] != self.stream[other] and not {(one, other), (other, one)} & known
+            if {*self.streams_of(one)}.isdisjoint(self.streams_of(other)) and not {(one, other), (other, one)} & known
         ]
 
 
@@ -633,7 +637,7 @@ def game_of(problem: Problem, schedule: Schedule) -> Game:
 
 def arcs_of(game: Game, schedule: Schedule) -> Arcs:
     """The precedences of tasks by orders and events."""
-    orders = stream_orders(game.problem, schedule)
+    orders = schedule.task_orders or stream_orders(game.problem, schedule)
     turns = {pair for order in orders.values() for pair in pairwise(order)}
     return game.gathered(orders) | turns | {(wait.before, wait.after) for wait in schedule.waits}
 
@@ -664,7 +668,8 @@ def drawn(problem: Problem, rng: Random, passes: Schedule | None = None) -> Sche
     rows = tuple(map(tuple, orders)) if passes is None else passes.orders
     streams: dict[Resource, list[Task]] = {}
     for task in place:
-        streams.setdefault(Resource(*game.stream[task]), []).append(task)
+        for stream in game.streams_of(task):
+            streams.setdefault(Resource(*stream), []).append(task)
     often = rng.choice((0, 0, rng.random()))
     waits = [Wait(*pair) for pair in game.waits() if place[pair[0]] < place[pair[1]] and rng.random() < often]
     return Schedule(rows, "", {where: tuple(own) for where, own in streams.items()}, waits)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipesched.checking.relaxed.further_resources import occupied_besides
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.passes import BW, B, W
@@ -48,7 +49,10 @@ def around_passes(problem: Problem) -> int:
     for device in range(problem.devices):
         walked = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
         owners = [problem.stages[problem.parameters.holder(s)] for s in walked]
-        if owners:
+        if owners and any(where.device == device for where in occupied_besides(problem)):
+            # What comes first or last on the device may be a task of another one's pass.
+            least = 0
+        elif owners:
             gathering = min(one.gather.task.ticks if one.gather else 0 for one in owners)
             took = gathering + (0 if _sends(problem, walked) else min(follows(problem, s) for s in walked))
             least = took if least is None else min(least, took)

@@ -1,11 +1,10 @@
 """The relaxed problem that a certificate's evidence refers to: the relaxations and their order.
 
-1. Collectives and steps of parameters are left out; their time before and after all passes is added back.
-2. Receipts wait for the sending pass alone, unless the argument counts what a stream runs. After the first, which asks
-   whether gradients are sent.
-3. Unequal micro-batches become chains of their own. After the first: stages are renumbered.
+1. Tasks occupy one stream each, unless the argument counts what a stream runs.
+2. Collectives and steps of parameters are left out; their time before and after all passes is added back.
+3. Unequal micro-batches become chains of their own. After the second: stages are renumbered.
 4. Forwards begin with the first task that waits for the previous stage.
-5. Passes have no workspace and keep nothing until the end. After the first: gathers have none.
+5. Passes have no workspace and keep nothing until the end. After the second: gathers have none.
 6. Chains do not wait for each other, unless the argument reads such arcs.
 7. Passes of one task on the stream of their stage have no tasks.
 8. Devices have the memory, no less than their own, that the evidence names.
@@ -24,12 +23,12 @@ from typing import NamedTuple
 
 from pipesched.checking.memory.more_memory import as_proved
 from pipesched.checking.relaxed.arcs import without_arcs_between_chains
+from pipesched.checking.relaxed.further_resources import without_further_resources
 from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.checking.relaxed.lookups import without_lookups
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.checking.relaxed.parameters import around_passes, without_parameters
 from pipesched.checking.relaxed.pass_memory import without_pass_memory
-from pipesched.checking.relaxed.rendezvous import without_rendezvous
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
 from pipesched.checking.streams.tasks_as_stages import as_stages
 from pipesched.problem.problem import Problem
@@ -71,10 +70,10 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
     if isinstance(evidence, Refutation):
         problem, certificate = as_proved(problem, certificate)
         return Posed(problem, certificate, problem, 0)
+    if not isinstance(evidence, OnStream):
+        problem = without_further_resources(problem)
     added_back = around_passes(problem)
     problem = without_parameters(problem)
-    if not isinstance(evidence, OnStream):
-        problem = without_rendezvous(problem)
     problem = without_pass_memory(without_lookups(with_equal_microbatches(problem)))
     if not isinstance(evidence, StreamTasks):
         problem = without_arcs_between_chains(problem)

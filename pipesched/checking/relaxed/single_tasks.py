@@ -10,14 +10,17 @@ from pipesched.problem.stage import Stage
 
 
 def without_single_tasks(problem: Problem) -> Problem:
-    """Return the problem without tasks; the problem itself if a pass has several tasks, or one on another stream."""
+    """Return the problem without tasks; the problem itself if a pass has several tasks, or one on other streams."""
     if not any(stage.tasks for stage in problem.stages) or not all(map(_single, problem.stages)):
         return problem
     return replace(problem, stages=tuple(map(_plain, problem.stages)))
 
 
 def _single(stage: Stage) -> bool:
-    return all(len(own) == 1 and own[0].stream == stage.stream and not own[0].after for _, own in stage.tasks)
+    return all(
+        len(own) == 1 and own[0].stream == stage.stream and not own[0].after and not own[0].also
+        for _, own in stage.tasks
+    )
 
 
 def _plain(stage: Stage) -> Stage:

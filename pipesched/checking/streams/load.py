@@ -8,9 +8,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.evidence import OnStream
 
 # Quantities of a problem that only add tasks, or waits between them.
-HARMLESS = frozenset(
-    {"tasks", "transfer_stream", "offload", "recompute", "may_keep", "hosts", "shared_streams", "rendezvous"}
-)
+HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_keep", "hosts", "shared_streams"})
 
 
 def stream_load(problem: Problem, evidence: OnStream) -> int:
@@ -20,23 +18,19 @@ def stream_load(problem: Problem, evidence: OnStream) -> int:
     if problem.overlaps:
         raise RefusedEvidenceError("passes that run as one block take less of a stream than in turn")
     total = 0
-    for number in problem.placement.stages_of[evidence.device]:
-        split = _ticks(problem, number, evidence.stream, B, W) if problem.stages[number].weight is not None else None
-        fused = _ticks(problem, number, evidence.stream, BW)
+    everywhere = any(task.also for stage in problem.stages for _, tasks in stage.tasks for task in tasks)
+    own = problem.placement.stages_of[evidence.device]
+    for number in range(problem.placement.stages) if everywhere else own:
+        stage = problem.stages[number]
+        split = _ticks(problem, number, evidence, B, W) if stage.weight is not None else None
+        fused = _ticks(problem, number, evidence, BW)
         backward = fused if split is None else min(fused, split)
-        forward = _ticks(problem, number, evidence.stream, F)
-        sent = _sent(problem, number, evidence.stream) if problem.resources.rendezvous else 0
-        total += (forward + backward + sent) * len(problem.microbatches_of[number])
+        total += (_ticks(problem, number, evidence, F) + backward) * len(problem.microbatches_of[number])
     return total
 
 
-def _sent(problem: Problem, stage: int, stream: str) -> int:
-    """The ticks in which a stage sends its activation and its gradient; receipts are tasks of the passes."""
-    to = problem.placement.next[stage], problem.placement.previous[stage]
-    ticks = sum(problem.lag(stage, other) for other in to if other is not None)
-    return ticks if problem.resources.transfer_stream == stream else 0
-
-
-def _ticks(problem: Problem, stage: int, stream: str, *kinds: PassKind) -> int:
+def _ticks(problem: Problem, stage: int, evidence: OnStream, *kinds: PassKind) -> int:
+    """Return the ticks in which passes of these kinds of a stage occupy the stream."""
     tasks = (task for kind in kinds for task in problem.stages[stage].tasks_of(kind))
-    return sum(task.ticks for task in tasks if task.stream == stream)
+    own, where = problem.placement.stage_device[stage] == evidence.device, (evidence.device, evidence.stream)
+    return sum(task.ticks for task in tasks if (own and task.stream == evidence.stream) or where in task.also)

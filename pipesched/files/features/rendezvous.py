@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES, Feature
 from pipesched.files.fields.link_times import is_rendezvous
 from pipesched.files.fields.together import Part, Refused, at, given, of_value
 from pipesched.problem.problem import Problem
-from pipesched.problem.rendezvous import with_receipts, without_receipts
+from pipesched.problem.rendezvous import receives, with_receipts, without_receipts
 
 _KEY = "times.transfer.both"
 
@@ -23,8 +23,13 @@ def _lower(problem: Problem, form: Any) -> Problem:
     return with_receipts(problem) if form.times is not None and is_rendezvous(form.times.transfer) else problem
 
 
-def _unlowered(problem: Problem) -> Problem:
-    return replace(without_receipts(problem), resources=problem.resources)
+def _written(problem: Problem) -> dict[str, object]:
+    if not receives(problem):
+        return {}
+    sent, tick = without_receipts(problem), problem.tick
+    time: object = [[as_number(lag * tick) for lag in row] for row in sent.links]
+    transfer = {"time": time or as_numbers([s.transfer for s in sent.stages], tick)}
+    return {"times": {"transfer": transfer | {"on": sent.resources.transfer_stream, "both": True}}}
 
 
 _OWN = Part(_KEY, _KEY, _meets)
@@ -42,9 +47,10 @@ FEATURES.register(
     Feature(
         name=_KEY,
         lower=_lower,
-        unlowered=_unlowered,
+        unlowered=without_receipts,
+        written=_written,
         refused=_REFUSED,
-        there=lambda problem: problem.resources.rendezvous,
+        there=receives,
         has_state=False,
     )
 )

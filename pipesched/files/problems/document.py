@@ -79,8 +79,7 @@ def _times(problem: Problem) -> dict[str, object]:
             raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
         document["transfer"] = [[as_number(lag * tick) for lag in row] for row in problem.links]
     if problem.resources.transfer_stream is not None:
-        both = {"both": True} if problem.resources.rendezvous else {}
-        document["transfer"] = {"time": document["transfer"], "on": problem.resources.transfer_stream, **both}
+        document["transfer"] = {"time": document["transfer"], "on": problem.resources.transfer_stream}
     return document
 
 

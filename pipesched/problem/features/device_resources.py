@@ -43,8 +43,7 @@ class DeviceResources:
     """Resources of devices other than device memory and the compute stream.
 
     `streams` are those that every device has, in the user's order. With `transfer_stream` a transfer is a task of its
-    sender on that stream, otherwise it occupies nothing; with `rendezvous` a task of the receiving pass starts together
-    with it. `shared_streams` are streams common to several devices.
+    sender on that stream, otherwise it occupies nothing. `shared_streams` are streams common to several devices.
     `hosts` are the limited host memories; a device in none of them has unlimited host memory of its own.
     """
 
@@ -52,7 +51,6 @@ class DeviceResources:
     transfer_stream: str | None = None
     shared_streams: tuple[SharedStream, ...] = ()
     hosts: tuple[HostPool, ...] = ()
-    rendezvous: bool = False
 
     def on_device(self, device: int, stream: str) -> Resource:
         """Return a stream of a device as a resource; a shared stream is that of the first device that shares it."""
@@ -60,6 +58,11 @@ class DeviceResources:
             if shared == stream and device in devices:
                 return Resource(devices[0], stream)
         return Resource(device, stream)
+
+    def occupied(self, device: int, task: TaskSpec) -> tuple[Resource, ...]:
+        """Return the resources that a task of a stage of this device occupies, its own stream first."""
+        where = (Resource(device, task.stream), *task.also)
+        return tuple(dict.fromkeys(self.on_device(*one) for one in where))
 
     def sends(self, lag: int) -> bool:
         """Return True if a transfer of `lag` ticks is a task on the transfer stream."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 
@@ -12,7 +12,6 @@ from pipesched.problem.lowering.dependencies import Dependencies
 from pipesched.problem.lowering.stage_memory import device_change
 from pipesched.problem.network.task_network import (
     Arc,
-    Meeting,
     MemoryChange,
     Mode,
     PassType,
@@ -44,9 +43,7 @@ def network_of(
     ]
     tasks = {
         (kind, stage): tuple(
-            TaskTemplate(
-                passes.resources.on_device(passes.placement.stage_device[stage], task.stream), task.ticks, task.name
-            )
+            TaskTemplate(passes.resources.occupied(passes.placement.stage_device[stage], task), task.ticks, task.name)
             for task in passes.tasks[kind, stage]
         )
         for kind, stage in types
@@ -67,7 +64,6 @@ def network_of(
         scale,
         passes.placement.stage_device,
         {(kind, s): amount for kind, s in types if (amount := stages[s].until_end.until_end(kind))},
-        tuple(_meetings(passes, types)),
     )
 
 
@@ -94,32 +90,15 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     receives = own[entry].receives
     for alternatives, lag, optional, share, bucket in passes.needs(*after):
         sent = passes.resources.sends(lag)
-        met = receives and share is None and alternatives[0][1] != after[1]
-        begin = entry + (receives and not met)
+        begin = entry + (receives and (share is not None or alternatives[0][1] == after[1]))
         ends = [(one, passes.ends_of(*one, bucket)) for one in alternatives if one in tasks]
         for part, task in enumerate(own if apart else own[begin : begin + 1], 0 if apart else begin):
             # Of passes that end with several tasks each of these is waited for.
             for n in range(max(len(parts) for _, parts in ends)):
                 senders = tuple(
-                    TaskType(
-                        *one, parts[min(n, len(parts) - 1)] + (sent and not met) if task.after is None else task.after
-                    )
+                    TaskType(*one, parts[min(n, len(parts) - 1)] + sent if task.after is None else task.after)
                     for one, parts in ends
                 )
                 yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional, share)
     for part in range(1, 0 if apart else len(own)):
         yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)
-
-
-def _meetings(passes: Dependencies, types: Collection[PassType]) -> Iterator[Meeting]:
-    """Each receipt with the tasks of the neighbouring stage that may send what it receives."""
-    for kind, stage in types if passes.resources.rendezvous else ():
-        part = passes.stages[stage].entry(kind) if kind in (F, B, BW) else 0
-        if passes.tasks[kind, stage][part].receives:
-            sender = (passes.placement.previous if kind is F else passes.placement.next)[stage]
-            assert sender is not None, "a pass receives of a neighbour"
-            kinds = [one for one in ((F,) if kind is F else (B, BW)) if (one, sender) in types]
-            yield Meeting(
-                TaskType(kind, stage, part),
-                tuple(TaskType(one, sender, len(passes.tasks[one, sender]) - 1) for one in kinds),
-            )

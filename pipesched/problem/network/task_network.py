@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pipesched.problem.network.share import Share
 from pipesched.problem.passes import BW, OF_PARAMETERS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
+from pipesched.problem.resource import Resource as Resource  # noqa: PLC0414 - who reads a network names its resources
 
 # A pass of any micro-batch.
 PassType = tuple[PassKind, int]
@@ -27,13 +28,6 @@ class Mode(StrEnum):
 
     SPLIT = "split"  # B, and a later W
     FUSED = "fused"  # BW
-
-
-class Resource(NamedTuple):
-    """A stream of a device, which runs one task at a time; a shared stream has the first of its devices."""
-
-    device: int
-    stream: str
 
 
 class TaskType(NamedTuple):
@@ -63,9 +57,13 @@ class MemoryChange(NamedTuple):
 
 
 class TaskTemplate(NamedTuple):
-    """A task as every micro-batch runs it: resource, ticks, and name."""
+    """A task as every micro-batch runs it: the resources that it occupies from start to end, ticks, and name.
 
-    resource: Resource
+    The first resource is a stream of its stage's device, on which it has its place in an order of passes. Others may be
+    of any device.
+    """
+
+    resources: tuple[Resource, ...]
     ticks: int
     name: str
 
@@ -82,13 +80,6 @@ class Arc(NamedTuple):
     lag: int
     optional: bool = False
     share: Share | None = None
-
-
-class Meeting(NamedTuple):
-    """A task that receives a tensor starts together with that one of `sends` that runs, and lasts as long."""
-
-    receive: TaskType
-    sends: tuple[TaskType, ...]
 
 
 class Need(NamedTuple):
@@ -134,9 +125,6 @@ class TaskNetwork:
     the two stages, with the block's ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty
     where all are 1. `device_of[s]` is the device of stage s, whose memory its passes take. `until_end` is the memory
     that a pass takes and no pass frees.
-
-    `meetings` are transfers that occupy sender and receiver at once. Each receipt also waits for the sending pass by an
-    arc, so that a network without meetings is a relaxation.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -154,7 +142,6 @@ class TaskNetwork:
     scale: tuple[Fraction, ...] = ()
     device_of: tuple[int, ...] = ()
     until_end: Mapping[PassType, int] = field(default_factory=dict)
-    meetings: tuple[Meeting, ...] = ()
 
     def drop(
         self,
@@ -162,12 +149,13 @@ class TaskNetwork:
         leading: Mapping[PassType, int] = MappingProxyType({}),
         arcs: Callable[[Arc], bool] = lambda _: False,
         limits: Collection[int] = (),
+        further_resources: bool = False,
     ) -> TaskNetwork:
         """Return a relaxation: without these passes, the first tasks of some passes, some arcs, and memory limits of
         devices.
 
         `leading` is the number of first tasks to drop by type of pass, `arcs` is True for arcs to drop, and `limits`
-        are devices whose memory becomes unlimited.
+        are devices whose memory becomes unlimited. With `further_resources` each task occupies its first resource only.
 
         Every schedule of this network, without what is dropped and with all else at its time, is a schedule of the
         relaxed one: no two tasks overlap on a resource, each remaining arc binds remaining tasks, and no memory level
@@ -192,13 +180,15 @@ class TaskNetwork:
             if after is not None and staying and not arcs(arc):
                 optional = arc.optional or len(staying) < len(before)
                 left.append(arc._replace(after=after, alternatives=staying, optional=optional))
-        met = list[Meeting]()
-        for meeting in self.meetings:
-            receive, sends = moved(meeting.receive), tuple(one for task in meeting.sends if (one := moved(task)))
-            met += [Meeting(receive, sends)] if receive is not None and sends else []
+        most = 1 if further_resources else None
         return replace(
             self,
-            tasks={of: self.tasks[of][leading.get(of, 0) :] for of in kept},
+            tasks={
+                of: tuple(
+                    task._replace(resources=task.resources[:most]) for task in self.tasks[of][leading.get(of, 0) :]
+                )
+                for of in kept
+            },
             ends={of: tuple(part - leading.get(of, 0) for part in self.ends[of]) for of in kept},
             change={of: self.change[of] for of in kept},
             arcs=tuple(left),
@@ -206,7 +196,6 @@ class TaskNetwork:
             numbers={of: self.numbers[of] for of in kept},
             blocks={(f, b): ticks for (f, b), ticks in self.blocks.items() if not gone & {(F, f), (BW, b)}},
             until_end={of: self.until_end[of] for of in kept if of in self.until_end},
-            meetings=tuple(met),
         )
 
     @cached_property
@@ -353,6 +342,7 @@ class TaskNetwork:
         return (
             self.has_plain_chains
             and all(len(tasks) == 1 for tasks in self.tasks.values())
+            and not self.occupies_several
             and len(self.resources) == len(devices)
         )
 
@@ -383,4 +373,9 @@ class TaskNetwork:
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
         """Return every resource that some task occupies."""
-        return tuple(sorted({task.resource for tasks in self.tasks.values() for task in tasks}))
+        return tuple(sorted({one for tasks in self.tasks.values() for task in tasks for one in task.resources}))
+
+    @cached_property
+    def occupies_several(self) -> bool:
+        """Return True if some task occupies several resources at once."""
+        return any(len(task.resources) > 1 for tasks in self.tasks.values() for task in tasks)

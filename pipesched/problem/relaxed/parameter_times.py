@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, PassKind, W
 from pipesched.problem.problem import Problem
 
@@ -21,13 +23,23 @@ def least_besides(problem: Problem) -> int:
 def _least_of_a_device(problem: Problem) -> int:
     """Return the minimum over devices of the ticks that each needs before its first forward and after its last
     backward."""
-    found = []
-    for stages in problem.placement.stages_of:
+    found, visited = [], {where.device for where in _further_resources(problem)}
+    for device, stages in enumerate(problem.placement.stages_of):
         here = [s for s in stages if problem.microbatches_of[s]]
-        if here:
+        if here and device in visited:
+            # A task of another device's pass may begin first or end last.
+            found.append(0)
+        elif here:
             after = 0 if any(_is_sent(problem, s) for s in here) else min(_once(problem, s) for s in here)
             found.append(min(_gathering(problem, s) for s in here) + after)
     return min(found)
+
+
+def _further_resources(problem: Problem) -> Iterator[Resource]:
+    """Yield the resources that tasks occupy besides the stream of their pass."""
+    for tasks in problem.network.tasks.values():
+        for task in tasks:
+            yield from task.resources[1:]
 
 
 def _is_sent(problem: Problem, stage: int) -> bool:

@@ -2,8 +2,8 @@
 
 | relaxation | assumes | because |
 |---|---|---|
-| parameters | nothing | it is the first: chains of unequal micro-batches have no stages that share parameters |
-| rendezvous | no parameters | what is added back for these asks whether gradients are sent |
+| further resources | nothing | it is the first: the time of parameters is counted where devices run their own tasks |
+| parameters | equal stages of each chain | chains of unequal micro-batches have no stages that share parameters |
 | unequal micro-batches | no parameters | stages get new numbers, and `holders` would still name the old ones |
 | lookups | equal micro-batches of each chain | bounds that know arcs between chains do not know lookups |
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
@@ -24,7 +24,8 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory, rendezvous
+from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory
+from pipesched.problem.relaxed.further_resources import ARGUMENT, drop_further_resources
 from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 
@@ -55,11 +56,12 @@ PARAMETERS = Relaxation(
     _besides,
     lambda problem: problem.network.of_microbatches,
 )
-RENDEZVOUS = Relaxation(
-    "rendezvous",
-    rendezvous.drop_rendezvous,
-    rendezvous.ARGUMENT,
-    note=lambda _: "So much it takes even if a device sends in no time.",
+FURTHER_RESOURCES = Relaxation(
+    "further resources",
+    drop_further_resources,
+    ARGUMENT,
+    note=lambda _: "So much it takes even if each task occupies one stream alone.",
+    drop=lambda problem: problem.network.drop(further_resources=True),
 )
 UNEQUAL_MICROBATCHES = Relaxation(
     "unequal micro-batches",
@@ -88,8 +90,8 @@ SAVED_ACTIVATIONS = Relaxation(
     note=lambda _: "So much it takes even if copies and recomputations take no time.",
 )
 RELAXATIONS = (
+    FURTHER_RESOURCES,
     PARAMETERS,
-    RENDEZVOUS,
     UNEQUAL_MICROBATCHES,
     LOOKUPS,
     PASS_MEMORY,

@@ -19,10 +19,12 @@ SIDE_LANE = 0.45
 class Box(NamedTuple):
     """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
 
-    `name` is that of the task, empty where the pass has no named tasks; `stream` is the stream that it runs on.
+    `name` is that of the task, empty where the pass has no named tasks; `stream` is the stream of the `device` that it
+    occupies.
     """
 
     of: Pass
+    device: int
     start: int
     end: int
     top: float
@@ -50,7 +52,11 @@ def boxes_of(timeline: Timeline) -> Iterator[Box]:
                 for task, part in timeline.problem.tasks(p):
                     start, (top, bottom) = timeline.starts[task], lane_of[part.stream]
                     edges = device + top, device + bottom
-                    yield Box(p, start, start + part.ticks, *edges, False, part.name, task.part, part.stream)
+                    yield Box(p, device, start, start + part.ticks, *edges, False, part.name, task.part, part.stream)
+        for one in timeline.elsewhere.get(device, ()):
+            top, bottom = (device + edge for edge in lane_of[one.stream])
+            named = one.part.name, one.task.part, one.stream
+            yield Box(one.task.of, device, one.start, one.end, top, bottom, False, *named)
 
 
 def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float, bottom: float) -> Iterator[Box]:
@@ -58,7 +64,7 @@ def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float,
     for number, p in enumerate(slot):
         upper = device + top + number * half
         stream = timeline.problem.streams[0]
-        yield Box(p, timeline.start(p), timeline.end(p), upper, upper + half, overlapped=True, stream=stream)
+        yield Box(p, device, timeline.start(p), timeline.end(p), upper, upper + half, overlapped=True, stream=stream)
 
 
 def lanes(problem: Problem) -> dict[str, tuple[float, float]]:

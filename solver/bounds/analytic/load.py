@@ -6,10 +6,10 @@ Where passes consist of several tasks, each stream of a device needs the time of
 from __future__ import annotations
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.network.task_network import PassType
+from pipesched.problem.network.task_network import PassType, TaskTemplate
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.relaxations import RENDEZVOUS
+from pipesched.problem.relaxed.relaxations import FURTHER_RESOURCES
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, OnStream
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -60,22 +60,26 @@ def _streams(problem: Problem, device: int) -> list[Certificate]:
 
 
 def _work(problem: Problem, device: int, stream: str) -> int:
-    """Return the least ticks of a device's tasks on a stream; 0 if there are blocks.
+    """Return the least ticks of all passes' tasks on a stream of a device; 0 if there are blocks.
 
-    Tasks that send tensors count only with rendezvous: the receiver takes part, so that they end before what follows.
+    Tasks that send tensors do not count: they may end after all passes.
     """
     network = problem.network
 
     def ticks(*passes: PassType) -> int:
-        sends = problem.resources.rendezvous
-        tasks = (task for of in passes for task in network.tasks[of][: None if sends else network.ends[of][-1] + 1])
-        return sum(task.ticks for task in tasks if task.resource.stream == stream)
+        tasks = [(of, task) for of in passes for task in network.tasks[of][: network.ends[of][-1] + 1]]
+        return sum(task.ticks for of, task in tasks if on(of[1], task))
 
-    total = 0
-    for s in problem.placement.stages_of[device] if not network.blocks else ():
+    def on(stage: int, task: TaskTemplate) -> bool:
+        own, *further = task.resources
+        return (network.device_of[stage], own.stream) == (device, stream) or (device, stream) in further
+
+    total, own = 0, problem.placement.stages_of[device]
+    stages = range(problem.placement.stages) if network.occupies_several else own
+    for s in stages if not network.blocks else ():
         backward = min(ticks(*((kind, s) for kind in mode)) for mode in network.backwards)
         total += (ticks((F, s)) + backward) * len(network.numbers[F, s])
     return total
 
 
-BOUNDS.register(Bound("load", load, rank=2, several_streams=True, keeping=frozenset((RENDEZVOUS,))))
+BOUNDS.register(Bound("load", load, rank=2, several_streams=True, keeping=frozenset((FURTHER_RESOURCES,))))

@@ -71,7 +71,8 @@ class StreamChains:
         }
         self.on: dict[Resource, list[TaskType]] = {}
         for task in self.ticks:
-            self.on.setdefault(network.tasks[task.pass_type][task.part].resource, []).append(task)
+            for where in network.tasks[task.pass_type][task.part].resources:
+                self.on.setdefault(where, []).append(task)
         self._before: dict[TaskType, list[tuple[TaskType, int]]] = {task: [] for task in self.ticks}
         self._after: dict[TaskType, list[tuple[TaskType, int]]] = {task: [] for task in self.ticks}
         for arc in network.arcs:

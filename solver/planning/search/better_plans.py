@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from pipesched.errors import Deadlock
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate
 from solver.construction.list_scheduling import list_schedules
-from solver.construction.timing import best_times
+from solver.construction.timing import best_times, retimed
 from solver.parameters import tunable, tuned
 from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.partitions.nearby import nearby
@@ -46,7 +48,7 @@ class BetterPlans:
         if self._refitted is not best:
             self._move_cuts(most)
             if self._of.best is best and provable(self._of.plan, self._of.choice):
-                self._of.best_of_order(best.timeline.order, most * _PARAMS.cuts_share)
+                self._of.best_of_order(best.timeline.schedule, most * _PARAMS.cuts_share)
             self._refitted = self._of.best
         if self._of.best is best and not self._of.budget.over():
             self._of.offer_solved(best.partition, self._of.solve(best.partition, most))
@@ -71,7 +73,8 @@ class BetterPlans:
         if why_infeasible(problem) is not None:
             return None
         for schedule in islice(list_schedules(problem), _PARAMS.list_schedules):
-            found.append(Candidate(self._of.choice, self._of.first, best_times(problem, schedule), "pipesched"))
+            with suppress(Deadlock):
+                found.append(Candidate(self._of.choice, self._of.first, best_times(problem, schedule), "pipesched"))
             if self._of.budget.over():
                 break
         best = min(found, key=lambda each: each.value, default=None)
@@ -87,7 +90,9 @@ class BetterPlans:
                 if not next(tries, False):
                     return
                 problem = self._of.plan.problem(self._of.choice, partition)
-                timeline = best_times(problem, before.timeline.order)
+                timeline = retimed(problem, before.timeline)
+                if timeline is None:
+                    continue
                 candidate = Candidate(self._of.choice, partition, timeline, before.schedule)
                 if candidate.value < self._of.best.value:
                     self._of.offer(candidate)

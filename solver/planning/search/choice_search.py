@@ -227,7 +227,7 @@ class ChoiceSearch:
         elif self.best is not None:
             # Its order may not fit the memory that these stages leave.
             with suppress(BadInput):
-                found = solve(problem, limits, stop=self.budget.stop, start=self.best.timeline.order)
+                found = solve(problem, limits, stop=self.budget.stop, start=self.best.timeline.schedule)
         found = found or solve(problem, limits, stop=self.budget.stop)
         self.notes += filter(is_defect, found.notes)
         self.budget.solved(limits, found.status is Status.OPTIMAL)

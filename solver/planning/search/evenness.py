@@ -86,7 +86,7 @@ def _works(sums: StageSums, partition: Partition) -> tuple[int, ...]:
 
 def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate | None:
     problem = of.plan.problem(of.choice, partition)
-    order: Callable[[Problem], Schedule] = lambda _: like.timeline.order  # noqa: E731
+    order: Callable[[Problem], Schedule] = lambda _: like.timeline.schedule  # noqa: E731
     if of.plan.schedules and not schedule_named(like.schedule).same_for_all_costs:
         order = schedule_named(like.schedule).order
     try:

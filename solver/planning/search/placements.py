@@ -12,7 +12,7 @@ from pipesched.errors import Disagreement, defect_note, left_out_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate
-from solver.construction.timing import best_times
+from solver.construction.timing import retimed
 from solver.limits import Limits
 from solver.planning.budget import Budget
 from solver.planning.progress import PlanProgress, Report
@@ -59,8 +59,9 @@ class Placements:
                 if self.problem.objective.repeats:
                     each.offer_solved(known.partition, each.solve(known.partition, self.budget.least_step))
                     continue
-                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.order)
-                each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
+                timeline = retimed(self.problem.problem(known.choice, known.partition), known.timeline)
+                if timeline is not None:
+                    each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:
         """Return the placements that may still have a better plan and whose search did not fail too often."""

@@ -65,7 +65,7 @@ class TabuSearch:
         )
         self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
         streams = {where: at for at, where in enumerate(jobs.on)}
-        self._stream = np.array([streams[jobs.jobs[n].resource] for n in self._running])
+        self._stream = np.array([streams[jobs.jobs[n].resources[0]] for n in self._running])
         self._random, self._draw, self._lock = Random(seed), np.random.default_rng(seed), Lock()
         given = int64_array([starts[n] for n in self._running])
         self._kept = [(int((given + self._steps).max()), given)]

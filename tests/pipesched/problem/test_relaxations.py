@@ -24,10 +24,10 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 from pipesched.problem.relaxed.relaxations import (
     ARCS_BETWEEN_CHAINS,
+    FURTHER_RESOURCES,
     LOOKUPS,
     PARAMETERS,
     RELAXATIONS,
-    RENDEZVOUS,
     SAVED_ACTIVATIONS,
     UNEQUAL_MICROBATCHES,
     relaxed,
@@ -47,7 +47,7 @@ READS: dict[frozenset[Relaxation], Evidence] = {
     frozenset(): OnDevice(0),
     frozenset({ARCS_BETWEEN_CHAINS}): StreamTasks(0, "compute", None, None, 0, 0),
     frozenset({SAVED_ACTIVATIONS}): ResourceWeights(0, ()),
-    frozenset({RENDEZVOUS}): OnStream(0, "compute"),
+    frozenset({FURTHER_RESOURCES}): OnStream(0, "compute"),
 }
 
 

@@ -37,6 +37,7 @@ from tests.support.task_brute_force import (
     tiny_tasks,
     with_lookups,
 )
+from tests.support.tasks_at_once import tiny_at_once
 from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
 
 
@@ -50,6 +51,7 @@ MAKERS: tuple[Maker, ...] = (
     *PLAIN,
     tiny_tasks,
     tiny_lookups,
+    tiny_at_once,
     tiny_memory,
     tiny_unequal_memory,
     tiny_gathers,
@@ -115,9 +117,9 @@ def is_right(timeline: Timeline) -> bool:
         return False
     if any(starts[task] != starts[other] for task, other in together.items()):
         return False
-    orders = stream_orders(problem, schedule)
+    orders = schedule.task_orders or stream_orders(problem, schedule)
     held = sorted((*where, task) for where, tasks in orders.items() for task in tasks)
-    if held != sorted((*where, task) for task, where in game.stream.items()):
+    if held != sorted((*where, task) for task in game.stream for where in game.streams_of(task)):
         return False
     arcs = arcs_of(game, schedule)
     lags = dict.fromkeys(arcs, 0) | game.lags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -9,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from matplotlib.colors import to_hex
 
 from benchmarks.matrix.exact.model import TooLargeError
 from benchmarks.matrix.exact.model import optimum as exact_optimum
@@ -20,10 +22,16 @@ from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.problem.passes import BW, F, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.boxes import boxes_of
+from pipesched.schedule.drawing.colours import TRANSFER
 from pipesched.schedule.schedule import schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from plots.drawing.stream_boxes import MEANINGS, lanes
+from plots.drawing.stream_boxes import boxes_of as boxes_of_streams
+from plots.html.document import document as page_of
+from runtime.exporters.catalogue import EXPORTERS
 from solver.bounds.analytic.catalogue import certificates
 from solver.limits import Limits
 from solver.solve import solve
@@ -151,14 +159,19 @@ def _two_stages(**transfer: object) -> Problem:
     )
 
 
-def test_both_tasks_of_a_transfer_run_at_once_and_the_validator_says_so() -> None:
-    problem = _two_stages(on="compute", both=True)
-    timeline = simulate(problem, HEURISTICS["1f1b"].order(problem))
-    receipt, sent = Task(Pass(F, 1, 0), 0), Task(Pass(F, 0, 0), 1)
-    assert timeline.starts[receipt] == timeline.starts[sent] == 2
-    later = {task: start + (task not in (sent, Task(sent.of))) for task, start in timeline.starts.items()}
-    broken = validate(Timeline(problem, timeline.schedule, later))
-    assert [one.rule for one in broken] == ["rendezvous"]
+def test_a_transfer_occupies_both_devices_and_the_validator_says_so() -> None:
+    """Device 0 computes from 0 to 2 and sends from 2 to 3; its second forward begins at 3."""
+    document = {"devices": 2, "microbatches": 2}
+    document["times"] = {"forward": 2, "backward": 3, "transfer": {"time": 1, "on": "compute", "both": True}}
+    problem = problem_from(document)
+    timeline = simulate(problem, HEURISTICS["gpipe"].order(problem))
+    transfer, second = Task(Pass(F, 1, 0), 0), Task(Pass(F, 0, 1))
+    assert (timeline.starts[transfer], timeline.starts[second]) == (2, 3)
+    assert sorted(timeline.busy(0))[:4] == [(0, 2), (2, 3), (3, 5), (5, 6)]
+    sooner = {task: start - (task == second) for task, start in timeline.starts.items()}
+    broken = validate(Timeline(problem, timeline.schedule, sooner))
+    assert [one.rule for one in broken] == ["overlap"]
+    assert "F1.0/transfer" in broken[0].text
 
 
 def test_an_activation_is_taken_with_its_receipt() -> None:
@@ -198,6 +211,62 @@ def test_what_cannot_be_is_one_line(keys: dict[str, Any], line: str) -> None:
     with pytest.raises(BadInput, match=line) as error:
         problem_from(document | keys)
     assert len(error.value.mistakes) == 1
+
+
+def _four_stages(**keys: object) -> Problem:
+    times = {"forward": 10, "backward": 10, "weight": 10, "transfer": {"time": 2, "on": "compute", "both": True}}
+    return problem_from({"devices": 4, "microbatches": 8, "times": times, **keys})
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [("zb-h2", {}), ("interleaved-1f1b", {"placement": "interleaved", "chunks": 2})]
+)
+def test_a_published_order_that_would_hang_does_not_apply_and_says_which_passes_wait(
+    name: str, keys: dict[str, Any]
+) -> None:
+    """Each pass of the line waits for the next one, and the last for the first."""
+    with pytest.raises(DoesNotApply, match="would hang") as error:
+        HEURISTICS[name].order(_four_stages(**keys))
+    waiting = str(error.value).partition(": ")[2].split(" waits for ")
+    assert waiting[0] == waiting[-1]
+    assert 2 < len(waiting) <= 8
+    assert all(re.fullmatch(r"(F|B|W|BW)\d\.\d", one) or one == "..." for one in waiting)
+    assert not validate(simulate(_four_stages(), HEURISTICS["1f1b"].order(_four_stages())))
+
+
+def test_formats_that_keep_the_order_of_sends_write_that_of_the_schedule() -> None:
+    """On every device, by start: computations, sends and receives."""
+    problem = _four_stages()
+    timeline = simulate(problem, HEURISTICS["zb-h1"].order(problem))
+    rows = EXPORTERS["torch-csv-comms"].export(timeline)[".comms.csv"].splitlines()
+    for device, row in enumerate(rows):
+        events = list[tuple[int, str]]()
+        for p in timeline.schedule.passes():
+            for task, part in problem.tasks(p):
+                if part.receives:
+                    letter, start = str(p.kind)[0], timeline.starts[task]
+                    sender = p.stage + (-1 if p.kind is F else 1)
+                    events += [(start, f"{p.stage}RECV_{letter}{p.microbatch}")] * (p.stage == device)
+                    events += [(start, f"{sender}SEND_{letter}{p.microbatch}")] * (sender == device)
+        written = [cell for cell in row.split(",") if "SEND" in cell or "RECV" in cell]
+        assert written == [cell for _, cell in sorted(events)], device
+    assert "recv" in EXPORTERS["megatron"].export(timeline)[".megatron.py"]
+    with pytest.raises(
+        BadInput, match="does not keep their order; chrome-trace, megatron, program, torch-csv-comms can"
+    ):
+        EXPORTERS["torch-csv"].export(timeline)
+
+
+def test_a_transfer_is_drawn_on_both_devices_in_its_own_colour() -> None:
+    problem = _two_stages(on="compute", both=True)
+    timeline = simulate(problem, HEURISTICS["1f1b"].order(problem))
+    sent = [box for box in boxes_of(timeline) if box.sends]
+    assert sorted((box.device, box.start) for box in sent) == [(0, 2), (0, 8), (1, 2), (1, 8)]
+    drawn = [box for box in boxes_of_streams(timeline, lanes(problem)) if box.meaning == MEANINGS[-1]]
+    assert sorted((int(box.top), box.start) for box in drawn) == [(0, 2), (0, 8), (1, 2), (1, 8)]
+    page = page_of(timeline)
+    assert "Transfer to another device" in {entry["name"] for entry in page["legend"]}
+    assert {style["colour"] for style in page["styles"] if style["task"] == "transfer"} == {to_hex(TRANSFER)}
 
 
 def test_passes_in_an_order_that_can_never_run_are_a_deadlock() -> None:

@@ -29,7 +29,7 @@ class CriticalBlocks:
 
     def serves(self, search: Search) -> bool:
         network = search.problem.network
-        return not (network.has_activation_modes or network.blocks or network.meetings)
+        return not (network.has_activation_modes or network.blocks or network.occupies_several)
 
     def kernels(self, _: Search) -> Kernels:
         return TABU_KERNELS

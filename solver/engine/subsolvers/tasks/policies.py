@@ -37,7 +37,7 @@ class TaskPolicies:
 
     def serves(self, search: Search) -> bool:
         network = search.problem.network
-        return search.problem.view is None and not (network.blocks or network.meetings)
+        return search.problem.view is None and not (network.blocks or network.occupies_several)
 
     def kernels(self, search: Search) -> Kernels:
         return search.kernels

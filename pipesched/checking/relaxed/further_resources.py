@@ -1,0 +1,36 @@
+"""Argument: where each task occupies its first stream alone, no schedule takes longer.
+
+A schedule stays one: every task keeps its time and what it waits for, and no stream runs more tasks than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.problem import Problem
+
+
+def occupied_besides(problem: Problem) -> Iterator[Resource]:
+    """Yield the streams that tasks occupy in addition to their first one."""
+    for stage in problem.stages:
+        for _, tasks in stage.tasks:
+            for task in tasks:
+                yield from task.also
+
+
+def without_further_resources(problem: Problem) -> Problem:
+    """Return the problem whose tasks occupy one stream each."""
+    if next(occupied_besides(problem), None) is None:
+        return problem
+    return replace(
+        problem,
+        stages=tuple(
+            replace(
+                stage,
+                tasks=tuple((kind, tuple(task._replace(also=()) for task in tasks)) for kind, tasks in stage.tasks),
+            )
+            for stage in problem.stages
+        ),
+    )
