@@ -72,17 +72,17 @@ def _with_visits(schedule: Schedule, orders: _Orders, visits: Sequence[Visit]) -
     place = {p: n for device in range(len(schedule.orders)) for n, p in enumerate(schedule.passes_on(device))}
     found = {where: [(place[task.of], task) for task in tasks] for where, tasks in orders.items()}
     last = {(where, task.of): n for where, tasks in orders.items() for n, task in enumerate(tasks)}
-    behind: dict[Resource, dict[int, list[Task]]] = {}
+    following: dict[Resource, dict[int, list[Task]]] = {}
     for where, task, after in visits:
         if after is not None:
             here, at = found.setdefault(where, []), last.get((where, after))
-            if at is None:  # behind all that belongs to this pass or those before it
+            if at is None:  # after all that belongs to this pass or those before it
                 at = max((n for n, (number, _) in enumerate(here) if number <= place[after]), default=-1)
-            behind.setdefault(where, {}).setdefault(at, []).append(task)
+            following.setdefault(where, {}).setdefault(at, []).append(task)
     return {
         where: [
-            *behind.get(where, {}).get(-1, ()),
-            *(one for n, (_, task) in enumerate(here) for one in (task, *behind.get(where, {}).get(n, ()))),
+            *following.get(where, {}).get(-1, ()),
+            *(one for n, (_, task) in enumerate(here) for one in (task, *following.get(where, {}).get(n, ()))),
         ]
         for where, here in found.items()
     }

@@ -69,7 +69,7 @@ _EITHER = "one of the two"
 _ONE_CHAIN = "such micro-batches are chains already"
 _PAIR = "a block has one time for all micro-batches"
 _TWO_TIMES = Part("times.transfer", "transfers of two times between two devices", _differ_by_direction)
-_NO_STEADY_STATE = "makespan or span, since unequal micro-batches have no steady state"
+_NO_STEADY_STATE = "makespan or span"
 _REFUSED = (
     *(
         Refused(_OWN, other, _EITHER, _ONE_CHAIN)

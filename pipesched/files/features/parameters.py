@@ -287,7 +287,7 @@ FEATURES.register(
             Refused(_NEVER, given("microbatch_scale"), _KEPT, "a gathering takes as long for a short micro-batch"),
             Refused(_NEVER, SEVERAL_LAYERS, _KEPT, "a gathering is of the whole stage, not of a layer"),
             Refused(_NEVER, given("parameters.reduce.buckets"), _KEPT, "a bucket's share of tasks counts gatherings"),
-            Refused(_NEVER, given("memory.recompute"), _KEPT, "a recomputation gathers nothing of its own"),
+            Refused(_NEVER, given("memory.recompute"), _KEPT, "a recomputation gathers nothing"),
             Refused(_EACH, given("sequence_chunks"), _ONCE_ONLY, "a reduction is of a micro-batch, not of a piece"),
             Refused(_EACH, given("modules"), _ONCE_ONLY, "modules run one micro-batch for several of others"),
             Refused(_EACH, given("microbatch_scale"), _ONCE_ONLY, "a reduction takes as long for a short micro-batch"),

@@ -275,7 +275,7 @@ PLAN_FEATURES.register(
             ),
             *(
                 Refused(_EACH, one, "iteration",
-                        "pieces reduce together, and modules run one micro-batch for several of others")
+                        "modules run one micro-batch for several of others")
                 for one in (_PIECES, *_MODULES)
             ),
         ),
