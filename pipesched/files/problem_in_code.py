@@ -54,6 +54,7 @@ def make_problem(
     microbatch_scale: Sequence[Number] | None = None,
     microbatch_order: str | None = None,
     objective: Objective | str = MAKESPAN,
+    then: Objective | str | None = None,
     overlap_next: bool | None = None,
     name: str = "problem",
     time_unit: str = "",
@@ -78,7 +79,7 @@ def make_problem(
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
             "parameters": parameters,
             "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": str(objective),
-            "overlap_next": overlap_next,
+            "then": None if then is None else str(then), "overlap_next": overlap_next,
         })
     )  # fmt: skip
 

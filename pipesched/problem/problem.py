@@ -112,7 +112,9 @@ class Problem:
     @cached_property
     def streams(self) -> tuple[str, ...]:
         """The streams of every device; the first one runs the tasks that name no stream."""
-        used = (task.stream for tasks in self.dependencies.tasks.values() for task in tasks)
+        tasks = [task for tasks in self.dependencies.tasks.values() for task in tasks]
+        further = (stream for task in tasks for _, stream in task.also)
+        used = (*(task.stream for task in tasks), *further)
         return tuple(dict.fromkeys((self.stages[0].stream, *self.resources.streams, *used)))
 
     @cached_property

@@ -21,8 +21,6 @@ def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Seq
     """
     visits = visits_of(problem, schedule) if problem.network.occupies_several else []
     if schedule.task_orders:
-        placed = {(where, task) for where, tasks in schedule.task_orders.items() for task in tasks} if visits else set()
-        visits = [visit for visit in visits if (visit.where, visit.task) not in placed]
         return tasks_in_turn(problem, schedule, schedule.task_orders, visits) if visits else schedule.task_orders
     found: dict[Resource, list[Task]] = {}
     for device, order in enumerate(schedule.orders):

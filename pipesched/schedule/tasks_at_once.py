@@ -24,7 +24,7 @@ _Orders = Mapping[Resource, Sequence[Task]]
 
 
 class Visit(NamedTuple):
-    """A task that occupies a resource of another device than its pass, there after a pass `after` (None: anywhere)."""
+    """A task that occupies a further resource, there after a pass `after` of that device (None: anywhere)."""
 
     where: Resource
     task: Task
@@ -32,16 +32,21 @@ class Visit(NamedTuple):
 
 
 def visits_of(problem: Problem, schedule: Schedule) -> list[Visit]:
-    """Return the resources of other devices that tasks of a schedule occupy."""
+    """Return the resources that tasks of a schedule occupy and its orders do not list.
+
+    An order of passes lists those of the pass's device, an order of tasks what it names.
+    """
+    listed = {(where, task) for where, tasks in schedule.task_orders.items() for task in tasks}
     found = list[Visit]()
     for p in asking(schedule.passes(), SHORT):
         for part, task in enumerate(problem.tasks_of(p.kind, p.stage)):
             for device, stream in task.also:
-                if device != problem.device(p):
-                    before = (one.of for one in _before(problem, schedule, Task(p, part)))
-                    here = [one for one in before if problem.device(one) == device]
-                    where = problem.resources.on_device(device, stream)
-                    found.append(Visit(where, Task(p, part), here[-1] if here else None))
+                where = problem.resources.on_device(device, stream)
+                if device == problem.device(p) if not listed else (where, Task(p, part)) in listed:
+                    continue
+                before = (one.of for one in _before(problem, schedule, Task(p, part)))
+                here = [one for one in before if problem.device(one) == device and device != problem.device(p)]
+                found.append(Visit(where, Task(p, part), here[-1] if here else None))
     return found
 
 

@@ -128,7 +128,7 @@ def test_examples_and_the_documented_file_are_read():
         assert read_plan(path).model.most_stages >= read_plan(path).cluster.devices
         assert accepts(read_yaml(path.read_text(), path.name), json_schema)
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
-    documented, pieces, batch, frozen, own, classes, encoder = blocks
+    documented, pieces, batch, frozen, overlapped, own, classes, encoder = blocks
     assert len(plan_problem_from(read_yaml(documented, "docs")).model.sequence) == 63
     (first, *_) = with_each_size({"devices": 4} | read_yaml(batch, "docs"), "docs")
     assert plan_problem_from(first.document).model.layers[0].forward == 5
@@ -136,6 +136,10 @@ def test_examples_and_the_documented_file_are_read():
     assert {choice.pieces for choice in cut} == {1, 2, 4, 8}
     assert plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(own, "docs")).model.parameters.some
     assert plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(frozen, "docs")).model.before_training == 62
+    together = plan_problem_from(
+        {"devices": 4, "microbatches": 4, "placement": "linear"} | read_yaml(overlapped, "docs")
+    )
+    assert together.model.layers[0].overlapped == Fraction(22, 5)
     others = {"microbatches": 4, "layers": [LAYER | {"count": 16}], "memory": {"unit": "GB"}}
     assert plan_problem_from(others | read_yaml(classes, "docs")).cluster.slowness[7:9] == (1, Fraction(5, 3))
     assert len(plan_problem_from({"devices": 2} | others | read_yaml(encoder, "docs")).variants) == 4

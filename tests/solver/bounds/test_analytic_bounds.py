@@ -101,7 +101,7 @@ def test_round_trips_in_a_row_in_numbers(objective: Objective) -> None:
         11,
         times={"forward": [3, 10], "backward": [5, 6], "weight": [2, 2], "transfer": 4},
         memory={"capacity": [2, 11]},
-        objective=objective,
+        objective=objective.name,
     )
     kind = "round trip"
     certificate = next(one for one in certificates(problem, objective) if (one.kind, one.device) == (kind, 0))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.objective import objectives
 from pipesched.problem.passes import PassKind
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
@@ -138,7 +139,7 @@ def test_a_fixed_number_of_forwards_before_the_first_backward(seed: int) -> None
     costs = Costs(each(1, 9), each(1, 9), each(0, 9), each(2, 18), each(0, 4))
     activation = each(1, 3)
     memory = Memory(activation, tuple(random.randint(0, a) for a in activation), each(3, 24))
-    problem = build(placement.linear(stages), m, costs, memory, random.choice(tuple(Objective)))
+    problem = build(placement.linear(stages), m, costs, memory, random.choice(objectives()))
     forwards = warm_up_forwards(problem)
     assert all(one >= other >= 1 for one, other in pairwise(forwards[s] for s in range(stages)))
     for policy in (Policy(True, patience, True, False, warm_up=True) for patience in (0, 50, 100)):

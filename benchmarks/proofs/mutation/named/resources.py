@@ -1,0 +1,45 @@
+"""Mutants of tasks that occupy several streams at once."""
+
+from __future__ import annotations
+
+from benchmarks.proofs.mutation.named.mutant import NamedMutant
+
+_EVERY_ORDER = "tests/solver/tasks/test_tasks_at_once.py::test_no_claim_is_above_every_order_and_no_construction_below"
+_SOLVES = "tests/solver/tasks/test_tasks_at_once.py::test_a_solve_proves_the_optimum_of_every_order"
+_BLOCKING = "tests/solver/tasks/test_rendezvous.py"
+
+RESOURCES = (
+    NamedMutant(
+        "load: a task counts on its further streams of any name", "solver/bounds/analytic/load.py",
+        "or (device, stream) in further", "or device in [where.device for where in further]",
+        "the load of a stream that only other streams of its device are occupied with", (_EVERY_ORDER, _BLOCKING),
+    ),
+    NamedMutant(
+        "load: a send counts for its device", "solver/bounds/analytic/load.py",
+        "network.tasks[of][: network.ends[of][-1] + 1]]", "network.tasks[of]]",
+        "sends that may end after all passes", ("tests/solver/bounds/test_several_streams.py", _EVERY_ORDER),
+    ),
+    NamedMutant(
+        "exact model: further streams are free", "formulations/variables/operations.py",
+        "for where in self.resources(x):", "for where in self.resources(x)[:1]:",
+        "no-overlap on the other device", (_SOLVES,),
+    ),
+    NamedMutant(
+        "relaxation: further streams stay", "pipesched/problem/relaxed/further_resources.py",
+        "task._replace(also=())", "task",
+        "bounds that take each task for one on a single stream",
+        ("tests/pipesched/problem/test_relaxations.py", _EVERY_ORDER),
+    ),
+    NamedMutant(
+        "dominance: a full backward with a further stream", "pipesched/problem/fused_dominance.py",
+        "one_stream &= {*fused[0].also}.issuperset((*backward[0].also, *weight[0].also))", "one_stream &= True",
+        "split backwards that occupy more streams than the full one",
+        ("tests/pipesched/problem/test_fused_dominance.py::test_a_split_backward_that_occupies_more_streams",),
+    ),
+    NamedMutant(
+        "parameters: a device that runs others' tasks begins with its gathering",
+        "pipesched/problem/relaxed/parameter_times.py",
+        "if here and device in visited:", "if False:",
+        "the time added back for gathering where another device's task begins first", (_EVERY_ORDER,),
+    ),
+)  # fmt: skip
