@@ -25,6 +25,7 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time import busy_interval
 from tests.support.brute_force import least_span, optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
+from tests.support.daily import daily
 
 # Claims held to the optimum for each branch, and for those that take a linear program or are rare.
 COUNT, FEW = 3, 2
@@ -40,7 +41,7 @@ SEEDS = {
 }
 
 
-@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
+@pytest.mark.parametrize("branch", daily(BRANCHES, 2), ids=lambda branch: branch.name)
 def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
     few = branch.name == "integral warm-up, one waits"
     found = attack(branch, FEW if few else COUNT, SEEDS.get(branch.name, 1))

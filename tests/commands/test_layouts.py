@@ -44,7 +44,7 @@ def test_from_a_configuration_to_the_plan_of_the_best_layout(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    words = ["layouts", str(source(kind, tmp_path)), *WORDS, "--time-limit", "6", "-o", str(out)]
+    words = ["layouts", str(source(kind, tmp_path)), *WORDS, "--time-limit", "3", "-o", str(out)]
     found = answer(words, capsys)
     rows = found["rows"]
     sizes = [[row[name] for name in ("tensor", "context", "pipeline", "data")] for row in rows]
