@@ -20,17 +20,20 @@ from plots.catalogue import Plot
 from plots.drawing.frame import Handle, device_labels, draw_frame, legend_under_axis
 from plots.drawing.memory_marks import OVER, whole_memory, write_peak
 
-COLUMNS = 1200  # of the picture; each shows the most in use in its part of the time
-
 
 @dataclass(frozen=True)
 class HeatMapParams:
-    """The number of devices from which memory is drawn as a heat map; strips show the steps of fewer devices better."""
+    """Size and resolution of heat maps.
+
+    `fewest_devices` is the number of devices from which memory is drawn so; strips show the steps of fewer better. Each
+    of the `columns` shows the most in use in its part of the time: about as many as a picture has pixels for them.
+    """
 
     fewest_devices: int = 16
+    columns: int = 1200
 
 
-_PARAMS = HeatMapParams()
+PARAMS = HeatMapParams()
 _COLOURS = "#f4f7fb", "#9cc3e4", "#4a80b8", "#12305a"
 SHADES = LinearSegmentedColormap.from_list("held", _COLOURS).with_extremes(over=OVER)
 
@@ -70,9 +73,9 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
 
 def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
     """Return the largest memory in each column, from steps (tick, level from then on)."""
-    largest = np.zeros(COLUMNS)
+    largest = np.zeros(PARAMS.columns)
     for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
-        first, last = tick * COLUMNS // end, -(-until * COLUMNS // end)
+        first, last = tick * PARAMS.columns // end, -(-until * PARAMS.columns // end)
         part = largest[first : max(last, first + 1)]
         np.maximum(part, float(level), out=part)
     return largest
@@ -80,7 +83,7 @@ def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
 
 def is_dense(timeline: Timeline) -> bool:
     """Return True if there are many devices, and no host whose memory has to be drawn too."""
-    return timeline.problem.devices >= _PARAMS.fewest_devices and not any(True for _ in hosts_of(timeline))
+    return timeline.problem.devices >= PARAMS.fewest_devices and not any(True for _ in hosts_of(timeline))
 
 
 HEAT_MAP = Plot("memory", "the memory every device holds", draw_heat_map, row=0.5, widest=14.0, applies=is_dense)

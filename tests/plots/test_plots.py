@@ -27,7 +27,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.catalogue import PLOTS
 from plots.drawing.box_numbers import BoxNumbers
-from plots.drawing.memory_heat import COLUMNS, HEAT_MAP, draw_heat_map
+from plots.drawing.memory_heat import HEAT_MAP, PARAMS, draw_heat_map
 from plots.drawing.memory_marks import OVER
 from plots.drawing.stream_boxes import phases
 from plots.drawing.zoom import readable_part
@@ -357,12 +357,12 @@ def test_memory_of_many_devices_is_a_heat_map() -> None:
     assert PLOTS["memory"].of(linear(15, 40)) is PLOTS["memory"]
     axes = make_figure(many, draw_heat_map).axes[0]
     shown = np.asarray(axes.images[0].get_array())
-    assert shown.shape == (16, COLUMNS)
+    assert shown.shape == (16, PARAMS.columns)
     for device in range(16):
         steps = memory_steps(many, device)
         assert shown[device].max() * capacity[device] == pytest.approx(max(level for _, level in steps) * unit)
-        middle = COLUMNS // 2
-        tick = (middle + 0.5) * makespan(many) / COLUMNS
+        middle = PARAMS.columns // 2
+        tick = (middle + 0.5) * makespan(many) / PARAMS.columns
         level = next(level for at, level in reversed(steps) if at <= tick)
         assert shown[device][middle] * capacity[device] >= level * unit - 1e-9
     legend = axes.get_legend()

@@ -21,7 +21,8 @@ NEVER = -(2**50)
 # Rows of numbers on passes, a column for each pair of a stage and a micro-batch; -1 for what there is not. `BEFORE` and
 # `AFTER` are the pairs of the stages before and after on the chain; `FORWARD_LAG` is the lag from the forward
 # before, `BACKWARD_LAG` that from the backward after; `FIRST` is the pair whose forward is first since both are alike
-# or stay in order, `FIRST_BACK` that whose backward is.
+# or stay in order, `FIRST_BACK` that whose backward is; `SAVES` is what a block saves, where its time is not that
+# of its forward.
 (
     DEVICE,
     FORWARD,
@@ -37,9 +38,8 @@ NEVER = -(2**50)
     BACKWARD_LAG,
     FIRST,
     FIRST_BACK,
-) = range(14)
-# What a block saves, where its time is not that of its forward.
-SAVES = 14
+    SAVES,
+) = range(15)
 
 
 @njit(cache=True)

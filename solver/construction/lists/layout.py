@@ -10,8 +10,9 @@ Array = Any
 FORWARD, BACKWARD, WEIGHT, WHOLE, NOTHING = 0, 1, 2, 3, -1
 # Columns of `Shop.stages`: device, first and last micro-batch, chain, line (-1: none), then for each kind its duration,
 # what it takes at its start, and what it changes in all.
-DEVICE, FIRST, STOP, CHAIN, LINE, TICKS, STARTS, TOTALS = *range(6), 9, 13
-STAGE_COLUMNS = 17
+DEVICE, FIRST, STOP, CHAIN, LINE, TICKS = range(6)
+_KINDS = len((FORWARD, BACKWARD, WEIGHT, WHOLE))
+STARTS, TOTALS, STAGE_COLUMNS = TICKS + _KINDS, TICKS + 2 * _KINDS, TICKS + 3 * _KINDS
 # Columns of `Shop.devices`: whether memory is limited, the room, and where its stages begin and end in `Shop.on`.
 LIMITED, ROOM, AT, END = range(4)
 DEVICE_COLUMNS = 4
