@@ -12,7 +12,16 @@ from commands.shared.catalogue import Exit
 from commands.shared.encoding import never_fail_to_print
 from commands.shared.output import complain
 from commands.shared.parser import parser
-from commands.shared.termination import drop_output, ended, exit_code, heed_signals, leave, outlive_reader, terminated
+from commands.shared.termination import (
+    drop_output,
+    ended,
+    exit_code,
+    heed_signals,
+    leave,
+    outlive_reader,
+    raise_if_ended,
+    terminated,
+)
 from commands.shared.watch import watch
 from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, raised
 
@@ -30,7 +39,9 @@ def main(arguments: Sequence[str] | None = None, began: float | None = None) -> 
 
 def _run(arguments: Sequence[str] | None, began: float) -> int:
     try:
-        return _answered(arguments, began)
+        code = _answered(arguments, began)
+        raise_if_ended()
+        return code
     except KeyboardInterrupt:
         return _interrupted()
     except Exception as error:
@@ -57,6 +68,7 @@ def _answer(parsed: Namespace) -> int:
     """Run the command once; prints errors of its input, and returns the exit code."""
     try:
         parsed.starting = time.monotonic() - parsed.began  # seconds until the command runs
+        raise_if_ended()
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code

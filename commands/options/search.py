@@ -17,7 +17,7 @@ from rich.text import Text
 
 from commands.options.values import seconds, share, whole
 from commands.shared.console import redraws
-from commands.shared.termination import end, terminated
+from commands.shared.termination import end, raise_if_ended, terminated
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -112,6 +112,7 @@ def not_interrupted() -> Iterator[None]:
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
     """Context with another handler for SIGINT and SIGTERM."""
+    raise_if_ended()
     before = [(number, signal.signal(number, handler)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         yield

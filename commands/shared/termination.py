@@ -77,6 +77,16 @@ def end(number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def raise_if_ended() -> None:
+    """Raise `KeyboardInterrupt` if a signal has come whose exception was discarded.
+
+    Compiled libraries, as they are loaded, and Python's own `PyObject_HasAttr` and `PyDict_GetItem` discard any
+    exception of the Python code that they call, and the signal's handler may run in that code.
+    """
+    if ended.is_set():
+        raise KeyboardInterrupt
+
+
 def leave(code: int) -> NoReturn:
     """End the process with an exit code.
 
