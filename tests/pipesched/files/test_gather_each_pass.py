@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
@@ -146,3 +148,4 @@ def test_a_plan_gathers_before_every_pass() -> None:
     assert [task.name for task in problem.tasks_of(BW, 0)] == ["gather", "compute"]
     assert validate(found.best.timeline) == []
     assert why_never_limited(problem) is None
+    assert plan_from_document(json.loads(json.dumps(plan_document(wanted))), "plan.json") == wanted

@@ -230,7 +230,8 @@ def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
         found["gather"] = {"time": str(gather.of.time), "on": gather.of.stream, "memory": str(gather.memory)} | rules
     if (reduce := own.reduce) is not None:
         every: dict[str, object] = {"every": MICROBATCH} if reduce.each_microbatch else {}
-        found["reduce"] = {"time": str(reduce.time), "on": reduce.stream, "buckets": reduce.parts} | every
+        buckets: dict[str, object] = {"buckets": reduce.parts} if reduce.parts > 1 else {}
+        found["reduce"] = {"time": str(reduce.time), "on": reduce.stream} | buckets | every
     if own.step is not None:
         found["step"] = {"time": str(own.step)}
     if not found:
