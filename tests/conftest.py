@@ -77,7 +77,8 @@ def work_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Compiled in one process each, none of what another compiles. All tests call all of it.
-_CALLED_BY_MOST, _CALLED_BY_SOME = ("search modes", "lists"), ("tasks tabu", "diagrams orders beam")
+_CALLED_BY_MOST = "search modes", "lists"
+_CALLED_BY_SOME = "tasks tabu", "diagrams long-diagrams labels orders beam"
 
 
 def pytest_configure(config: pytest.Config) -> None:
