@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -52,14 +52,24 @@ class Prediction:
         return self.peak <= self.capacity
 
 
+# By layout, configuration, training and device.
+_MADE: dict[str, Prediction] = {}
+
+
 def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> Prediction:
-    """The step of a row's layout, by the formulas and the rates of devices."""
-    step = step_of(row)
-    plan = plan_of(step, config_of(configs / f"{row.model}.json"), wanted_of(row, devices))
-    run = simulated(step, plan)
-    assert plan.cluster.capacity is not None
-    peak = max(float(amount) for amount in measure(run.timeline).peak_memory)
-    return Prediction(seconds_of(plan, run), peak, float(plan.cluster.capacity[0]))
+    """The step of a row's layout, by the formulas and the rates of devices.
+
+    Measurements of one layout, training and device have the same prediction, which is made once.
+    """
+    step, config, wanted = step_of(row), configs / f"{row.model}.json", wanted_of(row, devices)
+    key = repr((replace(step, place="", seconds=0), config, wanted))
+    if key not in _MADE:
+        plan = plan_of(step, config_of(config), wanted)
+        run = simulated(step, plan)
+        assert plan.cluster.capacity is not None
+        peak = max(float(amount) for amount in measure(run.timeline).peak_memory)
+        _MADE[key] = Prediction(seconds_of(plan, run), peak, float(plan.cluster.capacity[0]))
+    return _MADE[key]
 
 
 def wanted_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Wanted:

@@ -25,16 +25,17 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
         own += [mode.time for mode in layer.recompute or () if mode.time is not None]
         numbers += own
         total += layer.count * sum(own, Fraction(0))
-    numbers += [time for feature in PLAN_FEATURES for time in feature.parts(form, choices_of(form))[0]]
+    choices = choices_of(form)
+    numbers += [time for feature in PLAN_FEATURES for time in feature.parts(form, choices)[0]]
     return step_of(numbers, total * (form.microbatches or 1))
 
 
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
     """Return the unit that all amounts of memory are multiples of, and True if they must be rounded to it."""
-    zero, layers = Fraction(0), every_layer(form)
+    zero, layers, choices = Fraction(0), every_layer(form), choices_of(form)
     amounts = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
     numbers = [number for _, own in amounts for number in own]
-    numbers += [amount for feature in PLAN_FEATURES for amount in feature.parts(form, choices_of(form))[1]]
+    numbers += [amount for feature in PLAN_FEATURES for amount in feature.parts(form, choices)[1]]
     total = (form.microbatches or 1) * sum((count * sum(own, zero) for count, own in amounts), zero)
     also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
     also += [amount for feature in PLAN_FEATURES for amount in feature.amounts(form)]
