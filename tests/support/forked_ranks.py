@@ -16,6 +16,7 @@ _FORKS = """
 import os, runpy, signal, sys
 import torch.distributed.fsdp
 import torch.distributed.pipelining.schedules
+import runtime.pytorch.runtime
 
 world, program, *arguments = sys.argv[1:]
 read, write = os.pipe()

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
@@ -38,12 +38,19 @@ def expected() -> dict[int, list[Tensor]]:
     return {n: [p.grad for p in one.parameters() if p.grad is not None] for n, one in enumerate(stages)}
 
 
-def main(csv: str, folder: str) -> None:
-    """Two steps; the largest difference of a gradient of this rank, and how often it gathered, go into a file."""
+def main(*folders: str) -> None:
+    """Run the schedule.csv of each folder."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    rank = dist.get_rank()
     mesh = init_device_mesh("cpu", (PIPELINE, REPLICAS), mesh_dim_names=("pp", "dp"))
+    for folder in folders:
+        run(folder, mesh)
+    dist.destroy_process_group()
+
+
+def run(folder: str, mesh: DeviceMesh) -> None:
+    """Two steps; the largest difference of a gradient of this rank, and how often it gathered, go into a file."""
+    rank = dist.get_rank()
     place, replica = divmod(rank, REPLICAS)
     modules = {n: fully_shard(stage(n), mesh=mesh["dp"], reshard_after_forward=False) for n in range(place, STAGES, 2)}
     group, device = mesh["pp"].get_group(), torch.device("cpu")
@@ -57,7 +64,7 @@ def main(csv: str, folder: str) -> None:
         for n, one in modules.items()
     ]
     runtime = _PipelineScheduleRuntime(stages, MICROBATCHES, loss_fn=nn.functional.mse_loss, scale_grads=True)
-    runtime._load_csv(csv, format="compute_comms")
+    runtime._load_csv(f"{folder}/schedule.csv", format="compute_comms")
     gathered, worst = 0, 0.0
     for one in modules.values():
         unshard = one.unshard
@@ -78,7 +85,6 @@ def main(csv: str, folder: str) -> None:
                 assert mine.grad is not None
                 worst = max(worst, float((mine.grad.full_tensor() - theirs).abs().max()))
     Path(folder, f"rank{rank}").write_text(f"{worst} {gathered}")
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ def _without(program: Program | None, word: str) -> Program:
     return program._replace(rows=rows)
 
 
-UNIT = 0.03  # seconds of one unit of time of sleeping stages
+UNIT = 0.01  # seconds of one unit of time of sleeping stages
 
 
 def asleep() -> Iterator[Job]:

@@ -31,6 +31,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 import pipesched
+import runtime.pytorch.runtime  # once, before the processes are forked
 from runtime.execution import program, streams
 from runtime.pytorch.passes import activations
 
