@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from benchmarks.proofs.exhaustive.limits import (
     ACTIVATION,
@@ -19,9 +18,10 @@ from benchmarks.proofs.exhaustive.limits import (
     WEIGHT,
     Numbers,
 )
+from pipesched.compiled import compiled
 
 
-@njit(cache=True)
+@compiled
 def choose(  # noqa: PLR0912
     passes: Numbers,
     needs: Numbers,
@@ -76,13 +76,13 @@ def choose(  # noqa: PLR0912
     return fewest
 
 
-@njit(cache=True)
+@compiled
 def _when(choice: int, start: Numbers) -> int:
     role = choice // 10000
     return int(start[3 * (choice // 100 % 100) + (1 if role == 3 else role)])
 
 
-@njit(cache=True)
+@compiled
 def needs_of(passes: Numbers) -> Numbers:
     """For each forward and backward the passes of its own device that surely come first, as bits."""
     pairs = passes.shape[1]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from pipesched.compiled import compiled
 
 Numbers = Any
 # Units of a sixth of a tick, far more than there are arcs on a path; and of a tick.
@@ -42,7 +43,7 @@ NEVER = -(2**50)
 ) = range(15)
 
 
-@njit(cache=True)
+@compiled
 def block_ticks(passes: Numbers, forward: int, backward: int) -> int:
     """The ticks of a block of these forward and backward; -1 where there is none."""
     if passes[SAVES, forward] < 0:
@@ -51,7 +52,7 @@ def block_ticks(passes: Numbers, forward: int, backward: int) -> int:
     return int(passes[FORWARD, forward] + passes[FUSED, backward] - saved)
 
 
-@njit(cache=True)
+@compiled
 def least_ticks(passes: Numbers, blocks: bool) -> tuple[Numbers, Numbers]:
     """The least ticks from start to end of each forward and backward; the least work that a backward is in all.
 
@@ -79,7 +80,7 @@ def least_ticks(passes: Numbers, blocks: bool) -> tuple[Numbers, Numbers]:
     return least, work
 
 
-@njit(cache=True)
+@compiled
 def tails_of(passes: Numbers, least: Numbers, devices: int, span: bool) -> Numbers:
     """From the end of each pass to the last end on each device that surely follows, if any; of all for makespan."""
     pairs, owners = passes.shape[1], devices if span else 1
@@ -104,7 +105,7 @@ def tails_of(passes: Numbers, least: Numbers, devices: int, span: bool) -> Numbe
     return tails
 
 
-@njit(cache=True)
+@compiled
 def settle(  # noqa: PLR0912
     passes: Numbers,
     own: tuple[Numbers, Numbers, Numbers, Numbers],
@@ -164,7 +165,7 @@ def settle(  # noqa: PLR0912
     return True
 
 
-@njit(cache=True)
+@compiled
 def raised(  # noqa: PLR0912
     passes: Numbers,
     own: tuple[Numbers, Numbers, Numbers, Numbers],

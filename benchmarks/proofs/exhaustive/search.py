@@ -6,7 +6,6 @@ Each step puts a pass next on one device, and raises the starts of all passes to
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from benchmarks.proofs.exhaustive.choices import choose, needs_of
 from benchmarks.proofs.exhaustive.limits import (
@@ -25,6 +24,7 @@ from benchmarks.proofs.exhaustive.limits import (
     settle,
     tails_of,
 )
+from pipesched.compiled import compiled
 
 # Roles of a pass, and a full backward.
 _F, _B, _W, _BW = 0, 1, 2, 3
@@ -34,7 +34,7 @@ _F, _B, _W, _BW = 0, 1, 2, 3
 _Depths = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 
 
-@njit(cache=True)
+@compiled
 def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, most: int) -> int:
     """The least value of a schedule, or one that is at most `enough`; in sixths of a tick.
 
@@ -83,7 +83,7 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, enough: int, 
     return found
 
 
-@njit(cache=True)
+@compiled
 def _value(
     passes: Numbers,
     own: tuple[Numbers, Numbers, Numbers, Numbers],
@@ -103,7 +103,7 @@ def _value(
     return least
 
 
-@njit(cache=True)
+@compiled
 def _depths(passes: Numbers, least: Numbers, work: Numbers, devices: int) -> _Depths:
     """Zeros for all depths, with nothing in order yet at the first."""
     pairs = passes.shape[1]
@@ -119,7 +119,7 @@ def _depths(passes: Numbers, least: Numbers, work: Numbers, devices: int) -> _De
     return start, ticks, last, left, memory, done, split
 
 
-@njit(cache=True)
+@compiled
 def _put_next(
     passes: Numbers, work: Numbers, choice: int, depth: int, of: _Depths, previous: Numbers, same: Numbers
 ) -> None:

@@ -479,7 +479,7 @@ def test_a_search_by_a_part_alone_raises_the_bound(one: Problem, opening: Any, p
     bounds, *first = opening
     search = Search(
         one,
-        counted(1),
+        counted(0.5),
         lambda _: None,
         Event(),
         Engine(bounds, tuple(first), (part,), finished),
