@@ -25,7 +25,9 @@ from commands.shared.catalogue import Exit
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.schedule_file import save
+from pipesched.problem.free_memory import reserving
 from pipesched.problem.problem import Problem
+from pipesched.results.free_memory import MostFree
 from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver.limits import Limits
@@ -36,6 +38,8 @@ from tests.support import task_brute_force
 _ORDERS, _WAITS = 400, 4
 # Numbers of 17 digits are rounded to nine when the file is read.
 _ROUNDED = Fraction(1, 10**7)
+# Free memory beyond a bound, in the file's unit; more than what numbers of nine digits are rounded by.
+_MORE = Fraction(1, 1000)
 # Folder of a path: temporary, so that no page shows it.
 _PATH = re.compile(r"(?:/[\w.-]+)+/([\w.-]+)")
 
@@ -84,10 +88,17 @@ def run_case(case: Case, thorough: bool) -> Outcome:
 
 
 def _poorer(problem: Problem, solution: Solution, random: Random, thorough: bool) -> Iterator[str]:
-    """Faults of relaxations: of one, or of all that change the problem."""
-    found = list(poorer_problems(problem))
+    """Faults of relaxations: of one, or of all that change the problem; the time is bounded of the schedules that leave
+    as much memory free as the solution."""
+    found = list(poorer_problems(_by_time(problem, solution)))
     for one in found if thorough else random.sample(found, min(1, len(found))):
         yield from too_high(one, solution)
+
+
+def _by_time(problem: Problem, solution: Solution) -> Problem:
+    """The problem of the schedules that the solution compares by time: those that leave as much memory free."""
+    left = solution.free
+    return problem if left is None else reserving(problem, int(left.value / problem.resolution))
 
 
 def as_fault(where: str, error: Exception) -> str:
@@ -102,8 +113,14 @@ def _against_exact(found: Outcome, case: Case, problem: Problem, solution: Solut
         return
     notes = " ".join(note for note in problem.notes if "rounded" in note)
     slack = _ROUNDED if notes else Fraction(0)
+    rounded = _ROUNDED if "memory to multiples" in notes else Fraction(0)
+    left = solution.free or MostFree(Fraction(0), Fraction(0))
     try:
-        least, most = optimum(case.plain, rounded=_ROUNDED if "memory to multiples" in notes else Fraction(0))
+        least, most = optimum(case.plain, rounded=rounded, reserved=left.value)
+        if solution.free is not None:
+            more = optimum(case.plain, rounded=rounded, reserved=left.bound + _MORE)
+            if more.most is not None:
+                found.faults.append(f"wrong: more memory can be left free than {float(left.bound)}")
     except TooLargeError:
         return
     found.exact = True
@@ -137,6 +154,7 @@ def _against_orders(found: Outcome, problem: Problem, solution: Solution) -> Non
         savings *= (own.may_keep + bool(own.offload) + len(own.recompute)) ** len(problem.microbatches_of[stage])
     if modes * savings > 64 or any(own.gather for own in problem.stages):
         return
+    problem = _by_time(problem, solution)
     try:
         best = task_brute_force.optimum(problem, problem.objective, _WAITS, _ORDERS)
     except task_brute_force.TooManyOrdersError:

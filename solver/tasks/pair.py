@@ -23,6 +23,7 @@ from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
@@ -105,7 +106,7 @@ best_pair = pair  # its name before there was a command of that name
 
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
-    """Return the problem of two stages alone on one device.
+    """Return the problem of two stages alone on one device; no other device keeps a transfer waiting.
 
     Raises `BadInput` if they are on different devices or missing.
     """
@@ -124,7 +125,7 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         problem,
         placement=explicit(1, [0] * len(both)),
         microbatches=2,
-        stages=tuple(replace(stage, overlapped=None, block_saves=None) for stage in both),
+        stages=tuple(_alone(stage, where[forward]) for stage in both),
         pools=(Pool(),),
         objective=MAKESPAN,
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
@@ -132,6 +133,16 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         walks=ALIKE,  # the two passes are of different stages of an iteration, so no micro-batch order applies
         chain_arcs=NO_ARCS,
     )
+
+
+def _alone(stage: Stage, device: int) -> Stage:
+    """Return a stage without blocks, whose tasks occupy streams of its own device alone, which becomes device 0."""
+
+    def alone(task: TaskSpec) -> TaskSpec:
+        return task._replace(also=tuple(Resource(0, stream) for where, stream in task.also if where == device))
+
+    tasks = tuple((kind, tuple(map(alone, own))) for kind, own in stage.tasks)
+    return replace(stage, overlapped=None, block_saves=None, tasks=tasks)
 
 
 def _backwards(problem: Problem) -> list[Pass]:

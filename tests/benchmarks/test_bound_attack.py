@@ -76,7 +76,7 @@ def test_two_searches_over_all_orders_agree(seed: int, objective: Objective) -> 
     best = optimum(problem, objective)
     least = least_value(problem, objective, 1000)
     assert compared(problem, objective, Fraction(1000)).beaten == (least is not None)
-    assert objective is Objective.MAKESPAN or least == least_span(problem)
+    assert objective == Objective.MAKESPAN or least == least_span(problem)
     assert (best is None) == (least is None) == (why_infeasible(problem) is not None)
     if best is not None and least is not None:
         assert -(-least.numerator // least.denominator) == best.value

@@ -62,7 +62,7 @@ def _solved(names: tuple[str, ...], seed: int) -> tuple[Problem, Solution] | Non
         problem = problem_from(json.loads(text_of(case.document), parse_float=Decimal))
     except BadInput:
         return None
-    if problem.objective is Objective.PERIOD or any("rounded" in note for note in problem.notes):
+    if problem.objective == Objective.PERIOD or any("rounded" in note for note in problem.notes):
         return None
     try:
         least, _ = optimum(case.plain)

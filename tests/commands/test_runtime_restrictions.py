@@ -98,4 +98,4 @@ def test_solve_for_writes_the_runtimes_files(tmp_path: Path, capsys: pytest.Capt
         assert (out / f"schedule{EXPORTERS[one.exporter].suffix}").exists()
         timeline = read_schedule(out / "schedule.json").timeline
         assert EXPORTERS[one.exporter].export(timeline)
-        assert timeline.problem.objective is Objective.MAKESPAN
+        assert timeline.problem.objective == Objective.MAKESPAN

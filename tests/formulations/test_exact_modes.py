@@ -79,7 +79,7 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
             reached = value_of(one, timeline)
             assert found.bound <= least <= reached, (seed, literals)
             assert reached - found.bound < 1, (seed, literals)
-            assert one.objective is Objective.SPAN or reached == least
+            assert one.objective == Objective.SPAN or reached == least
         blocks += any(len(slot) == 2 for order in timeline.schedule.orders for slot in order)
         fused += one.splittable and len(timeline.schedule.fused) > 0
         for devices in ([0], [one.devices - 1]):

@@ -52,7 +52,7 @@ def test_the_optimum_is_that_of_every_order_mode_and_wait(part: int) -> None:
         bound, value = model.bound(solver.best_objective_bound), value_of(problem, timeline)
         assert best is not None
         assert bound <= best <= value, seed
-        if problem.objective is Objective.MAKESPAN:
+        if problem.objective == Objective.MAKESPAN:
             assert bound == best == value, seed
         assert validate(timeline) == []
         assert always_fits(problem, schedule), seed

@@ -24,7 +24,7 @@ def test_never_worse_and_never_a_higher_peak(name: str, p: int) -> None:
     for m in (1, p, 3 * p) if p > 3 else (1, 2, p, 2 * p, 3 * p):
         objective = random.choice(objectives())
         problem = replace(uneven(placement.v_shape(p), m, random), objective=objective)
-        goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+        goal = Objective.MAKESPAN if problem.objective == Objective.MAKESPAN else Objective.SPAN
         published, aware = run(problem, name), run(problem, f"{name}-cost-aware")
         assert aware.value_ticks(goal) <= published.value_ticks(goal)
         assert all(a <= b for a, b in zip(aware.peak_quanta, published.peak_memory, strict=True))

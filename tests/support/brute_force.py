@@ -217,7 +217,7 @@ class Orders:
         sequence = self._sequence(chosen)
         if sequence is None:
             return None
-        if objective is Objective.MAKESPAN:
+        if objective == Objective.MAKESPAN:
             return Fraction(max(self._ends(sequence, chosen)))
         # A device ends so long after another one starts at least, and starts no earlier than the span before it ends:
         # a circle of n devices whose ways add up to x makes n spans at least x.

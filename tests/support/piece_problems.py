@@ -129,7 +129,7 @@ def least_of(one: Problem) -> int | None:
         return None
     timeline = simulate(one, best.schedule)
     assert validate(timeline) == [], "the validator refuses the best order"
-    assert one.objective is Objective.SPAN or value_of(one, timeline) == best.value, "the simulator takes other times"
+    assert one.objective == Objective.SPAN or value_of(one, timeline) == best.value, "the simulator takes other times"
     return best.value
 
 
@@ -157,13 +157,13 @@ def features(one: Problem) -> tuple[str, ...]:
         "micro-batches in any turn": one.microbatches > len(where.chains) and not one.walks.queues,
         "offload": any(stage.offload for stage in one.stages),
         "recomputation": any(stage.recompute for stage in one.stages),
-        "span": one.objective is Objective.SPAN,
+        "span": one.objective == Objective.SPAN,
         "gatherings": any(stage.gather for stage in one.stages),
         "a window of gathered stages": one.parameters.window is not None,
         "a limit of gatherings": one.parameters.most is not None,
         "reductions": any(REDUCE in stage.kinds_once for stage in one.stages),
         "steps": any(STEP in stage.kinds_once for stage in one.stages),
-        "iterations that overlap": one.objective is Objective.SPAN and one.network.has_collectives,
+        "iterations that overlap": one.objective == Objective.SPAN and one.network.has_collectives,
         "collectives and pieces": one.network.has_collectives and count > 1,
         "collectives and offload or recomputation": one.network.has_collectives and bool(one.network.options),
         "collectives and modules": one.network.has_collectives and bool(one.chain_arcs.modules),
@@ -214,7 +214,7 @@ def _agrees(one: Problem, found: Solution, best: int) -> None:
     assert found.value_ticks is not None and found.timeline is not None
     value, bound = (in_ticks_of(one, ticks, found.problem) for ticks in (found.value_ticks, found.lower_bound_ticks))
     assert ceil(value) == best, f"found {value}, an order takes {best}"
-    whole = one.objective is Objective.SPAN and best - 1 < bound <= value
+    whole = one.objective == Objective.SPAN and best - 1 < bound <= value
     assert whole or found.status is Status.OPTIMAL, f"{found.status}, bound {bound}, an order takes {best}"
     if found.certificate is not None:
         verdict = check_bound(found.problem, found.certificate).verdict

@@ -64,7 +64,7 @@ def least(problem: Problem) -> Value | None:
         if problem.overlaps:
             if not problem.network.one_task_each or problem.walks.queues:
                 return None
-            if problem.objective is Objective.SPAN:
+            if problem.objective == Objective.SPAN:
                 found = brute_force.least_span(problem)
             else:
                 best = brute_force.optimum(problem, problem.objective, most=_ORDERS)
@@ -87,7 +87,7 @@ class Drawn(NamedTuple):
 def of_features(seed: int) -> Iterator[Drawn]:
     """All that `drawn` gives but periods, and numbers that are rounded on reading."""
     for names, problem in drawn(seed):
-        if problem.objective is not Objective.PERIOD and "17 digits" not in names:
+        if problem.objective != Objective.PERIOD and "17 digits" not in names:
             yield Drawn(names, problem, partial(richest, names, seed))
 
 

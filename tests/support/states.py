@@ -156,7 +156,7 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
         for pair in pairs
     ]  # fmt: skip
     first = {device: state.opening(one, device) for device in range(one.devices)}
-    found = _Orders(most, one, first if one.objective is Objective.SPAN else {})
+    found = _Orders(most, one, first if one.objective == Objective.SPAN else {})
     for fusing, saving, gathers in product(product(*may_fuse), list(savings(one, pairs)), list(_as_often(one, state))):
         if not all(_may_save(state, begun, pair, saving.get(pair)) for pair in pairs):
             continue

@@ -454,7 +454,7 @@ class Game:
 
     def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
         """The least value if also these tasks wait for each other; None where they do so in a cycle."""
-        if objective is Objective.SPAN:
+        if objective == Objective.SPAN:
             before = self._before(arcs)
             return None if before is None else self._span(before)
         starts = self.starts(arcs)

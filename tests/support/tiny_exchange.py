@@ -124,7 +124,7 @@ def least_value(problem: Problem) -> int:
         first = model.new_int_var(0, horizon, "")
         model.add_min_equality(first, starts[device])
         for end in own_ends:
-            model.add(value >= (end if problem.objective is Objective.MAKESPAN else end - first))
+            model.add(value >= (end if problem.objective == Objective.MAKESPAN else end - first))
     model.minimize(value)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

@@ -40,12 +40,20 @@ class TooLargeError(ValueError):
     """The model was not solved within its work."""
 
 
-def optimum(document: Mapping[str, Any], most_work: float = MOST_WORK, *, rounded: Fraction = _EXACTLY) -> Exact:
-    """The optimum of a plain document of any objective but a period.
+def optimum(
+    document: Mapping[str, Any],
+    most_work: float = MOST_WORK,
+    *,
+    rounded: Fraction = _EXACTLY,
+    reserved: Fraction = _EXACTLY,
+) -> Exact:
+    """The optimum of a plain document of any objective but a period, of all schedules that leave `reserved` memory free
+    on every device.
 
     Where memory was rounded by up to a share of each capacity, it is between that with more room and that with less.
     """
     shape = shape_of(document)
+    shape = replace(shape, rooms=[None if room is None else room - reserved for room in shape.rooms])
     low = _least(_with_room(shape, 1 + rounded), False, most_work)
     same = not rounded and 0 not in _times(shape)
     return Exact(low, low if same else _least(_with_room(shape, 1 - rounded), True, most_work))

@@ -47,7 +47,7 @@ def shape_of(document: Document) -> Shape:
     for tie in shape.ties:
         if tie.both and tie.lag:
             _receive(tie)
-    shape.span = document.get("objective") == "span" or bool(document.get("overlap_next"))
+    shape.span = "span" in (document.get("objective"), document.get("then")) or bool(document.get("overlap_next"))
     return shape
 
 

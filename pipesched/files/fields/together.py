@@ -70,8 +70,14 @@ SEVERAL_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 
 
 def refused_together(table: Sequence[Refused], document: object, wrong: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield a line for each row of the table whose two parts a document has, except for keys already known as wrong."""
+    """Yield a line for each row of the table whose two parts a document has, except for keys already known as wrong.
+
+    What an objective excludes is excluded as the second objective `then`, too.
+    """
     if isinstance(document, Mapping):
-        for row in table:
-            if not wrong & {row.one.key, row.other.key} and row.one.there(document) and row.other.there(document):
-                yield row.line
+        second = [row._replace(one=row.one._replace(key="then")) for row in table if row.one.key == "objective"]
+        by_second = {**document, "objective": document.get("then")}
+        for rows, asked in ((table, document), (second, by_second)):
+            for row in rows:
+                if not wrong & {row.one.key, row.other.key} and row.one.there(asked) and row.other.there(asked):
+                    yield row.line

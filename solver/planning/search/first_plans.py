@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import repeat
 
 from heuristics.catalogue import Heuristic, schedule_named
-from pipesched.errors import DoesNotApply
+from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
@@ -167,11 +167,12 @@ def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
 
 
 def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
-    """Return the order simulated on a partition; None if the order does not apply."""
+    """Return the order simulated on a partition; None if the order does not apply, or would hang there where tasks
+    occupy several devices at once."""
     problem = of.plan.problem(of.choice, partition)
     try:
         return Candidate(of.choice, partition, best_times(problem, order(problem)), name)
-    except DoesNotApply:
+    except (Deadlock, DoesNotApply):
         return None
 
 

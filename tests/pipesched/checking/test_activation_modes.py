@@ -36,7 +36,7 @@ def ways(*stages: int, below: int = 1_000, device: int | None = None) -> Diagram
 
 def diagrams(one: Problem, below: int) -> list[Diagram]:
     """Of each device's stages, and of all where that is one of the problem."""
-    where, makespan = one.placement, one.objective is Objective.MAKESPAN
+    where, makespan = one.placement, one.objective == Objective.MAKESPAN
     every = [stage for chain in where.chains for stage in chain if one.microbatches_of[stage]]
     found = list[Diagram]()
     for device in range(where.devices):

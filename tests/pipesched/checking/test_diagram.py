@@ -46,7 +46,7 @@ def proved(problem: Problem, diagram: Diagram) -> int | None:
 
 def drawn_with(random: Random, problem: Problem) -> Diagram:
     """Some or all stages: of any chains, with the device whose span it is, or of one, to its first stage."""
-    where, makespan = problem.placement, problem.objective is Objective.MAKESPAN
+    where, makespan = problem.placement, problem.objective == Objective.MAKESPAN
     to_the_first = not makespan and random.random() < 0.3
     every = [stage for chain in ([random.choice(where.chains)] if to_the_first else where.chains) for stage in chain]
     stages = tuple(stage for stage in every if random.random() < random.choice((0.7, 1))) or tuple(every)

@@ -58,7 +58,7 @@ def drawn(seeds: range) -> Iterator[Drawn]:
         plain = as_plain(problem, rows)
         every = tuple(stage for chain in plain.placement.chains for stage in chain)
         some = tuple(stage for stage in every if random.random() < random.choice((0.7, 1, 1))) or every
-        makespan = problem.objective is Objective.MAKESPAN
+        makespan = problem.objective == Objective.MAKESPAN
         device = None if makespan else plain.placement.stage_device[random.choice(some)]
         yield Drawn(problem, least_value(problem), rows, plain, Diagram(some, device=device, joint=True))
 

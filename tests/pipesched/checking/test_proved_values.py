@@ -83,7 +83,7 @@ def greatest(holds: Callable[[int], Value], most: int) -> int:
 def of_devices(problem: Problem) -> Iterator[tuple[str, str]]:
     """Each argument about devices with what it proves of each."""
     most = 3 * sum(s.forward + s.fused + 2 * s.transfer for s in problem.stages) * problem.microbatches
-    owners = (None,) if problem.objective is Objective.MAKESPAN else range(problem.devices)
+    owners = (None,) if problem.objective == Objective.MAKESPAN else range(problem.devices)
     for device in range(problem.devices):
         one = OnDevice(device)
         yield "load", said(lambda one=one: load(problem, one))
@@ -121,7 +121,7 @@ def of_periods(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
 
 def of_streams(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
     """Each argument about streams with what it proves of each stream of each device."""
-    owners = (None,) if problem.objective is Objective.MAKESPAN else range(problem.devices)
+    owners = (None,) if problem.objective == Objective.MAKESPAN else range(problem.devices)
     for device, stream in product(range(problem.devices), problem.streams):
         load_of = OnStream(device, stream)
         yield "load", said(lambda one=load_of: stream_load(problem, one))

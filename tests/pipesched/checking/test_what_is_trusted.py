@@ -94,7 +94,7 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
     random, chains = Random(3), Counter[int]()
     for _ in range(10):
         one = draw(random, random.choice(BRANCHES).likely)
-        if one.objective is Objective.PERIOD or one.walks.scale:
+        if one.objective == Objective.PERIOD or one.walks.scale:
             continue
         near = ceil(max((each.value_ticks for each in certificates(one, one.objective)), default=1)) + 1
         for bounds in (bounds_of_devices, bounds_by_device):

@@ -356,7 +356,7 @@ objective: span
     assert (costs.fused, costs.transfer, costs.overlapped) == ((10, 10), (1, 1), (16, 20))
     assert (one.memory_unit, one.resolution, one.room) == ("GiB", Fraction(1, 4), (32, 30))
     assert [(stage.activation, stage.freed) for stage in one.stages] == [(4, 1), (8, -4)]
-    assert with_objective(one, Objective.MAKESPAN).objective is Objective.MAKESPAN
+    assert with_objective(one, Objective.MAKESPAN).objective == Objective.MAKESPAN
 
 
 def test_lists_of_a_bidirectional_placement() -> None:

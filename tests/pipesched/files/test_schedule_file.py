@@ -83,7 +83,7 @@ def test_what_the_file_says() -> None:
 
 def test_a_period_is_stated_or_unknown() -> None:
     one = problem(1, 1, objective="period")
-    assert one.objective is Objective.PERIOD
+    assert one.objective == Objective.PERIOD
     unknown = ScheduleFile(simulate(one, schedule("F0.0 BW0.0")))
     assert json.loads(to_text(unknown))["value"] is None
     assert unknown.metrics.bubbles.keys() == {"makespan", "span"}

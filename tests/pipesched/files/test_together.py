@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
+
 from docs.make_together import PAGE, page
+from pipesched.errors import BadInput
+from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.together import REFUSED
 
@@ -26,3 +30,20 @@ def test_times_that_grow_by_a_third_are_read() -> None:
          "times": {"forward": {"first": "4/3", "each_earlier": "1/3"}, "backward": {"first": "1/3", "each_earlier": 1}}}
     )  # fmt: skip
     assert [stage.forward * one.tick for stage in one.stages] == [Fraction(4, 3), Fraction(5, 3)]
+
+
+def test_what_an_objective_excludes_is_excluded_after_free_memory_too() -> None:
+    both = {
+        "streams": ["compute", "comm"],
+        "times": {"forward": 1, "backward": 1, "transfer": {"time": 1, "on": "comm", "both": True}},
+    }
+    asked = {"devices": 2, "microbatches": 2, "memory": {"capacity": 9}, "objective": "free_memory", "then": "period"}
+    with pytest.raises(BadInput) as error:
+        problem_from(asked | both)
+    assert error.value.mistakes == ("problem: then: found period with times.transfer.both; allowed: makespan or span",)
+    assert problem_from(asked | both | {"then": "span"}).objective.name == "span"
+    plan = {"devices": 2, "microbatches": 2, "layers": [{"name": "a", "forward": 1, "backward": 1, "count": 2}], "memory": {"capacity": 9},
+            "objective": "free_memory", "then": "period", "transfer": {"time": 1, "on": "compute", "both": True}}  # fmt: skip
+    with pytest.raises(BadInput) as error:
+        plan_problem_from(plan)
+    assert error.value.mistakes == ("plan: then: found period with transfer.both; allowed: makespan",)

@@ -88,6 +88,6 @@ def test_least_spans_by_every_order_have_no_other_denominators(kind: str) -> Non
 def test_features_that_let_a_device_begin_or_end_by_itself(keys: dict[str, object], own: int) -> None:
     document: dict[str, object] = {"times": {"forward": 1, "backward": 1, "transfer": 1}, "objective": "span"}
     one = problem(2, 2, **(document | keys | ({"times": {"transfer": 1}} if "tasks" in keys else {})))
-    assert one.objective is Objective.SPAN and (largest_denominator(one), denominators(one)) == (own, own)
+    assert one.objective == Objective.SPAN and (largest_denominator(one), denominators(one)) == (own, own)
     # What has begun is a time that is known: of two devices one is then left that may choose its own.
     assert largest_denominator(one, opened=(0, 1)) == 1 and largest_denominator(one, opened=(0,)) == own

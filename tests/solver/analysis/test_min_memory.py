@@ -50,7 +50,7 @@ def levels_of(one: Problem) -> Iterator[tuple[Fraction, Problem]]:
 def least_by_brute_force(one: Problem, allowed: Value) -> Fraction:
     for level, held in levels_of(one):
         best = optimum(held, one.objective)
-        value = None if best is None else best.value if one.objective is Objective.MAKESPAN else least_span(held)
+        value = None if best is None else best.value if one.objective == Objective.MAKESPAN else least_span(held)
         if value is not None and value <= allowed:
             return level
     raise AssertionError("the problem itself has a schedule")

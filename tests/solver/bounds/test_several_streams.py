@@ -63,7 +63,7 @@ def test_each_stream_is_bounded_by_what_the_check_finds_for_it_and_no_less() -> 
     for one in map(tiny_tasks, map(Random, range(150))):
         if one.network.one_task_each:
             continue
-        owners = [None] if one.objective is Objective.MAKESPAN else list(range(one.devices))
+        owners = [None] if one.objective == Objective.MAKESPAN else list(range(one.devices))
         sets = {
             (found.device, found.evidence.stream): found  # type: ignore[union-attr]
             for found in stream_heads_and_tails(one, one.objective)
@@ -74,7 +74,7 @@ def test_each_stream_is_bounded_by_what_the_check_finds_for_it_and_no_less() -> 
             if where in sets:
                 several += 1
                 assert checked(checked_tasks, one, sets[where].evidence) == sets[where].value_ticks
-                assert ("left to the end of all:" in sets[where].text) == (one.objective is Objective.MAKESPAN)
+                assert ("left to the end of all:" in sets[where].text) == (one.objective == Objective.MAKESPAN)
                 for owner in owners * 4:
                     some = StreamTasks(*where, owner, one.tick, random.randint(0, 9), random.randint(0, 9))
                     assert checked(checked_tasks, one, some) <= sets[where].value_ticks

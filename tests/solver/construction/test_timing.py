@@ -39,7 +39,7 @@ def has_times(problem: Problem, schedule: Schedule, value: int) -> bool:
                 later.append((slot[0], slot[1], ticks[slot[0]]))
         for one, other in pairwise(order):
             later.append((one[-1], other[0], ticks[one[-1]]))
-        if order and problem.objective is Objective.SPAN:
+        if order and problem.objective == Objective.SPAN:
             first, last = order[0][0], order[-1][-1]
             later.append((last, first, ticks[last] - value))
         elif order:

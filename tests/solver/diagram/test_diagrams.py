@@ -237,7 +237,7 @@ def kept(one: Problem, devices: tuple[int, ...] = (), stages: tuple[int, ...] = 
 def on_all(one: Problem, *devices: int) -> ModelledSteps:
     """Of all chains; of a span that of the first device counts."""
     held = [stage for chain in one.placement.chains for stage in stages_on(one, chain, devices)]
-    found = modelled_steps(one, Paths(one), held, devices[0] if one.objective is Objective.SPAN else None)
+    found = modelled_steps(one, Paths(one), held, devices[0] if one.objective == Objective.SPAN else None)
     assert found is not None
     return found
 

@@ -22,7 +22,7 @@ HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=
 
 def openings(timeline: Timeline) -> list[int]:
     """When each device begins what counts."""
-    if timeline.problem.objective is Objective.MAKESPAN:
+    if timeline.problem.objective == Objective.MAKESPAN:
         return [0] * timeline.problem.devices
     passes = map(timeline.schedule.passes_on, range(timeline.problem.devices))
     return [min(map(timeline.start, held), default=0) for held in passes]

@@ -11,7 +11,9 @@ import pytest
 
 from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
+from pipesched.errors import Deadlock
 from pipesched.files.plan_file import plan_problem_from, read_plan
+from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.problem import Problem
@@ -22,6 +24,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.planning.budget import Budget
@@ -219,3 +222,21 @@ def test_no_first_plan_takes_longer_than_the_cut_that_runtimes_take() -> None:
     even = plan(plan_problem_from({**own, "chunks": 5, "schedule": "interleaved-1f1b", "partition": "even"}))
     assert found.value is not None and even.value == Fraction("23507.712")
     assert found.value <= even.value
+
+
+def test_an_order_that_would_hang_is_no_first_plan() -> None:
+    """A list schedule orders passes alone; where sends and receives occupy both devices it may wait for itself."""
+    layer = {"forward": 1, "backward": 1, "activation": 1, "attention": 0.5, "attention_backward": 0.25}
+    wanted = plan_problem_from({
+        "devices": 2, "microbatches": 2, "placement": "linear",
+        "layers": [{"name": name, **layer} for name in ("embedding", "block", "head")],
+        "sequence_chunks": {"count": 2, "lengths": "equal"},
+        "transfer": {"time": 1, "on": "compute", "both": True},
+    })  # fmt: skip
+    choice = ChoiceSearch(wanted, wanted.choices[0], Budget(counted(1), Event()), lambda _: True)
+    partition = Partition((2, 1))
+    problem = wanted.problem(choice.choice, partition)
+    listed = next(list_schedules(problem))
+    with pytest.raises(Deadlock):
+        simulate(problem, listed)
+    assert first_plans.timed(choice, partition, "listed", lambda _: listed) is None

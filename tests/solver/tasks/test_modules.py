@@ -148,7 +148,7 @@ def test_the_rest_of_an_iteration_is_ordered_anew() -> None:
 def test_a_period_is_refused_however_it_is_asked_for() -> None:
     with pytest.raises(BadInput, match=r"objective: found period with modules; allowed: makespan or span"):
         with_objective(with_vision(), Objective.PERIOD)
-    assert with_objective(with_vision(), Objective.SPAN).objective is Objective.SPAN
+    assert with_objective(with_vision(), Objective.SPAN).objective == Objective.SPAN
 
 
 def test_passes_of_a_module_are_counted_from_0_on() -> None:

@@ -114,6 +114,8 @@ def test_a_pair_of_unequal_micro_batches_has_no_order_of_data() -> None:
         {"sequence_chunks": 2, "memory": {"kept_for_later": 1}},
         {"modules": {"vision": {"placement": [0], "times": {"forward": 1, "backward": 1}}}},
         {"modules": {"words": {"placement": "shared", "feeds": 0, "times": {"forward": 1, "backward": 1}}}},
+        {"streams": ["compute", "comm"],
+         "times": {"forward": 2, "backward": 3, "transfer": {"time": 1, "on": "comm", "both": True}}},
     ],
 )  # fmt: skip
 def test_a_pair_belongs_to_no_chain_piece_or_module(keys: dict[str, object]) -> None:

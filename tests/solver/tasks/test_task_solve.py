@@ -58,7 +58,7 @@ def test_a_solve_finds_and_proves_the_optimum(part: int) -> None:
         ticks = found.problem.tick / problem.tick
         assert found.lower_bound_ticks * ticks <= best <= value_of(problem, found.timeline), seed
         assert found.notes == (), seed
-        if problem.objective is Objective.MAKESPAN:
+        if problem.objective == Objective.MAKESPAN:
             assert found.status is Status.OPTIMAL, seed
         assert validate(found.timeline) == []
         assert always_fits(problem, found.timeline.schedule), seed
@@ -87,7 +87,7 @@ def test_orders_of_passes_become_orders_of_tasks_that_are_safe() -> None:
                 assert validate(moved) == []
                 before, value = value_of(problem, timeline), value_of(problem, moved)
                 assert best <= value, seed
-                if problem.objective is Objective.MAKESPAN:
+                if problem.objective == Objective.MAKESPAN:
                     assert value <= before, seed
                 better += value < before
     assert better > 5
@@ -113,7 +113,7 @@ def test_annealing_keeps_memory_safe_and_never_ends_later() -> None:
                 timeline = simulate(problem, found)
                 assert validate(timeline) == []
                 assert value_of(problem, timeline) >= best, seed
-            if problem.objective is Objective.MAKESPAN:
+            if problem.objective == Objective.MAKESPAN:
                 assert value_of(problem, timeline) <= value_of(problem, before), seed
             better[1] += value_of(problem, timeline) < value_of(problem, before)
     assert better[0] > 3 and better[1] > 1, better
