@@ -192,7 +192,7 @@ def test_a_micro_batch_that_has_given_everything_back_takes_nothing_more() -> No
 @given(feasible_problems(), st.randoms(use_true_random=False))
 @several
 def test_best_times_end_no_device_later_and_are_no_worse(problem: Problem, random: Random) -> None:
-    for schedule in (sequential(problem), *list_schedules(problem)):
+    for schedule in (sequential(problem), *list_schedules(problem, compiled=True)):
         if random.random() < 0.85:
             continue
         soon, best = simulate(problem, schedule), best_times(problem, schedule)
@@ -219,7 +219,7 @@ def least_makespan(problem: Problem, chosen: Iterable[Policy]) -> tuple[int | Fr
     """In the file's unit, with the number of overlapped blocks of that schedule."""
     found = []
     for policy in chosen:
-        schedule = list_schedule(problem, policy)
+        schedule = list_schedule(problem, policy, compiled=True)
         if schedule is not None:
             timeline = simulate(problem, schedule)
             assert validate(timeline) == []
