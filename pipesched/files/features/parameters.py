@@ -22,7 +22,7 @@ from pipesched.files.fields.parameter_sections import (
     objective_mistakes,
 )
 from pipesched.files.fields.stage_placement import placement_of
-from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, of_value
+from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, more_than_one, of_value
 from pipesched.files.schema_errors import shown
 from pipesched.problem.features.gather_each_pass import (
     computing_alone,
@@ -286,7 +286,9 @@ FEATURES.register(
             Refused(_NEVER, given("modules"), _KEPT, "passes of modules are one task each"),
             Refused(_NEVER, given("microbatch_scale"), _KEPT, "a gathering takes as long for a short micro-batch"),
             Refused(_NEVER, SEVERAL_LAYERS, _KEPT, "a gathering is of the whole stage, not of a layer"),
-            Refused(_NEVER, given("parameters.reduce.buckets"), _KEPT, "a bucket's share of tasks counts gatherings"),
+            Refused(
+                _NEVER, more_than_one("parameters.reduce.buckets"), _KEPT, "a bucket's share of tasks counts gatherings"
+            ),
             Refused(_NEVER, given("memory.recompute"), _KEPT, "a recomputation gathers nothing"),
             Refused(_EACH, given("sequence_chunks"), _ONCE_ONLY, "a reduction is of a micro-batch, not of a piece"),
             Refused(_EACH, given("modules"), _ONCE_ONLY, "modules run one micro-batch for several of others"),

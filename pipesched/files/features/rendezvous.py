@@ -8,7 +8,7 @@ from typing import Any
 from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES, Feature
 from pipesched.files.fields.link_times import is_rendezvous
-from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.fields.together import Part, Refused, at, more_than_one, of_value
 from pipesched.problem.problem import Problem
 from pipesched.problem.rendezvous import receives, with_receipts, without_receipts
 
@@ -37,7 +37,7 @@ _REFUSED = (
     Refused(of_value("objective", "period"), _OWN, "makespan or span", "the model starts each task alone"),
     Refused(
         _OWN,
-        given("parameters.reduce.buckets"),
+        more_than_one("parameters.reduce.buckets"),
         "one of the two",
         "a bucket is a share of tasks",
     ),

@@ -24,7 +24,7 @@ from pipesched.files.fields.parameter_sections import (
     objective_mistakes,
 )
 from pipesched.files.fields.section import Section
-from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.fields.together import Part, Refused, at, given, more_than_one, of_value
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
@@ -270,7 +270,7 @@ PLAN_FEATURES.register(
             ),
             Refused(
                 _NEVER,
-                given("parameters.reduce.buckets"),
+                more_than_one("parameters.reduce.buckets"),
                 "free, always or a window",
                 "a bucket is a share of tasks",
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.fields.together import Part, Refused, at, more_than_one, of_value
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature
 
 _BOTH = Part("transfer.both", "transfer.both", lambda document: at(document, "transfer.both") is True)
@@ -14,7 +14,7 @@ PLAN_FEATURES.register(
             Refused(of_value("objective", "period"), _BOTH, "makespan", "the model starts each task alone"),
             Refused(
                 _BOTH,
-                given("parameters.reduce.buckets"),
+                more_than_one("parameters.reduce.buckets"),
                 "one of the two",
                 "a bucket is a share of tasks",
             ),
