@@ -19,7 +19,17 @@ from benchmarks.measured.figures import Compared, by, errors, memory, orders
 from benchmarks.measured.fit import devices_with, fitted
 from benchmarks.measured.prediction import predicted
 from benchmarks.measured.ratios import Pair, by_kind, choices, pairs
-from benchmarks.measured.table import CONFIGS, HOLDOUT, TABLE, UNSEEN, kind, kind_and_precision, read_table, source_of
+from benchmarks.measured.table import (
+    BLIND,
+    CONFIGS,
+    HOLDOUT,
+    TABLE,
+    UNSEEN,
+    kind,
+    kind_and_precision,
+    read_table,
+    source_of,
+)
 from benchmarks.measured.tables import page
 from benchmarks.reporting.page import exit_code, show
 from pipesched.files import model_configs
@@ -34,6 +44,8 @@ EXPECTED = Path(str(files(model_configs))) / FILE
 RECOMMENDED_WITHIN = RecommendParams().as_good
 # Figures of the record that are better when larger.
 LARGER_IS_BETTER = ("within 20 %, BF16", "rank correlation", "rank correlation of schedules")
+# Tables of rows that no rate was fitted to, by what the record calls them.
+OTHERS = {"held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND}
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 
 
@@ -70,10 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         return 0
     without = left_out(found, args.configs)
-    holdout, unseen = map(compared, (HOLDOUT, UNSEEN)) if args.table == TABLE else ([], [])
-    show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, without, holdout, unseen))
+    others = [compared(path) for path in OTHERS.values()] if args.table == TABLE else []
+    show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, without, *others))
     if args.write:
-        write_whole(RECORD, json.dumps(record(found, without, holdout, unseen), indent=1) + "\n")
+        write_whole(RECORD, json.dumps(record(found, without, others), indent=1) + "\n")
         write_whole(EXPECTED, json.dumps(expected(without), indent=1) + "\n")
     return 0
 
@@ -94,11 +106,13 @@ def left_out(found: Sequence[Compared], configs: Path = CONFIGS) -> list[Compare
 
 
 def record(
-    found: Sequence[Compared], without: Sequence[Compared], holdout: Sequence[Compared], unseen: Sequence[Compared]
+    found: Sequence[Compared], without: Sequence[Compared], others: Sequence[Sequence[Compared]]
 ) -> dict[str, float]:
     """The figures that no change may worsen unsaid, by name; those of `LARGER_IS_BETTER` are better when larger."""
-    others = figures_of_others(holdout, "held out") | figures_of_others(unseen, "unseen")
-    return figures_of_rows(found) | figures_left_out(without) | others
+    known = figures_of_rows(found) | figures_left_out(without)
+    for which, rows in zip(OTHERS, others, strict=True):
+        known |= figures_of_others(rows, which)
+    return known
 
 
 def figures_of_rows(found: Sequence[Compared]) -> dict[str, float]:
@@ -132,7 +146,7 @@ def figures_left_out(without: Sequence[Compared]) -> dict[str, float]:
 
 
 def figures_of_others(rows: Sequence[Compared], which: str) -> dict[str, float]:
-    """The figures of a table of rows that no rate was fitted to: `held out`, or `unseen` before they were recorded."""
+    """The figures of a table of rows that no rate was fitted to; `which` is its name in `OTHERS`."""
     own = {f"mean error, {name}, {which}": round(one.mean, 4) for name, one in by(kind_and_precision, rows).items()}
     return own | {f"mean error, {which}": round(errors(rows).mean, 4)}
 

@@ -72,7 +72,7 @@ def recipe(row: Row, measured: Sequence[Row], configs: Path = CONFIGS) -> Recipe
     batch = row.microbatches * row.microbatch_size * dict(row.sizes)["data"]
     sizes = tuple(sorted({*MICROBATCH_SIZES, row.microbatch_size}))
     race = first_plans(
-        config_of(configs / f"{row.model}.json"), wanted, row.gpus, Batch(None, batch, sizes), {}, row.model, None,
+        config_of(row, configs), wanted, row.gpus, Batch(None, batch, sizes), {}, row.model, None,
         TimeShares(Limits(seconds=_SECONDS)), lambda *_: None, Event(),
     )  # fmt: skip
     steps = [(one.step.total, one.key) for one in race.rows if one.step is not None]

@@ -73,7 +73,7 @@ _TIMES: Mapping[str, Callable[[LayerType], Fraction]] = {
 def path_step(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] = DEVICES) -> PathStep:
     """The sum of a row, which is its predicted step with these devices."""
     step = step_of(row)
-    plan = plan_of(step, config_of(configs / f"{row.model}.json"), wanted_of(row, devices))
+    plan = plan_of(step, config_of(row, configs), wanted_of(row, devices))
     run = simulated(step, plan)
     layers, placement = run.partition.layers_of(plan.model), run.choice.on(plan.cluster.devices)
     path = [one.of for tasks in critical_path(run.timeline) for one in tasks]
@@ -99,7 +99,7 @@ def path_step(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
 
 
 def _document(row: Row, configs: Path, devices: Mapping[str, Device]) -> dict[str, dict[str, object]]:
-    config = config_of(configs / f"{row.model}.json")
+    config = config_of(row, configs)
     found = in_plain_numbers(plan_document(config, with_layout(step_of(row), wanted_of(row, devices))), PLAN)
     assert isinstance(found, dict)
     return found

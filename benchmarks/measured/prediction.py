@@ -23,20 +23,21 @@ _DTYPES = {"fp8-cs": "fp8", "float8+asyncTP": "fp8"}
 # What a source publishes of its runtime. Aleph Alpha: 13 billion parameters on one device of 80 GB leave gradients two
 # bytes, its head gathers all logits; DeepSpeed adds gradients after the
 # products; MPT has FlashAttention's loss, NVIDIA's recipes Transformer Engine's; DeepSeek's
-# moments have 16 bits (section 3.3.2).
+# moments have 16 bits (section 3.3.2), and one kernel quantizes or multiplies the tokens of all experts (DeepGEMM).
 _RUNTIMES: Mapping[str, Mapping[str, object]] = {
     "Aleph-Alpha": {"gradient_bytes": 2, "loss": "gathered", "fused_activation": False},
     "bigscience": {"fused_accumulation": False},
     "mosaicml": {"loss": "fused"},
     "NVIDIA-NeMo/Megatron-Bridge": {"loss": "fused"},
     "NVIDIA/dgxc-benchmarking": {"loss": "fused"},
-    "arXiv 2412.19437": {"optimizer_bytes": 8},
+    "arXiv 2412.19437": {"optimizer_bytes": 8, "fused_experts": True},
 }
 # Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
 _OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "NVIDIA/dgxc-benchmarking", "arXiv 2412.19437")
 _HIDDEN = 0.7
-# Whose runs on Hopper have FlashAttention 2, of before the third: it reaches 35 % of an H100 (arXiv 2407.08608).
-_SECOND_FLASH, _OF_SECOND_FLASH = ("mosaicml/llm-foundry", "pytorch/torchtitan benchmarks/llama3_h100_202412"), 0.35
+# Whose runs on Hopper have FlashAttention 2 (torchtitan's `models/attention.py`), which reaches 35 % of an H100 (arXiv
+# 2407.08608).
+_SECOND_FLASH, _OF_SECOND_FLASH = ("mosaicml/llm-foundry", "pytorch/torchtitan"), 0.35
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,10 @@ def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
 
     Measurements of one layout, training and device have the same prediction, which is made once.
     """
-    step, config, wanted = step_of(row), configs / f"{row.model}.json", wanted_of(row, devices)
+    step, config, wanted = step_of(row), config_of(row, configs), wanted_of(row, devices)
     key = repr((replace(step, place="", seconds=0), config, wanted))
     if key not in _MADE:
-        plan = plan_of(step, config_of(config), wanted)
+        plan = plan_of(step, config, wanted)
         run = simulated(step, plan)
         assert plan.cluster.capacity is not None
         peak = max(float(amount) for amount in measure(run.timeline).peak_memory)
@@ -83,6 +84,7 @@ def step_of(row: Row) -> MeasuredStep:
     return MeasuredStep(
         row.id, inf if row.seconds is None else row.seconds, row.sizes, row.pipeline, row.chunks, row.microbatch_size,
         row.microbatches, row.sequence, row.schedule, _recomputed(row), row.partition,
+        2 if _every_other_product(row) else 1,
     )  # fmt: skip
 
 
@@ -102,6 +104,8 @@ def training_of(row: Row) -> dict[str, object]:
         found["sharding"] = "parameters"
     elif "SHARD_GRAD_OP" in runtime or "FSDP shards optimizer and gradients" in runtime:  # Llama 3, section 3.3.2
         found["sharding"] = "gradients"
+    if row.moe and "CUDA graph of the whole iteration" in runtime:
+        found["fused_experts"] = True  # these recipes' `cutedsl_fused_grouped_mlp`
     if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", runtime):
         found["lora"] = {"rank": int(match[1]), "modules": re.findall(r"\w+", match[2])}
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
@@ -115,13 +119,22 @@ def _recomputed(row: Row) -> str:
     if match := re.search(r"recompute (?:of )?([\w, and]+?) not expressible|recompute of ([\w, ]+)", runtime):
         words = re.findall(r"\w+", match[1] or match[2])
         return "+".join(sorted({*words} & {*MODULES}))
-    if row.recompute == "none" and "selective AC" in runtime:
-        return "layernorm+mlp"  # every other product and all small operations: the nearest that there is
+    if _every_other_product(row):
+        return "layernorm+mlp"
     if row.recompute == "none" and "deepseek" in row.model:
         # DeepSeek (arXiv 2412.19437, sections 3.2.3 and 3.3.3) and NVIDIA's recipes.
         own = {"arXiv 2412.19437": "layernorm+mla_up_proj+moe_act", "NVIDIA-NeMo/Megatron-Bridge": "mla_up_proj"}
         return next((modules for source, modules in own.items() if row.source.startswith(source)), "none")
     return row.recompute
+
+
+def _every_other_product(row: Row) -> bool:
+    """True for torchtitan's selective recomputation: every second product of a layer, and its small operations.
+
+    In a Llama these are the key's, attention's output and one of the block's two up: 37 % of a layer's operations. The
+    feed-forward block of every other layer is 40 %.
+    """
+    return row.recompute == "none" and "selective AC" in row.runtime
 
 
 def rates_of(row: Row) -> dict[str, object]:
@@ -141,18 +154,32 @@ def rates_of(row: Row) -> dict[str, object]:
         found["hidden_share"] = _HIDDEN
     if match := re.search(r"([\d.]+) % of it hidden", runtime):
         found["hidden_share"] = float(match[1]) / 100
+    if "exchange of experts overlapped" in runtime or "asynchronous TP" in runtime or "asyncTP" in row.precision:
+        found["hidden_share"] = _HIDDEN
+    padded = "padded to a capacity" in runtime
     if "plain all-to-all" in runtime:
         found["dispatch"] = "expert"
-    if "CUDA graph" in runtime and "no CUDA graphs" not in runtime:
+    if "CUDA graph" in runtime and "no CUDA graphs" not in runtime and (padded or "plain all-to-all" not in runtime):
         found["moe_wait"] = 0
     if "CUDA graph of the whole iteration" in runtime:
         found |= {"dense_launch": 0, "moe_launch": 0}
-    if row.source.startswith(_SECOND_FLASH) and row.gpu.startswith("h100"):
-        found["attention_tflops"] = DEVICES[row.gpu].tflops * _OF_SECOND_FLASH
+    older = row.source.startswith(_SECOND_FLASH) or "FlashAttention 2" in runtime
+    if older and row.gpu.startswith(("h100", "h200")):
+        own, most = DEVICES[row.gpu], DEVICES["h100-80gb"]
+        found["attention_tflops"] = own.tflops * _OF_SECOND_FLASH * own.attention / most.attention
     return found
 
 
+def config_of(row: Row, configs: Path = CONFIGS) -> ModelConfig:
+    """The model of a row; AutoModel's balanced gate gives every token consecutive experts."""
+    config = _config(configs / f"{row.model}.json")
+    if "experts are consecutive" not in row.runtime:
+        return config
+    experts = config.model["experts"]
+    groups = {"groups": experts["number"] // experts["per_token"], "groups_per_token": 1}
+    return replace(config, model={**config.model, "experts": experts | groups})
+
+
 @cache
-def config_of(path: Path) -> ModelConfig:
-    """A model of the table."""
+def _config(path: Path) -> ModelConfig:
     return read_config(str(path))

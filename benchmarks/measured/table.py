@@ -15,8 +15,8 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
-# Rows that no rate was fitted to; those of the second were recorded before any was predicted.
-HOLDOUT, UNSEEN = DATA / "holdout.csv", DATA / "unseen.csv"
+# Rows that no rate was fitted to; those of the last two were recorded before any was predicted, on different days.
+HOLDOUT, UNSEEN, BLIND = DATA / "holdout.csv", DATA / "unseen.csv", DATA / "blind.csv"
 
 _GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
 # Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.

@@ -22,11 +22,12 @@ def page(
     without: Sequence[Compared],
     holdout: Sequence[Compared] = (),
     unseen: Sequence[Compared] = (),
+    blind: Sequence[Compared] = (),
 ) -> str:
     """All tables of the page.
 
-    `without` are the rows with rates that were fitted without their source, `holdout` and `unseen` rows that no rate
-    was fitted to, of which the second were recorded before any was predicted.
+    `without` are the rows with rates that were fitted without their source, `holdout`, `unseen` and `blind` rows that
+    no rate was fitted to, of which the last two were recorded before any was predicted, on different days.
     """
     timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
     memory_errors, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
@@ -55,7 +56,8 @@ def page(
         f"Median of predicted over allocated peaks: {memory_errors.ratio:.2f}.",
         *_rivals(timed),
         *_holdout(holdout),
-        *_unseen(unseen),
+        *_recorded_first("Rows of other sources without a fitted rate, recorded before any was predicted:", unseen),
+        *_recorded_first("Rows recorded later, before any was predicted, for the formulas of that day:", blind),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -117,12 +119,12 @@ def _holdout(of: Sequence[Compared]) -> list[str]:
     ]
 
 
-def _unseen(of: Sequence[Compared]) -> list[str]:
+def _recorded_first(title: str, of: Sequence[Compared]) -> list[str]:
     """Rows that were recorded before any of them was predicted."""
     if not of:
         return []
     return [
-        "Rows of other sources that no rate was fitted to, recorded before any of them was predicted:",
+        title,
         _errors("GPU, model, precision", kind_and_precision, of),
         _errors("source", source_of, of),
         _errors("precision", _precision, of),

@@ -11,7 +11,8 @@ class MeasuredStep:
 
     `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes.
     `sequence` is None where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `recompute` names
-    what every layer recomputes: none, full, or modules joined by +. `partition` is None where layers are cut evenly.
+    what one layer in `recompute_every` of a stage recomputes: none, full, or modules joined by +. `partition` is None
+    where layers are cut evenly.
     """
 
     place: str
@@ -25,3 +26,4 @@ class MeasuredStep:
     schedule: str | None = None
     recompute: str = "none"
     partition: tuple[int, ...] | None = None
+    recompute_every: int = 1

@@ -88,7 +88,7 @@ def choice_of(step: MeasuredStep) -> Choice:
 
 
 def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
-    """Return the step's cut (even if it has none of its own), with every layer that can recomputed as the step says."""
+    """Return the step's cut (even if it has none of its own), with the layers recomputed that the step says."""
     stages = step.pipeline * step.chunks
     if stages > plan.model.most_stages:
         raise BadInput(f"{step.place}: found {stages} stages; allowed: up to {plan.model.most_stages}, a layer each")
@@ -106,7 +106,7 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
             has = [one.name for one in layer.recompute if one.name == step.recompute or modules_of(one.name) & modules]
             if has and role_of(layer.name) in ROLES:
                 number[layer.name, has[0]] = number.get((layer.name, has[0]), 0) + 1
-        recomputed.append(tuple(Recomputed(*key, many) for key, many in number.items()))
+        recomputed.append(tuple(Recomputed(*key, -(-many // step.recompute_every)) for key, many in number.items()))
     return Partition(counts, tuple(recomputed))
 
 

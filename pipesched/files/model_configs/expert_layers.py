@@ -29,6 +29,11 @@ def regular(has: Sequence[bool]) -> tuple[int, int] | None:
     return (where[0], every) if where == [*range(where[0], len(has), every)] else None
 
 
+def grouped(groups: int | None, chosen: int | None) -> dict[str, int]:
+    """Return the keys of groups of experts of which a token's are in a few; none where all are one group."""
+    return {"groups": groups, "groups_per_token": chosen} if groups and chosen and groups > chosen else {}
+
+
 def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int, source: str) -> tuple[int, int]:
     """Return the number of leading dense layers and the period of expert layers in a Hugging Face configuration.
 

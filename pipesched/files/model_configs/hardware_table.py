@@ -35,13 +35,13 @@ class Device:
     products: float = 0.53
     narrow_products: float = 0.56
     attention: float = 0.55
-    memory_share: float = 0.854
-    tensor_share: float = 0.467
-    expert_share: float = 0.706
-    data_share: float = 0.769
+    memory_share: float = 0.852
+    tensor_share: float = 0.485
+    expert_share: float = 0.69
+    data_share: float = 0.77
     dense_launch: float = 0.3
     moe_launch: float = 1
-    moe_wait: float = 1.618
+    moe_wait: float = 1.385
 
 
 # What may be fitted: shares, and times of launching.
@@ -52,16 +52,20 @@ LAUNCHES = ("dense_launch", "moe_launch", "moe_wait")
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
 _A100 = Device(
     312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}",
-    products=0.716, attention=0.403,
+    products=0.713, attention=0.405,
 )  # fmt: skip
 _H100 = Device(
     989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
-    products=0.579, narrow_products=0.569, attention=0.652,
+    products=0.573, narrow_products=0.585, attention=0.618,
 )  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.464, narrow_products=0.463, attention=0.426,
+    products=0.462, narrow_products=0.486, attention=0.432,
 )  # fmt: skip
+# B300 and GB300 compute twice as many exponentials a second as B200 (NVIDIA, *Inside NVIDIA Blackwell Ultra*). A score's
+# takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors multiply 2.03
+# times as fast and whose exponentials are no faster; heads have 128.
+_ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
 # No published steps were fitted. Products reach 87 % of the most that AMD measured of its own (rocm.blogs.amd.com,
 # *Measuring Max-Achievable FLOPs*, part 2: 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X), which is what the
 # priors of `benchmarks.accuracy --fit` have of cuBLAS's.
@@ -85,6 +89,7 @@ DEVICES: Mapping[str, Device] = {
     "h100-96gb": replace(
         _H100, memory=94, memory_bandwidth=2400, products=_H100.products * (500 / 700) ** _OF_POWER,
         narrow_products=_H100.narrow_products * (500 / 700) ** _OF_POWER,
+        attention=_H100.attention * (500 / 700) ** _OF_POWER,
         source="H100 of HBM2e and 500 W, as torchtitan's benchmarks name it",
     ),
     "h800-80gb": replace(_H100, in_node=200, source="DeepSeek-V3, arXiv 2412.19437: NVLink 160 to 200 GB/s; 400 Gb/s"),
@@ -95,7 +100,8 @@ DEVICES: Mapping[str, Device] = {
     "h200-141gb": replace(_H100, memory=140, memory_bandwidth=4800, source=f"NVIDIA H200 {_SHEET} {_FAST}"),
     "b200-180gb": _B200,
     "b300-288gb": replace(
-        _B200, memory=268, between_nodes=100, tflops_4bit=13500, source=f"NVIDIA DGX B300 {_SHEET} 800 Gb/s a device"
+        _B200, memory=268, between_nodes=100, tflops_4bit=13500, attention=_B200.attention * _ULTRA_ATTENTION,
+        source=f"NVIDIA DGX B300 {_SHEET} 800 Gb/s a device",
     ),
     "gb200-186gb": replace(
         _B200, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=184, node=72,
@@ -105,6 +111,7 @@ DEVICES: Mapping[str, Device] = {
     "gb300-288gb": replace(
         _B200, tflops=2500, tflops_8bit=5000, tflops_4bit=15000, memory=277, between_nodes=100, node=72,
         products=_B200.products * 7 / 6, narrow_products=_B200.narrow_products * 7 / 6,
+        attention=_B200.attention * _ULTRA_ATTENTION,
         source=f"NVIDIA GB300 NVL72 {_SHEET} 800 Gb/s a device",
     ),
     "mi300x-192gb": _MI300X,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput, did_you_mean
-from pipesched.files.model_configs.expert_layers import expert_layers
+from pipesched.files.model_configs.expert_layers import expert_layers, grouped
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.schema_errors import shown
 
@@ -154,7 +154,7 @@ def _experts(keys: Keys, family: _Family, source: str) -> dict[str, int]:
         "per_token": keys.number("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k"),
         "shared": keys.optional("n_shared_experts", "num_shared_experts", "moe_num_shared_experts") or shared
         or family.shared_experts or None,
-        "ffn": ffn,
+        "ffn": ffn, **grouped(keys.optional("n_group"), keys.optional("topk_group")),
     })  # fmt: skip
 
 

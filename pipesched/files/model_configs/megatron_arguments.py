@@ -10,7 +10,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.limits import MOST_LAYERS
-from pipesched.files.model_configs.expert_layers import ALLOWED, regular
+from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
 from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 
@@ -116,6 +116,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         model["experts"] = without_none({
             "number": number, "per_token": keys.number("moe_router_topk", default=2), "shared": shared // ffn or None,
             "ffn": ffn,
+            **grouped(keys.optional("moe_router_num_groups"), keys.optional("moe_router_group_topk")),
         })  # fmt: skip
         model["experts_every"] = every if every > 1 else None
         model["dense_layers"] = dense or None

@@ -70,6 +70,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         model.fused_norms,
         model.fused_activation,
         model.fused_accumulation,
+        model.fused_experts,
         Loss(model.loss),
         **{key: value for feature in PLAN_FEATURES for key, value in feature.training(form).items()},
     )
@@ -128,7 +129,8 @@ def _experts(section: ExpertsSection | None) -> Experts | None:
     if section is None:
         return None
     assert section.number and section.per_token and section.ffn
-    return Experts(section.number, section.per_token, section.shared, section.ffn)
+    groups = section.groups, section.groups_per_token
+    return Experts(section.number, section.per_token, section.shared, section.ffn, *groups)
 
 
 def _hardware(section: HardwareSection) -> Hardware:
@@ -212,6 +214,7 @@ def _blocks(model: ModelSection) -> list[str]:
         found += experts.missing("model.experts")
         if experts.number and experts.per_token and experts.per_token > experts.number:
             found.append(f"model.experts.per_token: found {experts.per_token}; allowed: up to {experts.number}")
+        found += _groups(experts)
     if model.layers is not None and model.layers > MOST_LAYERS:
         found.append(f"model.layers: found {model.layers}; allowed: up to {MOST_LAYERS}")
     if model.layers is not None and dense is not None:
@@ -224,6 +227,20 @@ def _blocks(model: ModelSection) -> list[str]:
     if model.ffn is None and (dense or experts is None or model.experts_every > 1):
         found.append("model.ffn: missing; it is required with dense layers")
     return found
+
+
+def _groups(experts: ExpertsSection) -> Iterator[str]:
+    """Yield mistakes of groups of experts."""
+    place, groups, chosen = "model.experts.groups", experts.groups, experts.groups_per_token
+    if chosen > groups:
+        yield f"{place}_per_token: found {chosen}; allowed: up to the {groups} groups"
+    if not experts.number:
+        return
+    if experts.number % groups:
+        yield f"{place}: found {groups}; allowed: a divisor of the {experts.number} experts"
+    elif groups > 1 and experts.per_token and experts.number // groups * chosen < experts.per_token:
+        has = experts.number // groups * chosen
+        yield f"{place}_per_token: found {chosen}, of {has} experts; allowed: enough for a token's {experts.per_token}"
 
 
 def _sizes(model: ModelSection, parallel: ParallelSection) -> Iterator[str]:

@@ -54,6 +54,10 @@ class ExpertsSection(Section):
     per_token: field_types.Count | None = Field(None, description="experts that a token uses, shared ones apart")
     shared: field_types.Natural = Field(0, description="experts that every token uses; default 0")
     ffn: field_types.Count | None = Field(None, description="width of one expert")
+    groups: field_types.Count = Field(1, description="groups of consecutive experts; default 1")
+    groups_per_token: field_types.Count = Field(
+        1, description="groups that a token's experts are in, to reach fewer nodes; default 1"
+    )
 
 
 class ParallelSection(Section):
@@ -103,6 +107,11 @@ class ModelKeys(Section):
     flash: field_types.YesOrNo = Field(True, description="attention scores are never stored (FlashAttention)")
     dropout: field_types.YesOrNo = Field(
         False, description="dropout after attention and feed-forward block, and on the scores"
+    )
+    fused_experts: field_types.YesOrNo = Field(
+        False,
+        description="products of experts have the activation function, and the conversion of its result to a narrow "
+        "format, in their kernels; default false",
     )
     fused_norms: field_types.YesOrNo = Field(
         True, description="a normalization is one kernel; else several, in 32 bits, as in eager PyTorch; default true"

@@ -231,7 +231,7 @@ class _Rates:
             return 0.0
         taken = 0.0
         if self.hardware.tensor is not None:
-            taken += float(tensor_bytes(self.shape, self.training, self.parallel)) / self.hardware.tensor
+            taken += float(tensor_bytes(self.shape, self.training, self.parallel, kind.moe)) / self.hardware.tensor
         if kind.moe:
             taken += expert_seconds(self.shape, self.training, self.parallel, self.hardware)
         return taken * (1 - self.hardware.hidden)

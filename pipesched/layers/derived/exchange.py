@@ -22,13 +22,16 @@ def hidden_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fracti
     return stage_tokens(training, parallel) / parallel.tensor * shape.hidden * training.precision.number
 
 
-def tensor_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
+def tensor_bytes(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Fraction:
     """Return the bytes that a device sends for tensor parallelism in a layer's forward, and again in its backward.
 
-    They are two all-gathers and two reduce-scatters of the hidden state (arXiv 2205.05198, section 4.2.2), each of
-    which sends all but a device's own part; without sequence parallelism two all-reduces, which send as much.
+    Each of attention and the feed-forward block has an all-gather and a reduce-scatter of the hidden state (arXiv
+    2205.05198, section 4.2.2), each of which sends all but a device's own part; without sequence parallelism an
+    all-reduce, which sends as much. Experts are whole, and get a device's own part of the tokens (arXiv 2504.14960):
+    a block of experts has these exchanges for shared ones alone.
     """
-    return 4 * (parallel.tensor - 1) * hidden_bytes(shape, training, parallel)
+    blocks = 1 if moe and not (shape.experts and shape.experts.shared) else 2
+    return 2 * blocks * (parallel.tensor - 1) * hidden_bytes(shape, training, parallel)
 
 
 def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
@@ -46,33 +49,25 @@ def context_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fract
     return sent * training.precision.number
 
 
-def expert_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
-    """Return the bytes that a device sends to and from experts in a layer's forward, and again in its backward.
-
-    Every token goes to its experts and its result back; only experts on other devices count.
-    """
-    if shape.experts is None:
-        return Fraction(0)
-    elsewhere = Fraction(parallel.expert - 1, parallel.expert)
-    return 2 * shape.experts.per_token * elsewhere * hidden_bytes(shape, training, parallel)
-
-
 def expert_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> float:
     """Return the seconds of dispatch and combine of a layer with experts, in each direction.
 
-    With N nodes a token reaches (N - 1)(1 - (1 - 1/N)^k) other nodes for its k experts, if these are spread evenly. It
-    is sent to each node once (DeepEP, HybridEP) or once for each expert there, and inside a node to every expert.
-    Traffic between nodes and inside them runs at the same time.
+    Every token goes to its experts and its result back; only experts on other devices count. It is sent once to each
+    node and device that it reaches, where its results are added (DeepEP, HybridEP), or once for each of its experts
+    (all-to-all). Traffic between nodes and inside them runs at the same time.
     """
-    sent, node = float(expert_bytes(shape, training, parallel)), hardware.node
-    if not sent or hardware.expert is None or shape.experts is None:
+    experts, devices = shape.experts, parallel.expert
+    if experts is None or devices == 1 or hardware.expert is None:
         return 0.0
-    if node is None or hardware.expert_in_node is None:
-        return sent / hardware.expert
+
+    def copies(parts: int) -> float:
+        reached = experts.reached(parts) if hardware.once_a_node else experts.per_token
+        return reached * (1 - 1 / parts)
+
     # The combine is in 16 bits; a dispatch in the format of products.
-    sent *= float(1 + training.precision.operand / training.precision.number) / 2
-    nodes = max(1, -(-parallel.expert // node))
-    inside, k = sent / hardware.expert_in_node, shape.experts.per_token
-    reached = (nodes - 1) * (1 - (1 - 1 / nodes) ** k) if hardware.once_a_node else k * (1 - 1 / nodes)
-    a_copy = sent / (k * (1 - 1 / parallel.expert))
-    return max(inside, reached * a_copy / hardware.expert)
+    size = float(hidden_bytes(shape, training, parallel)) * 2
+    if hardware.node is None or hardware.expert_in_node is None:
+        return experts.per_token * (1 - 1 / devices) * size / hardware.expert
+    size *= float(1 + training.precision.operand / training.precision.number) / 2
+    nodes = max(1, -(-devices // hardware.node))
+    return size * max(copies(devices) / hardware.expert_in_node, copies(nodes) / hardware.expert)

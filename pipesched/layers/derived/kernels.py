@@ -102,6 +102,7 @@ class TrafficParams(NamedTuple):
     softmax: float = 4
     cast: float = 4  # bytes: 16 bits read, and two copies written, for products in narrower formats
     scale: float = 2  # bytes: 16 bits read, for the largest number of a tensor, where all of it has one scale
+    grouped: float = 20  # bytes: the same where each expert's tokens are padded and converted by kernels of their own
     summed: float = 10  # bytes: a partial result read in 16 bits, its sum in 32 bits read and written
     back: float = 1.7  # of the traffic of a forward
     logits: float = 14  # bytes a logit, each way: written in 16 bits, cast, reduced and exponentiated in 32
@@ -129,11 +130,13 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
         moved += own * training.sequence * heads * 2 if training.dropout else 0
     moved += own * 2 * heads * key
     wide = TRAFFIC.activation(shape, training)
+    routed = 0
     if moe and shape.experts is not None:
-        experts = shape.experts
-        moved += own * experts.per_token * (wide * experts.ffn + TRAFFIC.permuted * shape.hidden)
+        experts, fused = shape.experts, training.fused_experts
+        moved += own * experts.per_token * ((0 if fused else wide) * experts.ffn + TRAFFIC.permuted * shape.hidden)
         moved += own * experts.shared * wide * experts.ffn
-        operands = shape.hidden * (1 + experts.per_token) + experts.per_token * experts.ffn
+        operands = shape.hidden * (1 + experts.per_token if fused else 1)
+        routed = 0 if fused else experts.per_token * (shape.hidden + experts.ffn)
     else:
         moved += own * wide * shape.ffn
         operands = shape.hidden + shape.ffn
@@ -142,6 +145,7 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
         # MXFP8 has scales by block alone, NVFP4 also one for all blocks (arXiv 2509.25149, section 2).
         scaled = TRAFFIC.scale if training.precision.operand <= 1 else 0
         moved += (own * operands + tokens * shape.hidden) * (TRAFFIC.cast + scaled)
+        moved += own * routed * TRAFFIC.grouped
     return moved
 
 

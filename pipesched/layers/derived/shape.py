@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import prod
 from typing import NamedTuple
 
 
@@ -39,12 +40,40 @@ class LatentAttention:
 @dataclass(frozen=True)
 class Experts:
     """A mixture of experts in place of a feed-forward block; `ffn` is the width of one expert, including shared
-    ones."""
+    ones.
+
+    A token's experts are all in `groups_per_token` of `groups` groups of consecutive ones (node-limited routing, arXiv
+    2412.19437, section 2.1.2).
+    """
 
     number: int
     per_token: int
     shared: int
     ffn: int
+    groups: int = 1
+    groups_per_token: int = 1
+
+    def reached(self, parts: int) -> float:
+        """Return the mean number of `parts`, equal ones of consecutive experts, in which a token has an expert.
+
+        Its experts are spread evenly over its groups, which are any of all; between whole numbers of groups that have
+        one of its experts the mean is interpolated.
+        """
+        chosen, all_groups = self.groups_per_token, self.groups
+        if parts > all_groups:
+            return _spread(self.per_token, chosen * parts / all_groups)
+        used, others = _spread(self.per_token, chosen), all_groups - all_groups / parts
+        whole = int(used)
+        missed, more = (
+            prod((others - at) / (all_groups - at) for at in range(number)) if number <= others else 0
+            for number in (whole, whole + 1)
+        )
+        return parts * (1 - missed - (used - whole) * (more - missed))
+
+
+def _spread(number: int, parts: float) -> float:
+    """Return how many of the parts get one of this number, each equally likely in every part."""
+    return parts * (1 - (1 - 1 / parts) ** number)
 
 
 @dataclass(frozen=True)
@@ -142,8 +171,9 @@ class Training:
     `flash`: attention scores are never stored (arXiv 2205.14135). `weight_split`: W may run later than B. `modes` are
     the recomputation modes that a plan may choose; None for the usual ones. `fused_norms`: a normalization is one
     kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: a gated activation function and its
-    product are one kernel. `fused_accumulation`: products of W add to the gradients of earlier micro-batches; else
-    separate kernels do.
+    product are one kernel. `fused_experts`: products of experts have the activation function, and in narrow formats the
+    conversion of its result, in their kernels. `fused_accumulation`: products of W add to the gradients of earlier
+    micro-batches; else separate kernels do.
 
     For `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and there is no optimizer
     state. With `lora` this holds for all layers, except for the adapters of layers that are not `frozen`.
@@ -159,6 +189,7 @@ class Training:
     fused_norms: bool = True
     fused_activation: bool = True
     fused_accumulation: bool = True
+    fused_experts: bool = False
     loss: Loss = Loss.PARALLEL
     frozen: frozenset[str] = frozenset()
     lora: Lora | None = None

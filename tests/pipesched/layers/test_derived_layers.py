@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from random import Random
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.derived.activations import head_activation, layer_activation
 from pipesched.layers.derived.derive import derive
-from pipesched.layers.derived.exchange import context_bytes, expert_bytes, expert_seconds, tensor_bytes
+from pipesched.layers.derived.exchange import context_bytes, expert_seconds, tensor_bytes
 from pipesched.layers.derived.kernels import (
     attention_seconds,
     layer_traffic,
@@ -193,10 +195,16 @@ def test_layers_with_experts_wait_for_their_host() -> None:
 
 def test_what_devices_of_a_stage_exchange() -> None:
     training, sbh = Training(4096), 4096 * 7168 * 2
-    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(tensor=4)) == 4 * sbh * Fraction(3, 4)
-    assert expert_bytes(DEEPSEEK_V3, training, Parallel(data=64, expert=64)) == 2 * 8 * sbh * Fraction(63, 64)
-    assert expert_bytes(DEEPSEEK_V3, training, Parallel(data=64)) == 0
-    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(data=64)) == 0
+    for moe in (False, True):  # the shared expert is divided as a dense block is
+        assert tensor_bytes(DEEPSEEK_V3, training, Parallel(tensor=4), moe) == 4 * sbh * Fraction(3, 4)
+    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(data=64), False) == 0
+    assert DEEPSEEK_V3.experts is not None
+    routed = replace(DEEPSEEK_V3, experts=replace(DEEPSEEK_V3.experts, shared=0))
+    assert tensor_bytes(routed, training, Parallel(tensor=4), True) == 2 * sbh * Fraction(3, 4)
+    rates = Hardware(1e15, Fraction(0), 1e10, expert=1e10)
+    found = expert_seconds(DEEPSEEK_V3, training, Parallel(data=64, expert=64), rates)
+    assert found == pytest.approx(2 * 8 * sbh * 63 / 64 / 1e10)
+    assert expert_seconds(DEEPSEEK_V3, training, Parallel(data=64), rates) == 0
     # 128 heads with keys of 128 + 64 numbers and values of 128; 8 heads of 128 each, of which tensor devices have some.
     assert context_bytes(DEEPSEEK_V3, training, Parallel(context=4)) == 3 * 1024 * 128 * (192 + 128) * 2
     for tensor, held in ((1, 8), (4, 2), (16, 1)):
@@ -398,9 +406,29 @@ def test_a_token_goes_to_a_node_once() -> None:
     assert expert_seconds(shape, training, parallel, replace(rates, once_a_node=False)) == pytest.approx(
         2 * hidden * 8 * 0.75 / 1e10
     )
-    # Inside one node only its links count.
-    inside = expert_seconds(shape, training, Parallel(data=8, expert=8), rates)
-    assert inside == pytest.approx(2 * hidden * 8 * (7 / 8) / 1e12)
+    # Inside one node only its links count: a device gets a token once for all its experts there.
+    inside, each = (
+        expert_seconds(shape, training, Parallel(data=8, expert=8), replace(rates, once_a_node=once))
+        for once in (True, False)
+    )
+    assert inside == pytest.approx(2 * hidden * 7 * (1 - (7 / 8) ** 8) / 1e12)
+    assert each == pytest.approx(2 * hidden * 8 * (7 / 8) / 1e12)
+
+
+def test_parts_that_the_experts_of_a_token_are_in_are_those_of_random_choices() -> None:
+    """Counted over drawn tokens; consecutive experts and one group for a token are exact."""
+    draw = Random(7)
+    for groups, chosen in ((1, 1), (8, 4), (8, 2), (32, 1)):
+        experts = Experts(256, 8, 0, 2048, groups, chosen)
+        size = 256 // groups
+        for parts in (1, 2, 8, 16, 64):
+            found = []
+            for _ in range(2000):
+                own = draw.sample(range(groups), chosen)
+                used = draw.sample([one * size + at for one in own for at in range(size)], 8)
+                found.append(len({one * parts // 256 for one in used}))
+            assert experts.reached(parts) == pytest.approx(mean(found), rel=0.08), (groups, chosen, parts)
+    assert Experts(256, 8, 0, 2048, 32, 1).reached(32) == 1
 
 
 def test_tiles_and_waves() -> None:
