@@ -62,9 +62,9 @@ _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
     products=0.462, narrow_products=0.486, attention=0.432,
 )  # fmt: skip
-# B300 and GB300 compute twice as many exponentials a second as B200 (NVIDIA, *Inside NVIDIA Blackwell Ultra*). A score's
-# takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors multiply 2.03
-# times as fast and whose exponentials are no faster; heads have 128.
+# B300 and GB300 compute twice as many exponentials a second as B200 (NVIDIA, *Inside NVIDIA Blackwell Ultra*). That of
+# a score takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors
+# multiply 2.03 times as fast and whose exponentials are no faster; heads have 128 numbers.
 _ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
 # No published steps were fitted. Products reach 87 % of the most that AMD measured of its own (rocm.blogs.amd.com,
 # *Measuring Max-Achievable FLOPs*, part 2: 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X), which is what the
