@@ -123,14 +123,14 @@ def test_rates_of_a_plan_file_and_a_device_of_which_few_steps_are_known(
     assert (own["dispatch"], own["hidden_share"], own["reserved"]) == ("expert", 0.3, 4)
     assert all(isinstance(value, float) for key, value in own.items() if key != "dispatch")
     assert found["rows"][0]["expected_error"] == {
-        "kind": "H100 MoE",
-        "mean": 0.146,
-        "rows": 9,
-        "ratio": 0.096,
+        "kind": "B200 MoE",
+        "mean": 0.104,
+        "rows": 7,
+        "ratio": 0.097,
         "pairs": 1443,
     }
     assert main([*words, "--time-limit", "3"]) == 0
-    assert "H100 MoE (docs/results/accuracy.md); too few of h200-141gb are known" in capsys.readouterr().out
+    assert "B200 MoE (docs/results/accuracy.md); too few of h200-141gb are known" in capsys.readouterr().out
     again = answer(["plan", str(out / "model.yaml"), "--time-limit", "3", "--workers", "1"], capsys)
     assert again["assumed"] == own and again["expected_error"] == found["rows"][0]["expected_error"]
     assert again["step"]["total"] <= found["best"]["step"]["total"]
