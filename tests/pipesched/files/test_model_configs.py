@@ -111,6 +111,8 @@ def test_megatron_s_arguments() -> None:
     }  # fmt: skip
     found = from_megatron(flattened(experts), "recipe.yaml")
     assert found.settings == {"expert": 8} and billions(plan_of(found)) == pytest.approx(671.0, rel=0.001)
+    limited = from_megatron(flattened(experts) | {"moe_router_num_groups": 8, "moe_router_group_topk": 4}, "args.sh")
+    assert limited.model["experts"] == found.model["experts"] | {"groups": 8, "groups_per_token": 4}
     as_text = flattened(experts) | {"moe_layer_freq": "([0]*3+[1]*58)"}
     assert from_megatron(as_text, "args.sh").model == found.model
     every = from_megatron(flattened(experts) | {"moe_layer_freq": 4}, "args.sh").model

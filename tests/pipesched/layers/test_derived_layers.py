@@ -181,6 +181,21 @@ def test_formats_with_a_scale_of_a_whole_tensor_read_it_once_more() -> None:
     assert moved("fp8") == moved("nvfp4") == moved("mxfp8") + 2 * cast == moved("bf16") + 6 * cast
 
 
+def test_experts_tokens_are_converted_by_kernels_of_their_own_unless_their_products_do_it() -> None:
+    """In narrow formats alone; the activation function is in the products' kernels then too."""
+    shape = Shape(94, 4096, 151936, Attention(64, 4, 128), 1536, 0, Experts(128, 8, 0, 1536))
+
+    def moved(dtype: str, fused: bool) -> float:
+        training = Training(4096, precision=PRECISIONS[dtype], fused_experts=fused)
+        return layer_traffic(shape, training, Parallel(expert=8, data=8), True)
+
+    inside, numbers = 8 * 1536, 4096 * 8 * (4096 + 1536)
+    assert moved("bf16", False) - moved("bf16", True) == 4096 * 3 * inside * 2
+    # Of attention's inputs and results two casts each way, of the router's input one.
+    assert moved("mxfp8", False) - moved("bf16", False) == numbers * 20 + 4096 * 2 * 4096 * 4
+    assert moved("mxfp8", True) - moved("bf16", True) == 4096 * (1 + 8) * 4096 * 4 + 4096 * 4096 * 4
+
+
 def test_layers_with_experts_wait_for_their_host() -> None:
     """In each direction, whatever the kernels take, and dense layers not at all."""
     training, parallel = Training(4096), Parallel(expert=8, data=8)
@@ -364,6 +379,9 @@ WRONG: dict[str, tuple[dict[str, Any], int]] = {
         1,
     ),
     "more experts a token than there are": (changed(model__experts__per_token=17), 1),
+    "groups that do not divide": (changed(model__experts__groups=3, model__experts__groups_per_token=3), 1),
+    "more groups a token than there are": (changed(model__experts__groups_per_token=2), 1),
+    "groups too small for a token": (changed(model__experts__groups=16), 1),
     "dense layers": (changed(model__dense_layers=9), 1),
     "no experts": (changed(model__experts=None, model__parallel=None), 1),
     "no width": (changed(model__ffn=None), 1),

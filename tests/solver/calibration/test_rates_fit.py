@@ -16,7 +16,7 @@ from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
 from pipesched.layers.measured_step import MeasuredStep
 from solver.calibration.observation import of_layers, of_passes, of_step
-from solver.calibration.predicted_step import plan_of, predicted_seconds, problem_of, with_rates
+from solver.calibration.predicted_step import partition_of, plan_of, predicted_seconds, problem_of, with_rates
 from solver.calibration.rates_fit import RatesFit, fit_rates
 
 DENSE, EXPERTS = (read_config(str(CONFIGS / f"{name}.json")) for name in ("llama3-8b", "qwen3-30b-a3b"))
@@ -50,6 +50,18 @@ def measured(layouts: Sequence[MeasuredStep], rates: Mapping[str, float], noise:
 
 def fitted(steps: Sequence[MeasuredStep]) -> RatesFit:
     return fit_rates([of_step(one, DENSE) for one in steps], H100)
+
+
+def test_of_the_layers_of_a_stage_so_many_are_recomputed() -> None:
+    """Half of them, or a third rounded up, take as much less time, and keep their activations."""
+    whole, half, third = (step(2, recompute="full", recompute_every=every) for every in (1, 2, 3))
+    plan = plan_of(whole, DENSE, H100)
+    counts = [
+        [one.layers for own in partition_of(each, plan).recompute for one in own] for each in (whole, half, third)
+    ]
+    assert counts == [[16, 16], [8, 8], [6, 6]]
+    none, half_s, whole_s = (predicted_seconds(one, DENSE, H100) for one in (step(2), half, whole))
+    assert whole_s - none == pytest.approx(2 * (half_s - none), rel=0.01)
 
 
 def test_known_rates_are_found_back() -> None:
