@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from math import inf
@@ -27,7 +28,7 @@ class Stretch(NamedTuple):
 
 def longest(work: Callable[[], object]) -> Stretch:
     """The longest stretch of some work; of libraries and of compiled code nothing is counted."""
-    found, lines = Stretch(0), dict[tuple[str, int], int]()
+    found, lines = Stretch(0), defaultdict[tuple[str, int], int](int)
 
     def clock() -> float:
         nonlocal found
@@ -38,13 +39,13 @@ def longest(work: Callable[[], object]) -> Stretch:
         lines.clear()
         return 0.0
 
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if not _ours(frame.f_code.co_filename):
-            return None
+    def count(frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
-            place = frame.f_code.co_filename, frame.f_lineno
-            lines[place] = lines.get(place, 0) + 1
-        return trace
+            lines[frame.f_code.co_filename, frame.f_lineno] += 1
+        return count
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        return count if _ours(frame.f_code.co_filename) else None
 
     before = sys.gettrace()
     sys.settrace(trace)
