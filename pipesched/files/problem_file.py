@@ -135,7 +135,10 @@ def problem_from(
         built = [_build(form, default_name, most_steps) for form in forms]
         trunk = several.join(built) if several else built[0]
         joined = [(of, _build(form, default_name, most_steps)) for of, form in others]
-        return attached.join(trunk, joined) if attached else trunk
+        problem = attached.join(trunk, joined) if attached else trunk
+        for feature in FEATURES:
+            problem = feature.of_whole.lower(problem, forms[0]) if feature.of_whole else problem
+        return problem
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
 

@@ -41,6 +41,8 @@ def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
             (kind, own if kind is F else tuple(task._replace(ticks=0) for task in own if not task.gathers))
             for kind, own in stage.tasks
         ),
-        once=stage.once if trained else tuple(one._replace(task=one.task._replace(ticks=0)) for one in stage.once),
+        once=tuple(
+            one if trained or one.of_all else one._replace(task=one.task._replace(ticks=0)) for one in stage.once
+        ),
         forward_only=True,
     )

@@ -42,7 +42,8 @@ class KindRow(NamedTuple):
     """The name and colours of a kind of pass in charts, and flags on its role.
 
     `shades` are its strongest and palest colour, `traced` the nearest colour of chrome://tracing's palette. Passes
-    `of_parameters` belong to no micro-batch; those that run `once` an iteration follow the backwards of their stage.
+    `of_parameters` belong to no micro-batch; those that run `once` an iteration follow the backwards of their stage, in
+    the order of kinds. A `collective` is communication between devices or replicas that is no transfer of a tensor.
     """
 
     name: str
@@ -50,6 +51,7 @@ class KindRow(NamedTuple):
     traced: str
     of_parameters: bool = False
     once: bool = False
+    collective: bool = False
 
 
 F, B, W, BW = PassKind.F, PassKind.B, PassKind.W, PassKind.BW
@@ -70,9 +72,13 @@ KINDS: dict[PassKind, KindRow] = {
         kind: KindRow(f"Recomputation{f', way {n}' if n > 1 else ''}", ("#b3541e", "#dba57f"), "bad")
         for n, kind in enumerate(RECOMPUTATIONS, start=1)
     },
-    UNSHARD: KindRow("Gathering of parameters", ("#c2185b", "#eba3bf"), "rail_response", of_parameters=True),
+    UNSHARD: KindRow(
+        "Gathering of parameters", ("#c2185b", "#eba3bf"), "rail_response", of_parameters=True, collective=True
+    ),
     RESHARD: KindRow("Parameters dropped", ("#7a7a7a", "#c4c4c4"), "grey", of_parameters=True),
-    REDUCE: KindRow("Reduction of gradients", ("#8e3b8f", "#cf9fd0"), "rail_animation", of_parameters=True, once=True),
+    REDUCE: KindRow(
+        "Reduction of gradients", ("#8e3b8f", "#cf9fd0"), "rail_animation", True, once=True, collective=True
+    ),
     STEP: KindRow("Optimizer step", ("#4a4a4a", "#a8a8a8"), "black", of_parameters=True, once=True),
 }
 # Passes for the parameters of a stage, not of a micro-batch, and those of them that run once an iteration.

@@ -76,13 +76,16 @@ class Gather(NamedTuple):
 class Once(NamedTuple):
     """A pass that a stage runs after its backwards: its task runs `parts` times in a row.
 
-    With `each_microbatch` one runs after every micro-batch's backward, instead of one after all of them.
+    With `each_microbatch` one runs after every micro-batch's backward, instead of one after all of them. With `of_all`
+    one pass of this stage serves all stages: it follows what each of them runs once before it, in the order of kinds,
+    and precedes what each runs after it. Its task is one part.
     """
 
     kind: PassKind
     task: TaskSpec
     parts: int = 1
     each_microbatch: bool = False
+    of_all: bool = False
 
 
 _NO_MEMORY = PassMemory()

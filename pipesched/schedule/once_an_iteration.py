@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from pipesched.problem.passes import BW, OF_PARAMETERS, Pass, Slot, Task, W
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import BW, OF_PARAMETERS, ONCE, Pass, Slot, Task, W
+from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
 from pipesched.schedule.gather_rule import with_gathers
 from pipesched.schedule.gather_waits import with_gather_waits
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
 
 
 def completed(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with each stage's reduction directly after its last backward, and its step at the device's
-    end.
+    end, after passes of all stages.
 
     This is how runtimes do it: reductions begin as early as possible, also those of each micro-batch, and no step
     delays a pass. Passes already present stay. Parameters are gathered as memory admits.
@@ -21,7 +25,7 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
     if not problem.network.has_collectives:
         return with_gather_waits(problem, schedule)
     orders: list[tuple[Slot, ...]] = []
-    streams = {where: list(tasks) for where, tasks in schedule.task_orders.items()}
+    added = list[Pass]()
     for device, order in enumerate(schedule.orders):
         found: list[Slot] = []
         at_end: list[Slot] = []
@@ -31,26 +35,39 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
             stage = ending.get(place)
             for p in (*_of_microbatches(problem, slot), *(() if stage is None else _once(problem, stage))):
                 if p not in schedule.pass_set:
-                    stream = problem.tasks_of(*p[:2])[0].stream
-                    (at_end if stream == problem.streams[0] else found).append((p,))
-                    if streams:
-                        streams.setdefault(problem.resources.on_device(device, stream), []).append(Task(p))
+                    last = problem.tasks_of(*p[:2])[0].stream == problem.streams[0] or _place_among_shared(problem, p)
+                    (at_end if last else found).append((p,))
+                    added.append(p)
         # Stages that no micro-batch walks reduce and step too.
         idle = {problem.parameters.holder(s) for s in problem.placement.stages_of[device]} - {*ending.values()}
         for p in (p for stage in sorted(idle) for p in _once(problem, stage) if p not in schedule.pass_set):
             at_end.append((p,))
-            if streams:
-                stream = problem.tasks_of(*p[:2])[0].stream
-                streams.setdefault(problem.resources.on_device(device, stream), []).append(Task(p))
-        orders.append((*found, *at_end))
-    task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
+            added.append(p)
+        orders.append((*found, *sorted(at_end, key=lambda slot: _place_among_shared(problem, slot[0]))))
+    task_orders = _with_added(problem, schedule, sorted(added, key=partial(_place_among_shared, problem)))
     whole = Schedule(tuple(orders), schedule.name, task_orders, schedule.waits)
     return with_gather_waits(problem, with_gathers(problem, whole))
+
+
+def _with_added(problem: Problem, schedule: Schedule, added: Sequence[Pass]) -> dict[Resource, tuple[Task, ...]]:
+    """Return the orders of tasks with added passes at the end of their streams; empty where the schedule has none."""
+    streams = {where: list(tasks) for where, tasks in schedule.task_orders.items()}
+    for p in added if streams else ():
+        where = problem.resources.on_device(problem.device(p), problem.tasks_of(*p[:2])[0].stream)
+        streams.setdefault(where, []).append(Task(p))
+    return {where: tuple(tasks) for where, tasks in streams.items()}
 
 
 def _once(problem: Problem, stage: int) -> list[Pass]:
     kinds = [one.kind for one in problem.stages[stage].once if not one.each_microbatch]
     return [Pass(kind, stage, n) for kind in kinds for n in problem.network.numbers[kind, stage]]
+
+
+def _place_among_shared(problem: Problem, p: Pass) -> int:
+    """Return a number that grows along what runs once: 0 before all passes of all stages, 1 for the first of these, 2
+    between it and the next one, and so on."""
+    shared = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
+    return sum((ONCE.index(kind) < ONCE.index(p.kind)) + (ONCE.index(kind) <= ONCE.index(p.kind)) for kind in shared)
 
 
 def _of_microbatches(problem: Problem, slot: Slot) -> Iterator[Pass]:
@@ -65,6 +82,28 @@ def uncompleted(schedule: Schedule) -> Schedule:
     """Return the order of the passes of micro-batches only."""
     kept = tuple(tuple(slot for slot in order if slot[0].kind not in OF_PARAMETERS) for order in schedule.orders)
     return schedule if kept == schedule.orders else Schedule(kept, schedule.name)
+
+
+def of_microbatches(timeline: Timeline) -> Timeline:
+    """Return the timeline of the passes of micro-batches alone; itself where no others run."""
+    problem, schedule = timeline.problem, timeline.schedule
+    if not problem.network.has_collectives:
+        return timeline
+
+    def kept(*tasks: Task) -> bool:
+        return all(task.of.kind not in OF_PARAMETERS for task in tasks)
+
+    orders = {where: tuple(filter(kept, tasks)) for where, tasks in schedule.task_orders.items()}
+    return Timeline(
+        passes_alone(problem),
+        Schedule(
+            uncompleted(schedule).orders,
+            schedule.name,
+            {where: tasks for where, tasks in orders.items() if tasks},
+            tuple(wait for wait in schedule.waits if kept(*wait)),
+        ),
+        {task: start for task, start in timeline.starts.items() if kept(task)},
+    )
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:

@@ -37,16 +37,20 @@ def visits_of(problem: Problem, schedule: Schedule) -> list[Visit]:
     An order of passes lists those of the pass's device, an order of tasks what it names.
     """
     listed = {(where, task) for where, tasks in schedule.task_orders.items() for task in tasks}
+    place = {p: n for device in range(len(schedule.orders)) for n, p in enumerate(schedule.passes_on(device))}
     found = list[Visit]()
     for p in asking(schedule.passes(), SHORT):
-        for part, task in enumerate(problem.tasks_of(p.kind, p.stage)):
-            for device, stream in task.also:
-                where = problem.resources.on_device(device, stream)
+        several = ((part, task) for part, task in enumerate(problem.tasks_of(p.kind, p.stage)) if task.also)
+        for part, task in several:
+            resources = dict[Resource, int]()  # each with the first device on which the task occupies it
+            for device, stream in ((problem.device(p), task.stream), *task.also):
+                resources.setdefault(problem.resources.on_device(device, stream), device)
+            for where, device in [*resources.items()][1:]:
                 if device == problem.device(p) if not listed else (where, Task(p, part)) in listed:
                     continue
                 before = (one.of for one in _before(problem, schedule, Task(p, part)))
                 here = [one for one in before if problem.device(one) == device and device != problem.device(p)]
-                found.append(Visit(where, Task(p, part), here[-1] if here else None))
+                found.append(Visit(where, Task(p, part), max(here, key=place.__getitem__, default=None)))
     return found
 
 

@@ -11,12 +11,12 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from pipesched.deadline import SHORT, asking
-from pipesched.problem.passes import REDUCE, UNSHARD
+from pipesched.problem.passes import KINDS
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.precedence_graph import Graph
 
-_COLLECTIVES = (UNSHARD, REDUCE)
+_COLLECTIVES = tuple(kind for kind, row in KINDS.items() if row.collective)
 
 
 class IdleCause(StrEnum):
@@ -171,7 +171,8 @@ class _Nodes:
         gathered = self._last[row[0]] in self._collective
         others = (at for at, one in self._needed(row[0]) if one not in self._collective)
         alone = min(max(others, default=0), begun) if gathered else begun
-        own = (self._end[node] for node in self._collective if self._device[node] == device)
+        tasks, devices_of = self._graph.tasks, self._timeline.problem.devices_of
+        own = (self._end[node] for node in self._collective if device in devices_of(tasks[node][0]))
         reduced = max(own, default=ended)
         yield alone, IdleCause.WARM_UP
         yield begun - alone + max(0, reduced - ended), IdleCause.COLLECTIVE

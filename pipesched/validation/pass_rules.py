@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pipesched.problem.gradient_lag import gradient_lag
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
@@ -83,7 +84,11 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
                     yield from ((Pass(kind, before, j), ticks) for kind in kinds)
     if p.kind not in ONCE:
         return
+    if of_all(problem, p):
+        yield from ((before, 0) for before in _of_every_stage(problem, p))
+        return
     line = run_once(problem, p.stage)
+    yield from ((before, 0) for before in _of_all_stages(problem, p))
     if each_microbatch(problem, p):
         yield from ((Pass(kind, p.stage, problem.microbatches_of[p.stage][p.microbatch]), 0) for kind in (W, BW))
         return
@@ -134,6 +139,40 @@ def run_once(problem: Problem, stage: int) -> list[Pass]:
 def each_microbatch(problem: Problem, p: Pass) -> bool:
     """Return True for the reduction of one micro-batch's gradients."""
     return any(one.each_microbatch and one.kind is p.kind for one in problem.stages[p.stage].once)
+
+
+def of_all(problem: Problem, p: Pass) -> bool:
+    """Return True for a pass that all stages wait for and that waits for all."""
+    return any(one.of_all and one.kind is p.kind for one in problem.stages[p.stage].once)
+
+
+def _trains(problem: Problem, stage: int) -> bool:
+    """Return True if a stage holds parameters, and some stage that computes with them computes their gradients."""
+    return any(
+        problem.parameters.holder(s) == stage and not other.forward_only for s, other in enumerate(problem.stages)
+    )
+
+
+def _of_every_stage(problem: Problem, p: Pass) -> Iterator[Pass]:
+    """Yield what a pass of all stages waits for: all that each runs once before it, and every pass for the weights."""
+    for stage, walked in enumerate(problem.microbatches_of):
+        if _trains(problem, stage):
+            yield from (one for one in run_once(problem, stage) if _earlier(one.kind, p.kind))
+            yield from _of_all_stages(problem, Pass(p.kind, stage, 0))
+        if not problem.stages[stage].forward_only:
+            yield from (Pass(kind, stage, j) for j in walked for kind in (W, BW))
+
+
+def _of_all_stages(problem: Problem, p: Pass) -> Iterator[Pass]:
+    """Yield the passes of all stages that precede a pass which its stage runs once, if the stage trains."""
+    for stage, own in enumerate(problem.stages) if _trains(problem, p.stage) else ():
+        yield from (Pass(one.kind, stage, 0) for one in own.once if one.of_all and _earlier(one.kind, p.kind))
+
+
+def _earlier(one: PassKind, other: PassKind) -> bool:
+    """Return True if of kinds that run once the first one precedes the second one."""
+    kinds = [*PassKind]
+    return kinds.index(one) < kinds.index(other)
 
 
 def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
@@ -281,6 +320,16 @@ def saving_options(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
     if own.offload is not None:
         found.append(frozenset((OFFLOAD, RELOAD)))
     return found + [frozenset((RECOMPUTATIONS[n],)) for n in range(len(own.recompute))]
+
+
+def streams_besides(problem: Problem, device: int, task: TaskSpec) -> Iterator[Resource]:
+    """Yield the streams that a task of this device occupies in addition to its own, those in common once."""
+    seen = {(stream_owner(problem, device, task.stream), task.stream)}
+    for other, stream in task.also:
+        where = stream_owner(problem, other, stream), stream
+        if where not in seen:
+            seen.add(where)
+            yield Resource(*where)
 
 
 def stream_owner(problem: Problem, device: int, stream: str) -> int:

@@ -12,7 +12,7 @@ from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 from pipesched.validation.order_rules import often
-from pipesched.validation.pass_rules import all_tasks, stream_owner
+from pipesched.validation.pass_rules import all_tasks, stream_owner, streams_besides
 from pipesched.validation.violation import Violation
 
 
@@ -66,8 +66,8 @@ def _besides(problem: Problem, schedule: Schedule) -> Iterator[tuple[Resource, T
     parts = _parts(problem, schedule.passes())
     for p in schedule.passes() if any(task.also for tasks in parts.values() for task in tasks) else ():
         for number, task in enumerate(parts[p.kind, p.stage]):
-            for device, stream in task.also:
-                yield Resource(stream_owner(problem, device, stream), stream), Task(p, number)
+            for where in streams_besides(problem, problem.device(p), task):
+                yield where, Task(p, number)
 
 
 def _parts(problem: Problem, passes: Iterable[Pass]) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:

@@ -27,6 +27,7 @@ from pipesched.validation.pass_rules import (
     own_tasks,
     receives,
     run_once,
+    streams_besides,
     waited_for,
 )
 from pipesched.validation.violation import Violation
@@ -301,7 +302,7 @@ def _busy_besides(timeline: Timeline) -> _Busy | None:
     problem, columns, found = timeline.problem, timeline.schedule.columns, list[_Busy]()
     for pass_type in columns.pass_types:
         for part, task in enumerate(all_tasks(problem, *pass_type)):
-            for device, stream in task.also:
+            for device, stream in streams_besides(problem, problem.placement.stage_device[pass_type[1]], task):
                 rows = columns.rows(*pass_type)
                 rows = rows[rows >= 0]
                 start, parts = timeline.starts_of(rows, np.full(len(rows), part)), np.full(len(rows), part)

@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 
 
 def occupied_besides(problem: Problem) -> Iterator[Resource]:
-    """Yield the streams that tasks occupy in addition to their first one."""
+    """Yield the streams that tasks of micro-batches occupy in addition to their first one."""
     for stage in problem.stages:
         for _, tasks in stage.tasks:
             for task in tasks:
@@ -22,7 +22,8 @@ def occupied_besides(problem: Problem) -> Iterator[Resource]:
 
 def without_further_resources(problem: Problem) -> Problem:
     """Return the problem whose tasks occupy one stream each."""
-    if next(occupied_besides(problem), None) is None:
+    once = (one for stage in problem.stages for one in stage.once)
+    if next(occupied_besides(problem), None) is None and not any(one.task.also for one in once):
         return problem
     return replace(
         problem,
@@ -30,6 +31,7 @@ def without_further_resources(problem: Problem) -> Problem:
             replace(
                 stage,
                 tasks=tuple((kind, tuple(task._replace(also=()) for task in tasks)) for kind, tasks in stage.tasks),
+                once=tuple(one._replace(task=one.task._replace(also=())) for one in stage.once),
             )
             for stage in problem.stages
         ),

@@ -2,18 +2,19 @@
 
 If iterations overlap, and the objective is the longest time from a device's first task to its last, this holds on every
 device by itself: the passes of micro-batches there take at most the whole less this. But a pass that sends a gradient
-from there may end when reduction and step have ended.
+from there may end when reduction and step have ended. A pass of all stages follows the backward that ends last in any
+case, and all that a device runs once after it then runs one after the other on each of its streams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pipesched.checking.relaxed.further_resources import occupied_besides
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
-from pipesched.problem.passes import BW, B, W
+from pipesched.problem.passes import BW, B, PassKind, W
 from pipesched.problem.problem import Problem
 
 
@@ -54,7 +55,7 @@ def around_passes(problem: Problem) -> int:
             least = 0
         elif owners:
             gathering = min(one.gather.task.ticks if one.gather else 0 for one in owners)
-            took = gathering + (0 if _sends(problem, walked) else min(follows(problem, s) for s in walked))
+            took = gathering + (0 if _sends(problem, walked) else min(follows(problem, s, [device]) for s in walked))
             least = took if least is None else min(least, took)
     return least or 0
 
@@ -73,13 +74,16 @@ def after_backwards(problem: Problem) -> int:
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):
-        if len(walked) and (least is None or follows(problem, stage) < least):
-            least = follows(problem, stage)
+        if len(walked):
+            took = follows(problem, stage, range(problem.devices))
+            least = took if least is None else min(least, took)
     return least or 0
 
 
-def follows(problem: Problem, stage: int) -> int:
+def follows(problem: Problem, stage: int, devices: Iterable[int]) -> int:
     """Return the least ticks of a stage's reduction and step after its last weight task has ended.
+
+    After a pass of all stages they are the most that one of these `devices` runs once on a stream.
 
     A reduction has buckets, each of which waits for the tasks of every W or BW that compute gradients of its layers.
     The tasks of a W may end in any order; the last task of a BW ends it. 0 where a W may end before the last task of
@@ -92,17 +96,35 @@ def follows(problem: Problem, stage: int) -> int:
         task.after is not None and task.after + 1 < len(own.tasks_of(B)) for task in own.tasks_of(W)
     ):
         return 0
-    if not owner.once:
+    everywhere = [one for other in problem.stages for one in other.once if one.of_all]
+    place = {kind: n for n, kind in enumerate(PassKind)}
+    barrier = max((place[one.kind] for one in everywhere), default=len(place))
+    before = [one for one in owner.once if not one.of_all and place[one.kind] < barrier] + everywhere
+    if not before:
         return 0
-    took = sum(one.parts * one.task.ticks for one in owner.once[1:])
-    each, waiting = owner.once[0].parts, list[int]()
+    before.sort(key=lambda one: place[one.kind])
+    took = sum(one.parts * one.task.ticks for one in before[1:])
+    later = {kind for kind in place if place[kind] > barrier}
+    took += max(_after_barrier(problem, device, later) for device in devices)
+    each, waiting = before[0].parts, list[int]()
     if own.weight is not None:
         tasks = len(own.tasks_of(W))
         for part in range(tasks):
             waiting.append(sum(at * tasks < (part + 1) * each and part * each < (at + 1) * tasks for at in range(each)))
     tasks = len(own.tasks_of(BW))
     waiting.append(sum((at + 1) * tasks > (tasks - 1) * each for at in range(each)))
-    return took + min(waiting) * owner.once[0].task.ticks
+    return took + min(waiting) * before[0].task.ticks
+
+
+def _after_barrier(problem: Problem, device: int, kinds: Collection[PassKind]) -> int:
+    """Return the most ticks that a stream of a device works for passes of these kinds that run once."""
+    works: dict[str, int] = {}
+    for number in problem.placement.stages_of[device]:
+        users = [s for s in range(len(problem.stages)) if problem.parameters.holder(s) == number]
+        if not all(problem.stages[s].forward_only for s in users):
+            for one in (own for own in problem.stages[number].once if own.kind in kinds):
+                works[one.task.stream] = works.get(one.task.stream, 0) + one.parts * one.task.ticks
+    return max(works.values(), default=0)
 
 
 def ahead_of_forwards(problem: Problem) -> int:

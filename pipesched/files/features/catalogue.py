@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from pydantic import create_model
 
@@ -62,6 +62,19 @@ class Attached(NamedTuple):
     document: Mapping[str, Any]
 
 
+class OfWhole(NamedTuple):
+    """Reading and writing of what a file means as a whole, once its pieces, modules and pipelines are joined.
+
+    `lower` turns the joined problem into the one that the file means, given the form of the file's first problem.
+    `without` is the inverse, before the problem is split for writing, and `written` returns the feature's keys, empty
+    where the problem does not have it.
+    """
+
+    lower: Callable[[Problem, Any], Problem]
+    without: Callable[[Problem], Problem]
+    written: Callable[[Problem], Mapping[str, object]]
+
+
 # A document with values of units as numbers in those of the document.
 Plain = Callable[[Mapping[str, Any]], Any]
 
@@ -104,8 +117,9 @@ class Feature:
     stages, and `fields` those of `Problem`. `lower` then turns the problem of all other keys into the one that the file
     means; the features of one file are lowered in the order of their names. `unlowered` is the inverse, for writing.
     `rewritten` changes other keys of the document, in plain numbers, before they are read. `several` is for files that
-    stand for several problems, `attached` for files with further problems under a key. `written` returns the feature's
-    keys for a problem, empty where the problem does not have it; sections are merged with those of other features.
+    stand for several problems, `attached` for files with further problems under a key, `of_whole` for what applies to
+    all of them joined. `written` returns the feature's keys for a problem, empty where the problem does not have it;
+    sections are merged with those of other features.
     `refused` lists the features that exclude this one, `with_units` the keys whose values may have units, `in_form`
     those with a field in the form of `serve`.
 
@@ -132,6 +146,7 @@ class Feature:
     unlowered: Callable[[Problem], Problem] = lambda problem: problem
     several: SeveralProblems | None = None
     attached: AttachedProblems | None = None
+    of_whole: OfWhole | None = None
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
     mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
@@ -154,10 +169,19 @@ def first_stream(form: Any) -> str:
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features."""
+    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features.
+
+    At the top level the sections of features have the keys that other features add to them.
+    """
     own = (feature.sections.get(section) if section else feature.keys for feature in reversed([*FEATURES]))
     bases = dict.fromkeys((*(keys for keys in own if keys not in (None, FeatureKeys)), common))
-    return create_model(name, __base__=tuple(bases), __doc__=common.__doc__)
+    added = {key for feature in FEATURES for key in feature.sections} - {*common.model_fields}
+    fields: dict[str, Any] = {}
+    for key in sorted(added) if not section else ():
+        given = next(keys.model_fields[key] for keys in bases if key in keys.model_fields)
+        base = next(one for one in get_args(given.annotation) if issubclass(one, Section))
+        fields[key] = with_features(f"{base.__name__}OfFile", key, base) | None, given
+    return create_model(name, __base__=tuple(bases), __doc__=common.__doc__, **fields)
 
 
 def refused_with_value(problem: Problem, key: str, value: str) -> Iterator[str]:

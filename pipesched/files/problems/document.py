@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched.files.exact_numbers import as_number, as_numbers
@@ -16,6 +16,18 @@ from pipesched.problem.stage import Stage
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """Return the problem as the document of a problem file; ValueError if a file cannot express it."""
+    joined = [feature.of_whole for feature in FEATURES if feature.of_whole is not None]
+    alone = problem
+    for one in joined:
+        alone = one.without(alone)
+    document = _parts_document(alone)
+    for one in joined:
+        _add(document, one.written(problem))
+    return document
+
+
+def _parts_document(problem: Problem) -> dict[str, Any]:
+    """Return the document of a problem without what a file means as a whole."""
     for feature in FEATURES:
         joined = feature.attached or feature.several
         if joined is not None and feature.there(problem):
@@ -38,9 +50,14 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "memory": _memory(problem),
     }
     for feature in FEATURES:
-        for key, value in feature.written(whole).items():
-            document[key] = document[key] | value if isinstance(value, dict) and key in document else value
+        _add(document, feature.written(whole))
     return document | {"objective": document.pop("objective", problem.objective.name)}
+
+
+def _add(document: dict[str, Any], keys: Mapping[str, object]) -> None:
+    """Add keys to a document; sections that it has get the keys of sections."""
+    for key, value in keys.items():
+        document[key] = document[key] | value if isinstance(value, dict) and key in document else value
 
 
 def placement_keys(where: Placement) -> dict[str, object]:

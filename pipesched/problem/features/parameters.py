@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipesched.problem.network.share import Share
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import BW, ONCE, RESHARD, UNSHARD, PassKind, W
-from pipesched.problem.stage import Stage
+from pipesched.problem.stage import Once, Stage
 
 
 @dataclass(frozen=True)
@@ -37,27 +37,43 @@ class StageParameters:
 
         Gradients are reduced after all backwards that compute them, and the optimizer step follows. Each part waits for
         the part before it, and the first part for the last part of the kind before. A reduction after each micro-batch
-        waits only for that micro-batch's backward. Gatherings have no fixed needs: they depend on the order.
+        waits only for that micro-batch's backward, and a pass of all stages for what each of them runs before it.
+        Gatherings have no fixed needs: they depend on the order.
         """
         if kind not in ONCE:
             return
-        once = stages[stage].once
-        place = next(place for place, one in enumerate(once) if one.kind is kind)
-        parts = once[place].parts
-        if once[place].each_microbatch:
+        own = next(one for one in stages[stage].once if one.kind is kind)
+        parts = own.parts
+        if own.each_microbatch:
             yield Need(((W, stage), (BW, stage)), 0, share=Share(walks[stage], range(len(walks[stage]))))
             return
         if parts > 1:
             yield Need(((kind, stage),), 0, share=Share(range(parts - 1), range(1, parts)))
-        if place:
-            before = once[place - 1]
-            last = range(len(walks[stage])) if before.each_microbatch else (before.parts - 1,)
-            yield Need(((before.kind, stage),), 0, share=Share(last, range(1)))
-            return
-        for at in range(parts):
-            # Stages that no gradient reaches compute none.
-            for one in (s for s in self.users(stage, len(stages)) if not stages[s].forward_only):
-                yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
+        for follows in self.trained(stages) if own.of_all else (stage,):
+            line = self.line(follows, stages)
+            place = next(place for place, (_, one) in enumerate(line) if one.kind is kind)
+            if place:
+                where, before = line[place - 1]
+                last = range(len(walks[where])) if before.each_microbatch else (before.parts - 1,)
+                yield Need(((before.kind, where),), 0, share=Share(last, range(1)))
+                continue
+            for at in range(parts):
+                # Stages that no gradient reaches compute none.
+                for one in (s for s in self.users(follows, len(stages)) if not stages[s].forward_only):
+                    yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
+
+    def trained(self, stages: Sequence[Stage]) -> list[int]:
+        """Return the stages that hold parameters whose gradients some backward computes."""
+        return sorted({self.holder(s) for s, stage in enumerate(stages) if not stage.forward_only})
+
+    def line(self, stage: int, stages: Sequence[Stage]) -> list[tuple[int, Once]]:
+        """Return what is run once for a stage, in order, each with the stage that runs it: passes of its own, and if it
+        trains those of all stages."""
+        own = [(stage, one) for one in stages[stage].once]
+        shared = [(s, one) for s, other in enumerate(stages) if s != stage for one in other.once if one.of_all]
+        if not shared or stage not in self.trained(stages):
+            return own
+        return sorted((*own, *shared), key=lambda one: ONCE.index(one[1].kind))
 
 
 # Every stage has its own, gathered as often as stages say.

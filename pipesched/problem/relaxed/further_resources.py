@@ -22,4 +22,5 @@ def drop_further_resources(problem: Problem) -> Problem:
 
 def _first_alone(stage: Stage) -> Stage:
     tasks = ((kind, tuple(task._replace(also=()) for task in own)) for kind, own in stage.tasks)
-    return replace(stage, tasks=tuple(tasks))
+    once = (one._replace(task=one.task._replace(also=())) for one in stage.once)
+    return replace(stage, tasks=tuple(tasks), once=tuple(once))

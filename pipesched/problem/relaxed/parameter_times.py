@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, B, PassKind, W
+from pipesched.problem.passes import BW, ONCE, B, PassKind, W
 from pipesched.problem.problem import Problem
 
 
@@ -30,14 +30,14 @@ def _least_of_a_device(problem: Problem) -> int:
             # A task of another device's pass may begin first or end last.
             found.append(0)
         elif here:
-            after = 0 if any(_is_sent(problem, s) for s in here) else min(_once(problem, s) for s in here)
+            after = 0 if any(_is_sent(problem, s) for s in here) else min(_once(problem, s, device) for s in here)
             found.append(min(_gathering(problem, s) for s in here) + after)
     return min(found)
 
 
 def _further_resources(problem: Problem) -> Iterator[Resource]:
-    """Yield the resources that tasks occupy besides the stream of their pass."""
-    for tasks in problem.network.tasks.values():
+    """Yield the resources that tasks of micro-batches occupy besides the stream of their pass."""
+    for tasks in problem.network.of_microbatches.tasks.values():
         for task in tasks:
             yield from task.resources[1:]
 
@@ -53,7 +53,12 @@ def _least_after_backwards(problem: Problem) -> int:
 
     The last pass of a micro-batch to end is a backward of some stage, whose reduction and step follow.
     """
-    return min(_once(problem, stage) for stage, walked in enumerate(problem.microbatches_of) if walked)
+    devices = range(problem.devices)
+    return min(
+        max(_once(problem, stage, device) for device in devices)
+        for stage, walked in enumerate(problem.microbatches_of)
+        if walked
+    )
 
 
 def _least_before_forwards(problem: Problem) -> int:
@@ -67,17 +72,31 @@ def _gathering(problem: Problem, stage: int) -> int:
     return 0 if own is None else own.task.ticks
 
 
-def _once(problem: Problem, stage: int) -> int:
-    """Return the least ticks of reduction and step after the last task of a stage's backwards."""
+def _once(problem: Problem, stage: int, device: int) -> int:
+    """Return the least ticks of a device after the last task of a stage's backwards: of the stage's reduction and step.
+
+    After a pass of all stages on which these wait, it is all that the device still runs on one of its streams.
+    """
     frozen = problem.stages[stage].forward_only
     if frozen or ((W, stage) in problem.network.tasks and not _awaited(problem, stage)):
         return 0
-    holder = problem.parameters.holder(stage)
-    once = problem.stages[holder].once
+    once = [one for _, one in problem.parameters.line(problem.parameters.holder(stage), problem.stages)]
     if not once:
         return 0
-    later = sum(one.parts * one.task.ticks for one in once[1:])
+    last = max((place for place, one in enumerate(once) if one.of_all), default=len(once) - 1)
+    later = sum(one.parts * one.task.ticks for one in once[1 : last + 1]) + _after_all(problem, device)
     return later + once[0].task.ticks * _parts_after(problem, stage, once[0].parts)
+
+
+def _after_all(problem: Problem, device: int) -> int:
+    """Return the ticks for which some stream of a device works after the last pass of all stages; 0 without one."""
+    kinds = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
+    on = Counter[str]()
+    for s in problem.parameters.trained(problem.stages) if kinds else ():
+        for one in problem.stages[s].once:
+            if problem.placement.stage_device[s] == device and ONCE.index(one.kind) > max(map(ONCE.index, kinds)):
+                on[one.task.stream] += one.parts * one.task.ticks
+    return max(on.values(), default=0)
 
 
 def _awaited(problem: Problem, stage: int) -> bool:

@@ -22,6 +22,7 @@ from functools import partial
 
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
+from pipesched.problem.passes import KINDS
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory
@@ -31,18 +32,19 @@ from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 
 _BESIDES = (
     "At least {} more passes: the gathering of parameters before the first forward, and the reduction of gradients "
-    "and the optimizer's step of the stage whose backward ends last."
+    "{}and the optimizer's step of the stage whose backward ends last."
 )
 _ON_DEVICE = (
     "At least {} more passes on every device: the gathering of parameters before its first forward, and the reduction "
-    "of gradients and the optimizer's step of the stage whose backward ends last there."
+    "of gradients {}and the optimizer's step of the stage whose backward ends last there."
 )
 
 
 def _besides(problem: Problem) -> str:
     ticks = least_besides(problem)
     text = _ON_DEVICE if problem.objective.by_device else _BESIDES
-    return text.format(amount(problem, ticks)) if ticks else ""
+    shared = dict.fromkeys(KINDS[one.kind].name.lower() for stage in problem.stages for one in stage.once if one.of_all)
+    return text.format(amount(problem, ticks), "".join(f"and the {name} " for name in shared)) if ticks else ""
 
 
 PARAMETERS = Relaxation(
