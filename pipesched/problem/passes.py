@@ -100,6 +100,11 @@ class Pass(NamedTuple):
         return f"{self.kind.value}{self.stage}.{self.microbatch}"
 
 
+def hands_over(one: Pass, other: Pass) -> bool:
+    """Return True if a pass may yield a tensor that another one uses; passes for parameters exchange by collectives."""
+    return one.kind not in OF_PARAMETERS and other.kind not in OF_PARAMETERS
+
+
 # One pass, or an overlapped pair: a forward and a backward of two different micro-batches.
 Slot = tuple[Pass] | tuple[Pass, Pass]
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
-from pipesched.problem.passes import RECOMPUTATIONS, Pass, W
+from pipesched.problem.passes import ONCE, RECOMPUTATIONS, UNSHARD, Pass, W
+from pipesched.schedule.once_an_iteration import of_microbatches
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.megatron_module import module_text
@@ -29,6 +30,7 @@ def program_document(timeline: Timeline) -> dict[str, Any]:
     """Return the program of every rank, as `runtime.execution.program` reads it; `BadInput` if Megatron cannot run
     it."""
     _refuse(timeline)
+    timeline = of_microbatches(timeline)
     problem = timeline.problem
     return {
         "schedule": timeline.schedule.name,
@@ -56,6 +58,10 @@ def _refuse(timeline: Timeline) -> None:
             f"{_NAME}: found {found} stages on the devices, and Megatron's ranks have equally many model chunks; "
             f"torch-csv and {ANYTHING} can express it"
         )
+    if UNSHARD in (p.kind for p in timeline.schedule.passes()):
+        raise BadInput(
+            f"{_NAME}: gatherings of parameters are not Megatron's; torch-csv-comms and program can express them"
+        )
     copies = timeline.problem.network.blocks and timeline.schedule.task_orders
     if copies or any(timeline.in_block(p) for p in timeline.schedule.passes()):
         what = "overlapped blocks beside copies are" if copies else "overlapped blocks are"
@@ -77,6 +83,8 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 
 def _notes(timeline: Timeline) -> Iterator[str]:
     kinds = {p.kind for p in timeline.schedule.passes()}
+    if kinds.intersection(ONCE):
+        yield "Megatron reduces gradients, takes their norm and steps by itself, after the last pass of a rank"
     if W in kinds:
         yield (
             "W computes weight gradients of Megatron's own linears; B computes those of Transformer Engine, unless "
@@ -87,6 +95,7 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 
 
 def _proof(timeline: Timeline) -> str:
+    timeline = of_microbatches(timeline)
     return proof_of_streams(_NAME, timeline) if _on_streams(timeline) else proved(_NAME, lower(timeline))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
-from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, Pass, W
+from pipesched.problem.passes import BW, ONCE, REDUCE, RESHARD, UNSHARD, Pass, W
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
 from runtime.exporters.torch_csv_cells import cell, last_stage_labels, notes, refuse, side_file
@@ -97,7 +97,8 @@ def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str
 
 
 def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
-    """Return a row as PyTorch runs it: no optimizer steps, and reductions before the stage's last drop of parameters.
+    """Return a row as PyTorch runs it: no norms and optimizer steps, and reductions before the stage's last drop of
+    parameters.
 
     PyTorch itself places reductions there. They are ready then; gathers and reductions have streams of their own in
     PyTorch.
@@ -110,7 +111,7 @@ def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
         p: Pass | None = step.passes[0] if isinstance(step, Compute) else None
         if p is not None and (p.kind is REDUCE or p == last.get(p.stage)) and p.stage in reductions:
             found.append(reductions.pop(p.stage))
-        if p is None or p.kind not in (REDUCE, STEP):
+        if p is None or p.kind not in ONCE:
             found.append(step)
     return found
 
