@@ -407,6 +407,14 @@ def _step(draft: Draft) -> None:
     _iteration(draft)["step"] = {"time": draft.of_stages(1, 2)}
 
 
+def _norm(draft: Draft) -> None:
+    """A norm of all gradients on a stream of collectives, or on that of the passes."""
+    first = draft.document.get("streams", ["compute"])[0]
+    draft.section("parameters")["norm"] = {"time": draft.random.randint(0, 3)} | draft.random.choice(
+        ({}, {"on": first})
+    )
+
+
 def _gather(draft: Draft) -> None:
     _iteration(draft)["gather"] = {"time": draft.of_stages(1, 2), "memory": 1} | draft.random.choice(
         ({}, {"on": "compute"})
@@ -538,6 +546,7 @@ SWITCHES = (
     Switch("holders", ("parameters.holders",), _holders, "", ("chains", "reduce")),
     Switch("buckets", ("parameters.reduce.buckets",), _buckets, "buckets", ("reduce",)),
     Switch("step", ("parameters.step.time",), _step),
+    Switch("norm", ("parameters.norm.time", "parameters.norm.on"), _norm, "", ("step",)),
     Switch("gather", ("parameters.gather.time", "parameters.gather.on", "parameters.gather.memory"), _gather),
     Switch("gather once", ("parameters.gather.keep",), _gather_once, "keep", ("gather",)),
     Switch("never kept", ("parameters.gather.keep",), _never_kept, "keep", ("gather",)),

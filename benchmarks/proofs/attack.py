@@ -81,6 +81,7 @@ KINDS: Mapping[str, Compare] = {
     "saving": partial(_pieces, tiny_saving_pieces),
     "collectives": partial(_pieces, tiny_collectives),
     "tasks-at-once": partial(_by_features, tasks_at_once.compare),
+    "norms": partial(_by_features, tasks_at_once.norms),
     "solves-at-once": partial(_pieces, tiny_at_once),
     "memory": partial(_alone, memory_options.all_claims),
     "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),

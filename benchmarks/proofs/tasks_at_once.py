@@ -21,7 +21,8 @@ from solver.construction.timing import best_times
 from solver.tasks.dispatch import listed
 from solver.tasks.job_graph import with_modes
 from solver.tasks.rank_search import Serial
-from tests.support.piece_problems import features, least_of
+from tests.support.norm_problems import tiny_norms
+from tests.support.piece_problems import compared, features, least_of
 from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.tasks_at_once import tiny_at_once
 
@@ -34,6 +35,15 @@ def compare(number: int) -> tuple[Sequence[str], Sequence[str]]:
     one = tiny_at_once(Random(number))
     try:
         return features(one), ("problems", *against_every_order(one))
+    except TooManyOrdersError:
+        return features(one), ("too many orders",)
+
+
+def norms(number: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the same of a problem whose steps wait for the norm of all gradients, which is solved too."""
+    one = tiny_norms(Random(number))
+    try:
+        return features(one), ("problems", *against_every_order(one), *compared(one))
     except TooManyOrdersError:
         return features(one), ("too many orders",)
 
@@ -64,8 +74,13 @@ def against_every_order(one: Problem) -> Iterator[str]:
 
 
 def constructed(one: Problem) -> Iterator[Schedule]:
-    """Yield list schedules, and one by serial generation with the heads of tasks as ranks."""
+    """Yield list schedules, and one by serial generation with the heads of tasks as ranks.
+
+    Serial generation alone places no gatherings of parameters.
+    """
     yield from islice(listed(one), _LISTED)
+    if any(stage.gather for stage in one.stages):
+        return
     jobs = jobs_of(one)
     for fused in (False, True):
         with suppress(ValueError):

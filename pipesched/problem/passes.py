@@ -35,6 +35,7 @@ class PassKind(StrEnum):
     UNSHARD = "U"  # the parameters of a stage are gathered
     RESHARD = "D"  # and dropped again
     REDUCE = "G"  # gradients of a stage's parameters are reduced, once an iteration
+    NORM = "N"  # the norm of all gradients, of all stages at once
     STEP = "S"  # the optimizer's step of a stage, once an iteration
 
 
@@ -56,7 +57,8 @@ class KindRow(NamedTuple):
 
 F, B, W, BW = PassKind.F, PassKind.B, PassKind.W, PassKind.BW
 OFFLOAD, RELOAD = PassKind.OFFLOAD, PassKind.RELOAD
-UNSHARD, RESHARD, REDUCE, STEP = PassKind.UNSHARD, PassKind.RESHARD, PassKind.REDUCE, PassKind.STEP
+UNSHARD, RESHARD = PassKind.UNSHARD, PassKind.RESHARD
+REDUCE, NORM, STEP = PassKind.REDUCE, PassKind.NORM, PassKind.STEP
 # The ways to recompute, in the order in which a stage lists them.
 RECOMPUTATIONS = tuple(kind for kind in PassKind if kind.name.startswith("RECOMPUTE"))
 
@@ -79,6 +81,7 @@ KINDS: dict[PassKind, KindRow] = {
     REDUCE: KindRow(
         "Reduction of gradients", ("#8e3b8f", "#cf9fd0"), "rail_animation", True, once=True, collective=True
     ),
+    NORM: KindRow("Norm of gradients", ("#d4b106", "#efe0a0"), "yellow", True, once=True, collective=True),
     STEP: KindRow("Optimizer step", ("#4a4a4a", "#a8a8a8"), "black", of_parameters=True, once=True),
 }
 # Passes for the parameters of a stage, not of a micro-batch, and those of them that run once an iteration.

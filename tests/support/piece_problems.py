@@ -9,7 +9,7 @@ from typing import Any
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import REDUCE, STEP, F
+from pipesched.problem.passes import NORM, REDUCE, STEP, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rendezvous import receives
 from pipesched.problem.rescale import in_ticks_of
@@ -162,6 +162,7 @@ def features(one: Problem) -> tuple[str, ...]:
         "a window of gathered stages": one.parameters.window is not None,
         "a limit of gatherings": one.parameters.most is not None,
         "reductions": any(REDUCE in stage.kinds_once for stage in one.stages),
+        "a norm of all gradients": any(NORM in stage.kinds_once for stage in one.stages),
         "steps": any(STEP in stage.kinds_once for stage in one.stages),
         "iterations that overlap": one.objective == Objective.SPAN and one.network.has_collectives,
         "collectives and pieces": one.network.has_collectives and count > 1,

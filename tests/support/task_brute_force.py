@@ -24,6 +24,7 @@ from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import (
     BW,
+    NORM,
     OFFLOAD,
     RECOMPUTATIONS,
     REDUCE,
@@ -125,6 +126,9 @@ class Game:
             self._save(stage, j, mode)
         for stage in range(problem.placement.stages):
             self._run_once(stage)
+        for stage, own in enumerate(problem.stages):
+            for one in (each for each in own.once if each.kind is NORM):
+                self._take_norm(stage, one.task)
         # Of each stage that is gathered again: its releases but the last, and the gathering that follows each.
         self.gaps: dict[int, list[tuple[Task, Task]]] = {}
         self.gathers = gathers or {}
@@ -260,7 +264,7 @@ class Game:
                     self._reduction(stage, one.task, k, p)
                     for k, p in enumerate(sorted(own, key=lambda p: p.microbatch))
                 ]
-        once = [one for one in own_stage.once if not one.each_microbatch]
+        once = [one for one in own_stage.once if not one.each_microbatch and one.kind is not NORM]
         for kind, spec, k in ((one.kind, one.task, k) for one in once for k in range(one.parts)):
             task = Task(Pass(kind, stage, k))
             self.ticks[task], self.stream[task] = spec.ticks, self._on(device, spec.stream)
@@ -276,6 +280,22 @@ class Game:
                     before += [Task(p, n) for n in (shares if p.kind is W else shares[-1:])]
             self.lags |= dict.fromkeys(((one, task) for one in before), 0)
             last = [task]
+
+    def _take_norm(self, stage: int, spec: TaskSpec) -> None:
+        """The norm of all gradients, after all that computes or reduces some, and before the steps that use them."""
+        task, problem = Task(Pass(NORM, stage, 0)), self.problem
+        self.ticks[task], self.stream[task] = (
+            spec.ticks,
+            self._on(problem.placement.stage_device[stage], spec.stream),
+        )
+        self.also[task] = tuple(self._on(where.device, where.stream) for where in spec.also)
+        training = {self.holder(s) for s, own in enumerate(problem.stages) if not own.forward_only}
+        computing = [p for p in self.passes if p.kind in (W, BW) and not problem.stages[p.stage].forward_only]
+        reduced = [one for one in self.ticks if one.of.kind is REDUCE and one.of.stage in training]
+        steps = [one for one in self.ticks if one.of.kind is STEP and one.of.stage in training]
+        before = [end for p in computing for end in self.passes[p].ends] + reduced
+        self.lags |= dict.fromkeys(((one, task) for one in before), 0)
+        self.lags |= dict.fromkeys(((task, step) for step in steps), 0)
 
     def _reduction(self, stage: int, spec: TaskSpec, number: int, p: Pass) -> Task:
         """That of one micro-batch's gradients, after its own backward."""

@@ -97,6 +97,7 @@ class Once(NamedTuple):
     gathered: Fraction
     most: int
     each_microbatch: bool = False  # one reduction after every backward
+    trained: bool = True
 
 
 class Host(NamedTuple):
@@ -120,6 +121,7 @@ class Shape:
     copy_streams: tuple[str, str]
     shared: dict[tuple[str, int], int]  # the device whose stream another one's copies run on
     once: list[Once]
+    norm: Spec | None  # of all gradients, on the stream of every device that trains
     most_gathers: int | None
     window: int | None
     span: bool

@@ -30,7 +30,7 @@ def freeze(cell: Cell) -> None:
 def untrained(own: Once) -> Once:
     """Without gradients there is nothing to reduce, and no step."""
     reduce, step = (one and one._replace(time=0 * one.time) for one in (own.reduce, own.step))
-    return own._replace(reduce=reduce, step=step)
+    return own._replace(reduce=reduce, step=step, trained=False)
 
 
 def without_gradients(shape: Shape) -> None:

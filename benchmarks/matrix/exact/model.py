@@ -71,6 +71,7 @@ def _times(shape: Shape) -> list[Fraction]:
     specs = [s for c in shape.cells for own in (c.forward, c.backward, c.weight or (), c.fused) for s in own]
     specs += [s for one in shape.once for s in (one.step, one.gather) if s is not None]
     times = [spec.time for spec in specs] + [w.time for c in shape.cells for w in c.recomputations]
+    times += [] if shape.norm is None else [shape.norm.time]
     times += [one.reduce.time / one.buckets for one in shape.once if one.reduce is not None]
     times += [time for c in shape.cells if c.copies for time in c.copies[:2]]
     return times + [one for c in shape.cells for one in (c.overlapped, c.saves) if one is not None]
@@ -95,7 +96,8 @@ def _least(shape: Shape, strict: bool, most_work: float) -> Fraction | None:
     for line in shape.lines:
         for (a, b), kind in product(pairwise(line), (FORWARD, BACKWARD)):
             tasks.cp.add(passes[a][kind].begin <= passes[b][kind].begin)
-    add_once(tasks, [(one, [passes[cell] for cell in shape.cells if cell.holder == one.holder]) for one in shape.once])
+    own = [(one, [passes[cell] for cell in shape.cells if cell.holder == one.holder]) for one in shape.once]
+    add_once(tasks, own, passes)
     add_memory(tasks, strict)
     for intervals in tasks.streams.values():
         tasks.cp.add_no_overlap(intervals)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Once
+from benchmarks.matrix.exact.cells import BACKWARD, FORWARD, Cell, Once
 from benchmarks.matrix.exact.tasks import Change, Literal, Pass, Tasks
 
 Passes = Mapping[str, Pass]
@@ -18,15 +18,18 @@ class _Gathering(NamedTuple):
     drop: Any
 
 
-def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]]) -> None:
-    """Passes of each holder of parameters, with the passes that compute with these parameters."""
+def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]], computing: Mapping[Cell, Passes]) -> None:
+    """Passes of each holder of parameters, with the passes that compute with these parameters, and those of all."""
     gathered: list[_Gathering] = []
     holders = sum(one.gather is not None for one, _ in every)
     if tasks.shape.most_gathers is not None and tasks.shape.most_gathers < holders:
         tasks.cp.add_bool_or([])  # each is gathered once at least
         return
+    ends, steps = list[Any](), list[Any]()
     for one, own in every:
-        _reduced(tasks, one, own)
+        last, step = _reduced(tasks, one, own)
+        ends += [last] if one.trained and last is not None else []
+        steps += [step] if one.trained and step is not None else []
         if one.gather is not None:
             found = _gathered(tasks, one, own, holders)
             tasks.cp.add(found[0].runs == 1)
@@ -34,10 +37,33 @@ def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]]) -> No
     if tasks.shape.most_gathers is not None:
         tasks.cp.add(sum(one.runs for one in gathered) <= tasks.shape.most_gathers)
 
+    _norm(tasks, computing, ends, steps)
 
-def _reduced(tasks: Tasks, once: Once, passes: Sequence[Passes]) -> None:
-    """Buckets in turn, each after its share of the tasks of every W or BW; the step after the last of them."""
-    last: Any = None
+
+def _norm(tasks: Tasks, computing: Mapping[Cell, Passes], ends: Sequence[Any], steps: Sequence[Any]) -> None:
+    """On all devices that train at once: after the backwards of all cells and these ends, and before these steps."""
+    norm, trained = tasks.shape.norm, [cell for cell in computing if not cell.frozen]
+    if norm is None or not trained:
+        return
+    on = {tasks.shape.shared.get((norm.stream, cell.device), cell.device): cell.device for cell in trained}
+    found = [tasks.task(device, norm.stream, norm.time, tasks.true) for device in on.values()]
+    for one in found[1:]:
+        tasks.cp.add(one.start == found[0].start)
+    for end in ends:
+        tasks.cp.add(found[0].start >= end)
+    for p in (computing[cell][name] for cell in trained for name in ("W", "BW") if name in computing[cell]):
+        for end in p.ends:
+            tasks.cp.add(found[0].start >= end).only_enforce_if(p.runs)
+    for step in steps:
+        tasks.cp.add(step >= found[0].end)
+
+
+def _reduced(tasks: Tasks, once: Once, passes: Sequence[Passes]) -> tuple[Any, Any]:
+    """Buckets in turn, each after its share of the tasks of every W or BW; the step after the last of them.
+
+    When the last bucket ends and the step starts; None for what there is not.
+    """
+    last, step = None, None
     backwards = [here[name] for here in passes for name in ("W", "BW") if name in here]
     if once.reduce and once.each_microbatch:
         last = _each_reduced(tasks, once, passes)
@@ -57,6 +83,8 @@ def _reduced(tasks: Tasks, once: Once, passes: Sequence[Passes]) -> None:
         for p in backwards:
             for end in p.ends:
                 tasks.cp.add(task.start >= end).only_enforce_if(p.runs)
+        step = task.start
+    return last, step
 
 
 def _each_reduced(tasks: Tasks, one: Once, own: Sequence[Passes]) -> Any:

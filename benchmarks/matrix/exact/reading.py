@@ -30,7 +30,7 @@ def shape_of(document: Document) -> Shape:
     ]
     shape = Shape(
         devices, _first(document), [cell for row in rows for line in row for cell in line], [], [],
-        *_memory(document, devices), [], None, None, False,
+        *_memory(document, devices), [], None, None, None, False,
     )  # fmt: skip
     for j, (walk, row) in enumerate(zip(steps, rows, strict=True)):
         for line in row:
@@ -372,6 +372,8 @@ def _once(document: Document, shape: Shape) -> None:
         own = once_of(section, first, device, s, slow[device, s], passes)
         trained = any(cell.holder == (device, s) and not cell.frozen for cell in shape.cells)
         shape.once.append(own if trained else untrained(own))
+    if norm := section.get("norm"):
+        shape.norm = Spec(norm.get("on", "dp"), of_stage(norm["time"], 0) * max(slow.values()))
     gather = section.get("gather") or {}
     shape.most_gathers = gather.get("most")
     keep = gather.get("keep")

@@ -8,7 +8,24 @@ _EVERY_ORDER = "tests/solver/tasks/test_tasks_at_once.py::test_no_claim_is_above
 _SOLVES = "tests/solver/tasks/test_tasks_at_once.py::test_a_solve_proves_the_optimum_of_every_order"
 _BLOCKING = "tests/solver/tasks/test_rendezvous.py"
 
+_NORMS = "tests/solver/tasks/test_norms.py"
+
 RESOURCES = (
+    NamedMutant(
+        "norm: it occupies the device of its own stage alone", "pipesched/problem/gradient_norm.py",
+        "TaskSpec(stream, ticks, also=also)", "TaskSpec(stream, ticks)",
+        "the streams of all devices that train", (_NORMS,),
+    ),
+    NamedMutant(
+        "norm: it waits for its own stage alone", "pipesched/problem/features/parameters.py",
+        "in self.trained(stages) if own.of_all else (stage,):", "in (stage,):",
+        "reductions of the other stages", (_NORMS,),
+    ),
+    NamedMutant(
+        "norm: the bound counts all steps of all devices after it", "pipesched/problem/relaxed/parameter_times.py",
+        "if problem.placement.stage_device[s] == device and ONCE", "if ONCE",
+        "the time added back after the norm", (_NORMS,),
+    ),
     NamedMutant(
         "load: a task counts on its further streams of any name", "solver/bounds/analytic/load.py",
         "or (device, stream) in further", "or device in [where.device for where in further]",
@@ -26,7 +43,7 @@ RESOURCES = (
     ),
     NamedMutant(
         "relaxation: further streams stay", "pipesched/problem/relaxed/further_resources.py",
-        "task._replace(also=())", "task",
+        "tuple(task._replace(also=()) for", "tuple(task for",
         "bounds that take each task for one on a single stream",
         ("tests/pipesched/problem/test_relaxations.py", _EVERY_ORDER),
     ),

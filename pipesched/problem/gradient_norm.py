@@ -1,0 +1,56 @@
+"""The norm of all gradients: one task of all devices that train, after all reductions and before all steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import NORM
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Once, TaskSpec
+
+
+def with_norm(problem: Problem, stream: str, ticks: int) -> Problem:
+    """Return the problem with a norm of `ticks` on `stream` of every device with a stage that trains.
+
+    It is a pass of the first such stage; there is none where no stage trains.
+    """
+    trained = problem.parameters.trained(problem.stages)
+    if not trained:
+        return without_norm(problem)
+    first, *others = dict.fromkeys(problem.placement.stage_device[stage] for stage in trained)
+    also = tuple(Resource(device, stream) for device in others)
+    norm = Once(NORM, TaskSpec(stream, ticks, also=also), of_all=True)
+    owner = next(stage for stage in trained if problem.placement.stage_device[stage] == first)
+    return _with_once(problem, {owner: norm})
+
+
+def without_norm(problem: Problem) -> Problem:
+    """Return the problem whose optimizer steps wait for the gradients of their own stage alone."""
+    return _with_once(problem, {}) if norm_of(problem) else problem
+
+
+def norm_of(problem: Problem) -> TaskSpec | None:
+    """Return the task of the norm; the longest where several stages have one, None where there is none."""
+    norms = (one.task for stage in problem.stages for one in stage.once if one.kind is NORM)
+    return max(norms, key=lambda task: task.ticks, default=None)
+
+
+def _with_once(problem: Problem, norms: dict[int, Once]) -> Problem:
+    """Return the problem in which these stages run these norms, after their reduction, and no others."""
+    kinds = [*type(NORM)]
+    return replace(
+        problem,
+        stages=tuple(
+            replace(
+                stage,
+                once=tuple(
+                    sorted(
+                        (*(one for one in stage.once if one.kind is not NORM), *([norms[s]] if s in norms else [])),
+                        key=lambda one: kinds.index(one.kind),
+                    )
+                ),
+            )
+            for s, stage in enumerate(problem.stages)
+        ),
+    )
