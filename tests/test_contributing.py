@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.files import plan_file
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, with_features
 from pipesched.files.plans.schema import PlanKeys
+from pipesched.problem.objective import OBJECTIVES
 from pipesched.problem.problem import Objective
 from pipesched.registry import Registry
 from pipesched.schedule.metrics import measure
@@ -24,6 +26,8 @@ from solver.bounds.analytic.catalogue import BOUNDS
 from tests.formulations.test_constraints import feasible, granted, random_timeline, small_problem
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.makers import problem
+from tests.support.piece_problems import compared
+from tests.support.task_brute_force import TooManyOrdersError, tiny_reductions
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "adding.md").read_text()
 EXAMPLES = dict(re.findall(r"<!-- example: (.*?) -->\n```python\n(.*?)```", PAGE, re.DOTALL))
@@ -84,6 +88,22 @@ def test_the_bound_is_below_the_optimum(adds: Adds) -> None:
             assert all(
                 certificate.value_ticks <= best.value for certificate in bound.certify(one, Objective.MAKESPAN)
             ), seed
+
+
+def test_the_objective_is_solved(adds: Adds) -> None:
+    """Of an iteration on each device by itself, against every order of problems that reduce and step."""
+    objective, seen = adds(OBJECTIVES, "objective"), 0
+    for number in range(12):
+        one = tiny_reductions(Random(number))
+        if one.objective is not Objective.SPAN:
+            continue
+        one = replace(one, objective=objective)
+        try:
+            assert compared(one) != ("nothing fits",)
+        except TooManyOrdersError:
+            continue
+        seen += 1
+    assert seen > 1
 
 
 def test_the_plan_feature_is_read(adds: Adds, monkeypatch: pytest.MonkeyPatch) -> None:

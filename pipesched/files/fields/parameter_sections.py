@@ -10,6 +10,7 @@ from pydantic import Field
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, whole_number
 from pipesched.files.fields.section import Section
+from pipesched.problem.objective import OBJECTIVES
 
 # The stream of a collective that names none.
 COLLECTIVE_STREAM = "dp"
@@ -109,11 +110,11 @@ def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: fro
 
     `once` names the keys that add work once an iteration; `others` lists the objectives allowed without them.
     """
-    wanted = form.objective == "iteration"
+    wanted = OBJECTIVES[form.objective].passes is not None
     if form.overlap_next and not once:
         yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"
     if wanted and not once and not any(path.split(".")[0] == "parameters" for path in wrong):
-        yield f"objective: found iteration without parameters; allowed: {others}"
+        yield f"objective: found {form.objective} without parameters; allowed: {others}"
     if once and not wanted and "objective" not in wrong:
         yield f"objective: found {form.objective} with {once[0]}; allowed: iteration"
 
