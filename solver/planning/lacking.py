@@ -14,6 +14,7 @@ from pipesched.errors import DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
@@ -64,7 +65,9 @@ def what_is_lacking(problem: PlanProblem) -> str:
 
 
 def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
-    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False)
+    # One micro-batch after the other is compared by its own length, which has no period.
+    objective = MAKESPAN if problem.objective.repeats else problem.objective
+    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False, objective=objective)
     orders = {name: schedule_named(name).order for name in problem.schedules} or {"pipesched": sequential}
     for choice in asking(problem.choices):
         stages = len(choice.on(problem.cluster.devices).chains[0])

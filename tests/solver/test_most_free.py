@@ -23,6 +23,7 @@ from pipesched.problem.objectives.span import SPAN
 from pipesched.results.solution import Status
 from solver.analysis.pareto_sweep import frontier
 from solver.limits import Limits
+from solver.most_free import leaving_most
 from solver.solve import solve, without_search
 
 DOCUMENT = {
@@ -83,6 +84,20 @@ def test_a_smaller_amount_where_limits_of_hosts_allow_no_more():
     assert most_left(problem) * problem.resolution == 6
     assert found.free.value == 4
     assert check_most_left(problem, found.free.value).verdict is Verdict.NOT_VERIFIED
+
+
+def test_the_bound_holds_for_every_schedule_where_none_was_found_in_time():
+    """It was that of the schedules that leave the most, although the answer says of no amount that any leaves it."""
+    problem = problem_from(DOCUMENT)
+
+    def search(reserved, limits):
+        found = solve(reserved, limits)
+        return replace(found, timeline=None, status=Status.UNKNOWN) if reserved != reserving(problem, 0) else found
+
+    found = leaving_most(search, problem, Limits(workers=1, deterministic=2))
+    ample = solve(reserving(problem, 0), Limits(workers=1, deterministic=2))
+    assert (found.free.value, found.free.bound) == (0, 3)
+    assert found.lower_bound_ticks == ample.lower_bound_ticks and found.status is Status.FEASIBLE
 
 
 def test_nothing_fits(capsys, tmp_path):

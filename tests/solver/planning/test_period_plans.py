@@ -19,6 +19,7 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective
 from pipesched.results.solution import Status
 from solver.cyclic.solve_period import solve_period
+from solver.planning.lacking import what_is_lacking
 from solver.planning.plan import plan
 from tests.support.counted import counted
 from tests.support.plan_brute_force import partitions, tiny_plan
@@ -147,3 +148,20 @@ def test_commands(tmp_path, capsys):
     assert main(["compare", str(path)]) == 2
     assert main(["plan", str(path), "--for", "megatron"]) == 2
     assert "--for megatron: found objective period" in capsys.readouterr().err
+
+
+def test_where_no_plan_is_found_it_says_what_is_lacking():
+    """It asked a finite schedule for its period."""
+    layer = {"forward": 1, "backward": 2, "memory": 2, "activation": 1}
+    document = {
+        "devices": 2,
+        "microbatches": 2,
+        "placement": "linear",
+        "objective": "period",
+        "memory": {"capacity": 3},
+    }
+    lacking = plan_problem_from(document | {"layers": [{"name": name, **layer} for name in "abc"]})
+    assert what_is_lacking(lacking) == (
+        "of some plans tried without regard to memory linear with one micro-batch after the other lacks least: "
+        "device 0 needs 3 GiB more than 3"
+    )
