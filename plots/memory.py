@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import makespan
-from pipesched.schedule.host_memory import host_steps, hosts_of
+from pipesched.schedule.host_memory import host_steps, hosts_of, moved_steps
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
@@ -42,10 +42,16 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
         _draw_strip(axes, problem, device, [*without_notches(strip), (end, strip[-1][1])], scale)
         _draw_static(axes, device, static[device], scale)
         _draw_capacity(axes, problem, device, scale)
-    for device, _, strip in hosts:
+    of_others = [
+        (device, moved_steps(timeline, device))
+        for device, memory in enumerate(problem.network.reservoirs[: problem.devices])
+        if memory.devices != (device,)
+    ]
+    lines = [(device, strip, "-") for device, _, strip in hosts] + [(*one, ":") for one in of_others]
+    for device, strip, style in lines:
         times = [problem.in_units(tick) for tick, _ in [*strip, (end, 0)]]
         levels = [_height(device, level, scale) for _, level in [*strip, (end, strip[-1][1])]]
-        axes.step(times, levels, where="post", color=HOST, linewidth=1.2)
+        axes.step(times, levels, where="post", color=HOST, linewidth=1.2, linestyle=style)
     size, labelled = device_labels(problem.devices, axes)
     for device in labelled:
         write_peak(axes, problem, device, peaks[device], 0.8 * size)
@@ -59,6 +65,8 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     if hosts:
         shared = " (of devices that share one, at the first)" if any(number > 1 for _, number, _ in hosts) else ""
         entries.append((Line2D([], [], color=HOST), f"On the host{shared}"))
+    if of_others:
+        entries.append((Line2D([], [], color=HOST, linestyle=":"), "Activations of other devices"))
     legend_under_axis(axes, entries)
 
 

@@ -30,8 +30,8 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
     """Return the schedule with the most free memory, of those the one that `search` finds to take the least time.
 
     The solution is of the problem with the amount reserved: its bound holds for all schedules that leave as much. An
-    amount that no schedule exceeds is known beforehand. Where none was found that leaves it, which takes limits of
-    hosts, or memory of passes that run, smaller amounts follow by bisection.
+    amount that no schedule exceeds is known beforehand. Where none was found that leaves it, which takes
+    activations that move, or memory of passes that run, smaller amounts follow by bisection.
     """
     most = most_left(problem)
     if most is None:
@@ -56,7 +56,9 @@ class _Amounts:
         self.low, self.tried, self._units, self._begin = -1, bound + 1, 0.0, time.monotonic()
         self._best: Solution | None = None
         self._last: Solution | None = None
-        self._exact = not problem.network.has_pass_memory and not problem.resources.hosts
+        network = problem.network
+        moved = (network.reservoirs[to].room for changes in network.elsewhere.values() for to, _ in changes)
+        self._exact = not network.has_pass_memory and all(room is None for room in moved)
 
     def over(self) -> bool:
         """True if the time is over, or the search was stopped."""

@@ -41,6 +41,7 @@ _NEITHER = frozenset(
         "nodes",
         "devices",
         "on",
+        "to",
         "name",
         "unit",
         "after",

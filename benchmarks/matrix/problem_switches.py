@@ -276,6 +276,14 @@ def _offload(draft: Draft) -> None:
         memory["offload"]["on"] = draft.random.choice(("pcie", ["d2h", "h2d"]))
 
 
+def _to_devices(draft: Draft) -> None:
+    """Each device moves its activations to the next one, to the last one, or to the host."""
+    devices = draft.document["devices"]
+    peers: list[int | str] = [draft.random.choice(((d + 1) % devices, "host")) for d in range(devices)]
+    peers[draft.random.randrange(devices)] = "host"
+    draft.section("memory", "offload")["to"] = draft.random.choice((devices - 1, peers))
+
+
 def _host(draft: Draft) -> None:
     random, devices = draft.random, draft.document["devices"]
     forms: tuple[Any, ...] = (1, draft.times(0, 2, devices), {"capacity": random.randint(1, 2), "devices": [0, 1]})
@@ -523,6 +531,7 @@ SWITCHES = (
         ("capacity",),
     ),
     Switch("host memory", ("memory.offload.host_capacity",), _host, "", ("offload",)),
+    Switch("offload to devices", ("memory.offload.to",), _to_devices, "", ("offload",)),
     Switch("shared copies", ("memory.offload.on",), _shared_copies, "", ("offload",)),
     Switch(
         "recompute",

@@ -38,6 +38,7 @@ from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import compared, features, tiny_pieces, tiny_saving_pieces
 from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.tasks_at_once import tiny_at_once
+from tests.support.tiny_lent import tiny_lent
 from tests.support.tiny_memory import tiny_unequal_memory
 
 COMMAND = "python -m benchmarks.proofs.attack"
@@ -85,6 +86,7 @@ KINDS: Mapping[str, Compare] = {
     "solves-at-once": partial(_pieces, tiny_at_once),
     "memory": partial(_alone, memory_options.all_claims),
     "unequal-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_unequal_memory(Random(number)))),
+    "lent-memory": partial(_alone, lambda number: memory_options.brute_force(tiny_lent(Random(number)))),
     "memory-bounds": partial(_alone, memory_options.strongest_bound),
     "held-activations": partial(_by_features, activation_modes.modes_of_activations),
     "unequal": partial(_alone, unequal_problems.orders_and_modes),

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.problem.chains.chain_groups import chain_groups
-from pipesched.problem.network.task_network import HostMemory, Resource, TaskType
+from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
 
@@ -60,11 +60,11 @@ class Precedence(NamedTuple):
 class Holding(NamedTuple):
     """Memory that a pass takes when its first job starts, and frees when its last job has ended.
 
-    `pool` indexes the devices, then the hosts with a limit, then each device's window of gathered stages if there is
-    one. `first` are the jobs that wait for no other job of the pass; the pass has ended when all jobs in `last` have.
-    The entry counts only if job `where` runs.
+    `pool` indexes the reservoirs of the network, then each device's window of gathered stages if there is one. `first`
+    are the jobs that wait for no other job of the pass; the pass has ended when all jobs in `last` have. The entry
+    counts only if job `where` runs.
 
-    The copy of an activation to the host frees the memory that the copy to the device takes again. If an activation is
+    The copy of an activation out frees the memory that the copy back takes again. If an activation is
     recomputed, its forward frees at its end the memory that the recomputation takes again.
     """
 
@@ -142,8 +142,7 @@ class Jobs:
     def pools(self) -> tuple[tuple[int, ...], ...]:
         """The devices whose passes take memory of each pool."""
         return (
-            *((device,) for device in range(self.problem.devices)),
-            *(one.devices for one in limited_hosts(self.problem)),
+            *(one.devices for one in self.problem.network.reservoirs),
             *(() if self.problem.parameters.window is None else ((device,) for device in range(self.problem.devices))),
         )
 
@@ -227,8 +226,3 @@ def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, i
         by_type.setdefault(TaskType(kind, stage, job.task.part), []).append((j, n))
     for line in by_type.values():
         yield from ((a[1], b[1]) for a, b in pairwise(sorted(line)))
-
-
-def limited_hosts(problem: Problem) -> list[HostMemory]:
-    """Return the hosts whose memory is limited."""
-    return [host for host in problem.network.hosts if host.room is not None]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers, first_parts
-from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence, limited_hosts
+from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.fused_dominance import fused_is_dominated
@@ -60,9 +60,8 @@ def jobs_of(
     gathers = Gathers(problem, running, number)
     precedences += gathers.precedences
     holdings = tuple(_holdings(problem, running, number))
-    hosts = [host.room for host in limited_hosts(problem)]
     windows = [] if problem.parameters.window is None else [problem.parameters.window] * problem.devices
-    room = (*network.room, *hosts, *windows)
+    room = (*(one.room for one in network.reservoirs), *windows)
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(chosen.choices), room, parts, zeros,
         gaps=gathers.gaps, most_further_gathers=_most_further(problem, times),
@@ -145,10 +144,9 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, in
 
 
 def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
-    """Yield the memory changes of passes, on their device and on hosts with limited memory."""
+    """Yield the changes of passes of all memory that is limited, and of windows."""
     network = problem.network
     first = {pass_type: first_parts(network, pass_type) for pass_type in network.tasks}
-    hosts = {device: problem.devices + n for n, host in enumerate(limited_hosts(problem)) for device in host.devices}
 
     def ends(p: Pass) -> tuple[tuple[int, ...], tuple[int, ...]]:
         begin, end = first[p.kind, p.stage], network.ends[p.kind, p.stage]
@@ -156,17 +154,14 @@ def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int
 
     for p in asking(passes, SHORT):
         device = problem.device(p)
-        pools = [(device, network.change[p.kind, p.stage])]
-        if device in hosts and p[:2] in network.host_change:
-            pools.append((hosts[device], network.host_change[p.kind, p.stage]))
-        for pool, change in pools:
+        for pool, change in network.changes(p[:2]):
             # Memory taken at the end counts from the start, and memory freed at the start only from the end on.
             takes = max(0, change.at_start) + max(0, change.at_end)
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:
                 yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
         if problem.parameters.window is not None and p.kind in (UNSHARD, RESHARD):
-            window = problem.devices + len(limited_hosts(problem)) + device
+            window = len(network.reservoirs) + device
             yield Holding(window, p.kind is UNSHARD, p.kind is RESHARD, *ends(p), number[Task(p)])
         forward = p._replace(kind=F)
         if p[:2] in network.given_up and Task(forward) in number:

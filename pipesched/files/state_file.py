@@ -213,25 +213,18 @@ def _mistakes(problem: Problem, state: State) -> Iterator[str]:
 
 def _too_much_memory(problem: Problem, state: State) -> Iterator[str]:
     """Yield mistakes for devices and hosts whose memory the begun passes exceed."""
-    network, devices, hosts = problem.network, [0] * problem.devices, [0] * len(problem.network.hosts)
+    network = problem.network
+    levels = [0] * len(network.reservoirs)
     for p in dict.fromkeys(task.of for task in state.ran):
         ends = (state.ran.get(Task(p, part)) for part in network.ends[p.kind, p.stage])
         ended = all(one is not None and one.end <= state.now for one in ends)
-        change, host = network.change[p.kind, p.stage], network.host_change.get((p.kind, p.stage))
-        devices[problem.device(p)] += change.total if ended else change.at_start
+        for reservoir, change in network.changes(p[:2]):
+            levels[reservoir] += change.total if ended else change.at_start
         mode = state.recomputed.get(p[1:]) if p.kind is F and ended else None
-        devices[problem.device(p)] -= network.given_up.get((mode, p.stage), 0) if mode else 0
-        for number, own in enumerate(network.hosts):
-            if host is not None and problem.device(p) in own.devices:
-                hosts[number] += host.total if ended else host.at_start
-    rooms = [
-        (f"device {n}", room, level, problem.static[n])
-        for n, (room, level) in enumerate(zip(problem.room, devices, strict=True))
-    ]
-    rooms += [
-        (f"host {n}", host.room, level, 0) for n, (host, level) in enumerate(zip(network.hosts, hosts, strict=True))
-    ]
-    for where, room, there, static in rooms:
+        levels[problem.device(p)] -= network.given_up.get((mode, p.stage), 0) if mode else 0
+    names = [f"device {n}" for n in range(problem.devices)] + [f"host {n}" for n in range(len(network.hosts))]
+    statics = [*problem.static, *[0] * len(network.hosts)]
+    for where, (room, _), there, static in zip(names, network.reservoirs, levels, statics, strict=True):
         if room is not None and there > room:
             more, most = (memory_text(problem, level + static) for level in (there, room))
             yield f"passes: {where} holds {more} by them; its capacity is {most}"

@@ -49,9 +49,9 @@ def why_infeasible(problem: Problem) -> str | None:
 
     Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, and
     those that feed it, so the device needs all their activations at once. Sufficient: one micro-batch after the other,
-    each backward fused, never needs more. So the answer is exact, except for limits of host memory: where an activation
-    may move to the host, a stage counts only the memory that stays on the device until the backward, and the whole
-    activation while one of its passes runs.
+    each backward fused, never needs more. So the answer is exact, except for limits of other memory that activations
+    move to: where one may move, a stage counts only the memory that stays on the device until the backward, and the
+    whole activation while one of its passes runs. What a device holds of others is not counted.
 
     With workspace, or memory kept until the end of the iteration, the condition is only necessary: when the last
     micro-batch's pass of a stage starts, all other micro-batches have run that pass.

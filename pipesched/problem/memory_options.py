@@ -1,4 +1,4 @@
-"""Modes of a stage that keep less of an activation between forward and backward: offload to the host, or recomputation.
+"""Modes of a stage that keep less of an activation between forward and backward: offload, or recomputation.
 
 Offload is as in PipeOffload (arXiv 2503.01328), recomputation as in Chen et al. (arXiv 1604.06174), each decided for a
 stage and a micro-batch. An activation is either kept, or offloaded, or recomputed in one of the modes.
@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 
 class Offload(NamedTuple):
-    """The copies of an activation to the host and back: ticks and stream of each, and the amount that moves.
+    """The copies of an activation to other memory and back: ticks and stream of each, and the amount that moves.
 
-    Device memory is freed when the copy out ends and taken again when the copy in starts; host memory is taken when the
-    copy out starts and freed when the copy in ends.
+    The other memory is that of the device `to`, shared with its own passes, or that of the host (None). Memory of the
+    stage's device is freed when the copy out ends and taken again when the copy in starts; the other memory is taken
+    when the copy out starts and freed when the copy in ends. The streams are of the stage's device.
     """
 
     out_ticks: int
@@ -21,6 +22,7 @@ class Offload(NamedTuple):
     out_stream: str
     in_stream: str
     amount: int
+    to: int | None = None
 
 
 class Recomputation(NamedTuple):

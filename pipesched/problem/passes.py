@@ -15,7 +15,7 @@ class PassKind(StrEnum):
     """The kind of a pass: the computation, copy or collective that it runs.
 
     A backward runs either split (`B`, later `W`) or fused (`BW`): Zero Bubble, arXiv 2401.10241, section 1. Between
-    forward and backward an activation stays on the device, moves to the host and back (`O`, `L`), or is recomputed in
+    forward and backward an activation stays on the device, moves elsewhere and back (`O`, `L`), or is recomputed in
     one of the modes that the stage lists (`R` the first, `Rb` the second, and so on). Passes that a stage runs once an
     iteration for its parameters have number 0 in place of a micro-batch; gatherings of parameters are numbered from 0.
     """
@@ -24,7 +24,7 @@ class PassKind(StrEnum):
     B = "B"  # backward for the input
     W = "W"  # backward for the weights
     BW = "BW"  # full backward, B and W fused
-    OFFLOAD = "O"  # copy of an activation to the host
+    OFFLOAD = "O"  # copy of an activation to the host or another device
     RELOAD = "L"  # its copy back
     RECOMPUTE = "R"  # forward again, for what its backward needs
     RECOMPUTE_B = "Rb"
@@ -68,7 +68,7 @@ KINDS: dict[PassKind, KindRow] = {
     BW: KindRow("Backward", ("#17692f", "#5c9d74"), "good"),
     B: KindRow("Backward for input", ("#a4dc5f", "#dff5b4"), "thread_state_running"),
     W: KindRow("Backward for weights", ("#3f83d6", "#b5d3f5"), "thread_state_runnable"),
-    OFFLOAD: KindRow("Copy to the host", ("#6b7f8c", "#b9c6ce"), "grey"),
+    OFFLOAD: KindRow("Copy out", ("#6b7f8c", "#b9c6ce"), "grey"),
     RELOAD: KindRow("Copy back", ("#26a3a0", "#a5dcda"), "rail_load"),
     **{
         kind: KindRow(f"Recomputation{f', way {n}' if n > 1 else ''}", ("#b3541e", "#dba57f"), "bad")

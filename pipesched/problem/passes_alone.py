@@ -41,11 +41,12 @@ def has_parameters(problem: Problem) -> bool:
 def _gathered(problem: Problem, device: int, room_for: Callable[[Iterable[int]], int]) -> int:
     """Return the memory of gathered parameters to subtract from a device's memory.
 
-    0 where a stage offloads, since its copies take memory while no parameters need be gathered.
+    0 where a stage offloads, or others move activations here, since copies take memory while no parameters need be
+    gathered.
     """
     holder = problem.parameters.holder
     stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
-    if not stages or any(problem.stages[s].offload for s in stages):
+    if not stages or any(problem.stages[s].offload for s in stages) or problem.stages_moved_to(device):
         return 0
     gathers = {holder(s): problem.stages[holder(s)].gather for s in stages}
     return room_for([0 if one is None else one.memory for one in gathers.values()])

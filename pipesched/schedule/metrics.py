@@ -14,6 +14,7 @@ from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.memory_of_others import changes_of_others
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline, blocks
@@ -159,7 +160,7 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
 
     Changes at one tick count in the order in which the device runs the passes, as in a runtime: memory of a pass that
     ends is freed before the next pass takes its own. With several streams ends at a tick are before starts, in any
-    order of passes.
+    order of passes, and so where passes of other devices use its memory too.
     """
     columns = timeline.schedule.columns
     rows = columns.on(device)
@@ -174,11 +175,18 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
     begin, end = (column[rows] for column in timeline.times)
     ticks = np.stack((begin, end), axis=1).ravel()
-    order = np.argsort(ticks, kind="stable")
-    if len(timeline.problem.streams) > 1:
+    changes = np.stack((change(0), change(1)), axis=1).ravel()
+    others = changes_of_others(timeline, device)
+    if others or len(timeline.problem.streams) > 1:
         later = np.stack((np.ones(len(begin), bool), begin == end), axis=1).ravel()
+        more = zip(*others, strict=True) if others else ((), (), ())
+        ticks, changes, later = (
+            np.append(own, np.array(one, own.dtype)) for own, one in zip((ticks, changes, later), more, strict=True)
+        )
         order = np.lexsort((later, ticks))
-    levels = np.stack((change(0), change(1)), axis=1).ravel()[order].cumsum()
+    else:
+        order = np.argsort(ticks, kind="stable")
+    levels = changes[order].cumsum()
     return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
 
 

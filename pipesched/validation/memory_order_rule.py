@@ -23,7 +23,15 @@ from pipesched.problem.passes import RECOMPUTATIONS, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.memory_rule import host_name
-from pipesched.validation.pass_rules import dropped, for_one, host_changes, memory_changes
+from pipesched.validation.pass_rules import (
+    changes_elsewhere,
+    copies_to,
+    dropped,
+    for_one,
+    host_changes,
+    memory_changes,
+    moves_to_devices,
+)
 from pipesched.validation.vector_clocks import VectorClocks
 from pipesched.validation.violation import Violation
 
@@ -35,7 +43,8 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
     """
     problem = timeline.problem
     limits = [*problem.room, *(host.capacity for host in problem.resources.hosts)]
-    if len(problem.streams) == 1 or all(capacity is None for capacity in limits):
+    alone = len(problem.streams) == 1 and not moves_to_devices(problem)
+    if alone or all(capacity is None for capacity in limits):
         return
     known = VectorClocks(timeline)
     again: dict[tuple[int, int], int] = {}
@@ -43,15 +52,18 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
         if p.kind in RECOMPUTATIONS:
             again[p.stage, p.microbatch] = for_one(problem, (dropped(problem, p.kind, p.stage), 0), p.microbatch)[0]
 
-    def changes(p: Pass) -> tuple[int, int]:
+    def changes(p: Pass, device: int) -> tuple[int, int]:
+        if problem.device(p) != device:
+            return for_one(problem, changes_elsewhere(problem, p.kind, p.stage), p.microbatch)
         at_start, at_end = for_one(problem, memory_changes(problem, p.kind, p.stage), p.microbatch)
         return at_start, at_end - (again.get((p.stage, p.microbatch), 0) if p.kind is F else 0)
 
     for device, capacity in enumerate(problem.room):
         if capacity is not None:
-            passes = sorted(timeline.schedule.passes_on(device), key=timeline.start)
+            passes = [*timeline.schedule.passes_on(device), *copies_to(timeline.schedule, problem, device)]
+            passes.sort(key=timeline.start)
             memory = _Memory(f"device {device}", capacity, problem.static[device])
-            yield from _first_above(problem, known, passes, list(map(changes, passes)), memory)
+            yield from _first_above(problem, known, passes, [changes(p, device) for p in passes], memory)
     for host_capacity, devices in problem.resources.hosts:
         if host_capacity is not None:
             passes = [p for device in devices for p in timeline.schedule.passes_on(device)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,16 @@ from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
-from pipesched.validation.pass_rules import dropped, for_each, for_one, host_changes, memory_changes
+from pipesched.validation.pass_rules import (
+    changes_elsewhere,
+    copies_to,
+    dropped,
+    for_each,
+    for_one,
+    host_changes,
+    memory_changes,
+    moves_to_devices,
+)
 from pipesched.validation.violation import Violation
 
 
@@ -26,28 +36,57 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
         return for_each(problem, own, columns.microbatch)
 
     # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order. With
-    # several streams, what ends at that tick and began before is given back first.
+    # several streams, or passes of other devices, what ends at that tick and began before is given back first.
     ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1) - _dropped(timeline)), axis=1)
-    several = len(problem.streams) > 1
+    several = len(problem.streams) > 1 or moves_to_devices(problem)
     turn = np.stack((np.ones(len(ticks), bool), ticks[:, 0] == ticks[:, 1]), axis=1) if several else ticks
     for device, capacity in enumerate(problem.room):
         if capacity is None:
             continue
         rows = columns.on(device)
-        when = ticks[rows].ravel()
-        order = np.lexsort((turn[rows].ravel(), when)) if several else np.argsort(when, kind="stable")
-        steps = changes[rows].ravel()[order]
+        when, turns, steps = ticks[rows].ravel(), turn[rows].ravel(), changes[rows].ravel()
+        copies = _copies(timeline, device)
+        if copies:
+            when, turns, steps = (
+                np.append(own, np.array([one[n] for one in copies], own.dtype))
+                for n, own in enumerate((when, turns, steps))
+            )
+        order = np.lexsort((turns, when)) if several else np.argsort(when, kind="stable")
+        steps = steps[order]
         levels = steps.cumsum()
         # What is held at all times may alone be more than there is.
         too_much = np.greater(levels, capacity) & (np.greater(steps, 0) | (capacity < 0))
         for at in np.flatnonzero(too_much)[:1].tolist():
-            p = columns.passes[rows.start + order[at] // 2]
+            place = int(order[at])
+            own = 2 * (rows.stop - rows.start)
+            p = columns.passes[rows.start + place // 2] if place < own else copies[place - own].of
             static = problem.static[device]
             in_use, limit = memory_text(problem, int(levels[at]) + static), memory_text(problem, capacity + static)
             start = amount(problem, timeline.start(p))
             name = pass_text(problem, p)
             text = f"device {device} holds {in_use} when {name} starts at {start}; its capacity is {limit}"
             yield Violation("memory", (p,), text)
+
+
+class _Copy(NamedTuple):
+    """A change of a device's memory by a copy of another device, and its tick."""
+
+    tick: int
+    later: bool
+    change: int
+    of: Pass
+
+
+def _copies(timeline: Timeline, device: int) -> list[_Copy]:
+    """Return the changes of a device's memory by copies of other devices.
+
+    Memory that a copy gives back is free before any is taken at its tick; the rule by orders and waits checks that.
+    """
+    problem, found = timeline.problem, list[_Copy]()
+    for p in copies_to(timeline.schedule, problem, device):
+        taken, given = for_one(problem, changes_elsewhere(problem, p.kind, p.stage), p.microbatch)
+        found += [_Copy(timeline.start(p), True, taken, p), _Copy(timeline.end(p), False, given, p)]
+    return found
 
 
 def _dropped(timeline: Timeline) -> Whole:

@@ -24,6 +24,7 @@ from pipesched.problem.passes import (
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
+from pipesched.schedule.schedule import Schedule
 
 
 def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
@@ -282,9 +283,9 @@ def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int,
             return 0, returned - taken
         case PassKind.BW:
             return 0, -taken - of_all
-    # Copies move memory between device and host; a recomputation takes what was dropped after the forward; parameters
-    # take theirs while they are gathered.
-    out, back = host_changes(problem, kind, stage)
+    # Copies move memory from the device elsewhere and back; a recomputation takes what was dropped after the forward;
+    # parameters take theirs while they are gathered.
+    out, back = changes_elsewhere(problem, kind, stage)
     own = problem.stages[stage].gather
     gathered = own.memory if own else 0
     return (
@@ -301,11 +302,36 @@ def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
     return problem.stages[stage].activation - mode.keeps
 
 
-def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Return the host memory taken by a pass at its start and at its end; negative if freed."""
+def changes_elsewhere(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+    """Return the memory taken by a copy, where activations move to, at its start and at its end; negative if freed."""
     if kind is OFFLOAD:
         return _moved(problem, stage), 0
     return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)
+
+
+def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+    """Return the host memory taken by a pass at its start and at its end; negative if freed."""
+    return (0, 0) if peer_of(problem, stage) is not None else changes_elsewhere(problem, kind, stage)
+
+
+def peer_of(problem: Problem, stage: int) -> int | None:
+    """Return the device whose memory a stage's activations move to; None where it is the host's, or none moves."""
+    copies = problem.stages[stage].offload
+    return copies.to if copies else None
+
+
+def moves_to_devices(problem: Problem) -> bool:
+    """Return True if activations of some stage may move to the memory of another device."""
+    return any(peer_of(problem, stage) is not None for stage in range(len(problem.stages)))
+
+
+def copies_to(schedule: Schedule, problem: Problem, device: int) -> list[Pass]:
+    """Return the copies of other devices from and to the memory of a device, in any order."""
+    moving = [s for s in range(len(problem.stages)) if peer_of(problem, s) == device]
+    owners = dict.fromkeys(problem.placement.stage_device[s] for s in moving)
+    return [
+        p for owner in owners for p in schedule.passes_on(owner) if p.kind in (OFFLOAD, RELOAD) and p.stage in moving
+    ]
 
 
 def _moved(problem: Problem, stage: int) -> int:

@@ -25,13 +25,15 @@ from pipesched.problem.state import Ran, State
 from pipesched.validation.gather_rules import needs_no_parameters
 from pipesched.validation.pass_rules import (
     all_tasks,
+    changes_elsewhere,
     dropped,
-    host_changes,
     memory_changes,
+    moves_to_devices,
     needed,
     needed_of_others,
     needs_input,
     own_tasks,
+    peer_of,
     run_once,
     saving_options,
     stream_owner,
@@ -182,7 +184,8 @@ def _gathered(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iter
 def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
     """Yield memory violations: a pass takes memory at its first task, and frees it when all but its sending task have
     ended."""
-    several, passes = len(problem.streams) > 1, {task.of for task in tasks}
+    several, passes = len(problem.streams) > 1 or moves_to_devices(problem), {task.of for task in tasks}
+    copies = [p for p in passes if p.kind in (OFFLOAD, RELOAD)]
     for device, room in enumerate(problem.room):
         events: list[tuple[int, bool, int, int, Pass]] = []
         order = [task for task in sorted(tasks, key=tasks.__getitem__) if problem.device(task.of) == device]
@@ -195,6 +198,7 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
             again = [kind for kind in RECOMPUTATIONS if p.kind is F and p._replace(kind=kind) in passes]
             gives -= sum(dropped(problem, kind, p.stage) for kind in again)
             events.append((end, begin == end or not several, 2 * turn + 1, gives, p))
+        events += _of_copies(problem, tasks, [p for p in copies if peer_of(problem, p.stage) == device], len(tasks))
         yield from _over(problem, events, room, f"device {device}")
         if problem.parameters.window is not None:
             windows = [(tasks[Task(p)].start if p.kind is UNSHARD else tasks[Task(p)].end, True, turn,
@@ -203,12 +207,19 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
                        if p.kind in (UNSHARD, RESHARD)]  # fmt: skip
             yield from _over(problem, windows, problem.parameters.window, f"the window of device {device}")
     for number, (room, devices) in enumerate(problem.resources.hosts):
-        events = []
-        copies = [p for p in passes if p.kind in (OFFLOAD, RELOAD) and problem.device(p) in devices]
-        for p in copies:
-            takes, gives = host_changes(problem, p.kind, p.stage)
-            events += [(tasks[Task(p)].start, True, 0, takes, p), (tasks[Task(p)].end, False, 0, gives, p)]
-        yield from _over(problem, events, room, f"host {number}")
+        here = [p for p in copies if problem.device(p) in devices and peer_of(problem, p.stage) is None]
+        yield from _over(problem, _of_copies(problem, tasks, here, 0), room, f"host {number}")
+
+
+def _of_copies(
+    problem: Problem, tasks: Mapping[Task, Ran], copies: list[Pass], turn: int
+) -> list[tuple[int, bool, int, int, Pass]]:
+    """Return the changes of the memory where copies move activations; at a tick memory is freed before it is taken."""
+    found = []
+    for p in copies:
+        takes, gives = changes_elsewhere(problem, p.kind, p.stage)
+        found += [(tasks[Task(p)].start, True, 2 * turn, takes, p), (tasks[Task(p)].end, False, 0, gives, p)]
+    return found
 
 
 def _over(

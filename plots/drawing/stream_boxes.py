@@ -25,7 +25,7 @@ Lanes = Mapping[str | None, tuple[float, float]]
 Colours = Mapping[tuple[PassKind, int], tuple[RGB, str]]
 _COPIES = {OFFLOAD: "offload", RELOAD: "onload"}
 # What the legend says of the colours, in its order.
-KINDS = {**NAMES, OFFLOAD: "Offload: copy to the host", RELOAD: "Onload: copy back"}
+KINDS = {**NAMES, OFFLOAD: "Offload: copy out", RELOAD: "Onload: copy back"}
 MEANINGS = (*dict.fromkeys(KINDS.values()), "Dispatch, combine (other streams)", "Transfer to another device")
 _OTHER_STREAMS, _TRANSFERS = MEANINGS[-2:]
 

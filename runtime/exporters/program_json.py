@@ -17,7 +17,8 @@ is stage s of the problem for the pieces with number j.
 
 Where passes are made of tasks, `streams` has for each device the tasks of every stream: `{"do": "F", "stage": 0,
 "microbatch": 0, "chain": 0, "task": "dispatch", "waits": ["F0.0/attn"]}`, where `waits` are the tasks of other streams,
-of this device or another, that must have ended. `transfers` has for each device, in one order, its sends and receives
+of this device or another, that must have ended. A copy O or L from or to another device has `memory_of`, that device;
+else the activation moves to the host. `transfers` has for each device, in one order, its sends and receives
 for tasks of others: `{"do": "SEND", "tensor": "activation", "of": "F0.0/mlp", "for": "F1.0/attn", "peer": 1}`. A SEND
 runs once task `of` has ended, and task `for` once its RECV has; `tensor` is null where only the end of the task is
 signalled (memory that devices share). They are on a stream of their own, one at a time, both ends in one order, and the
@@ -32,7 +33,7 @@ import json
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
-from pipesched.problem.passes import F, Pass, PassKind, Slot
+from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, PassKind, Slot
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import overlapped
 from pipesched.schedule.timeline import Timeline
@@ -152,8 +153,11 @@ def _step(problem: Problem, step: Instruction) -> dict[str, object]:
 
 
 def _pass(problem: Problem, p: Pass) -> dict[str, object]:
-    chain = problem.placement.chain_index[p.stage]
-    return {"do": p.kind.value, "stage": p.stage, "microbatch": p.microbatch, "chain": chain}
+    chain, copies = problem.placement.chain_index[p.stage], problem.stages[p.stage].offload
+    step: dict[str, object] = {"do": p.kind.value, "stage": p.stage, "microbatch": p.microbatch, "chain": chain}
+    if p.kind in (OFFLOAD, RELOAD) and copies and copies.to is not None:
+        step["memory_of"] = copies.to
+    return step
 
 
 def _recognises(text: str) -> bool:
@@ -202,7 +206,7 @@ EXPORTERS.register(
         write=_write,
         proof=_proof,
         streams=True,
-        features=frozenset(["microbatch_scale", "sequence_chunks"]),
+        features=frozenset(["memory.offload.to", "microbatch_scale", "sequence_chunks"]),
     )
 )
 IMPORTERS.register(

@@ -69,7 +69,10 @@ class MemoryLevels:
 
 
 class _Device:
-    """Memory levels of one device: each micro-batch on a stage takes its whole activation, or the part kept for W."""
+    """Memory levels of one device: each micro-batch on a stage takes its whole activation, or the part kept for W.
+
+    Activations that other devices move there add to them.
+    """
 
     def __init__(self, problem: Problem, device: int) -> None:
         network = problem.network
@@ -79,11 +82,13 @@ class _Device:
         gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
         self.most += sum(gathered.values())
+        moved = [(own, s) for s in problem.stages_moved_to(device) if (own := problem.stages[s].offload)]
+        self.most += sum(own.amount * len(problem.microbatches_of[s]) for own, s in moved)
         stages_and_counts = zip((problem.stages[s] for s in stages), counts, strict=True)
         self.most += sum((max(own.workspace) + sum(own.until_end)) * count for own, count in stages_and_counts)
         # Memory that is moved, recomputed, lent to other pieces, gathered, or in use only while a pass runs gives more
         # levels than can be listed.
-        parts = [part for s in stages for part in _parts(problem, s)]
+        parts = [part for s in stages for part in _parts(problem, s)] + [own.amount for own, _ in moved]
         self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
         self._levels = None if any(parts) else self._enumerated(counts)
 

@@ -7,7 +7,7 @@ number of passes before their backward.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,13 +37,30 @@ def rules(problem: Problem) -> Iterator[Rule]:
 
 def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule | None:
     """Return the order with copies and recomputations inserted so that it fits the memory; None if it cannot."""
-    orders = []
-    for device in range(problem.devices):
-        order = _Device(problem, device, list(schedule.passes_on(device)), rule).order()
+    orders = {device: list(schedule.passes_on(device)) for device in range(problem.devices)}
+    # Those that move nothing come first, so that it is known what they leave to others.
+    moving = {problem.placement.stage_device[stage] for _, stage in problem.network.elsewhere}
+    for device in sorted(orders, key=lambda device: (device in moving, device)):
+        order = _Device(problem, device, orders[device], rule, _left_elsewhere(problem, device, orders, rule)).order()
         if order is None:
             return None
-        orders.append(order)
-    return schedule_of(orders, schedule.name)
+        orders[device] = order
+    return schedule_of([orders[device] for device in range(problem.devices)], schedule.name)
+
+
+def _left_elsewhere(problem: Problem, device: int, orders: Mapping[int, Sequence[Pass]], rule: Rule) -> int | None:
+    """Return a device's even share of the memory that its activations move to, less what that device itself takes in
+    its order; None where unlimited."""
+    network = problem.network
+    to = {n for (_, s), changes in network.elsewhere.items() if problem.placement.stage_device[s] == device
+          for n, _ in changes}  # fmt: skip
+    shares = []
+    for number in to:
+        room, users = network.reservoirs[number]
+        if room is not None:
+            own = _Device(problem, number, orders[number], rule).most() if number < problem.devices else 0
+            shares.append(max(0, room - own) // len({*users} - {number}))
+    return min(shares, default=None)
 
 
 @dataclass
@@ -54,15 +71,13 @@ class _Device:
     device: int
     passes: Sequence[Pass]
     rule: Rule
+    left_elsewhere: int | None = None
     modes: dict[tuple[int, int], Mode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._network = self.problem.network
         self._backward = {p[1:]: n for n, p in enumerate(self.passes) if p.kind in (B, BW)}
         self._room = self.problem.room[self.device]
-        sharing = [host for host in self.problem.resources.hosts if self.device in host.devices]
-        # A host that devices share is shared out evenly.
-        self._host_room = next((None if h.capacity is None else h.capacity // len(h.devices) for h in sharing), None)
 
     def order(self) -> list[Pass] | None:
         """Return the passes with copies and recomputations; None if no decision makes them fit."""
@@ -77,6 +92,10 @@ class _Device:
             if not self._save_before(order, short):
                 return None
         return None
+
+    def most(self) -> int:
+        """Return the highest memory level of the passes as they stand."""
+        return max(self._levels(self.passes), default=0)
 
     def _choose(self, which: tuple[int, int]) -> Mode:
         able = self.problem.stages[which[0]].memory_until_backward
@@ -148,16 +167,16 @@ class _Device:
         return False
 
     def _mode_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
-        """Return the preferred mode that saves memory for an activation; offloading only if the host has room."""
+        """Return the preferred mode that saves memory for an activation; offloading only if there is room elsewhere."""
         stage = self.problem.stages[which[0]]
         for mode in self.rule.prefer:
             keeps, moves = stage.memory_until_backward.get(mode, (stage.activation, 0))
-            if keeps < stage.activation and (mode in RECOMPUTATIONS or self._host_fits(moves, before)):
+            if keeps < stage.activation and (mode in RECOMPUTATIONS or self._fits_elsewhere(moves, before)):
                 return mode
         return None
 
-    def _host_fits(self, moved: int, before: Sequence[Pass]) -> bool:
-        if self._host_room is None:
+    def _fits_elsewhere(self, moved: int, before: Sequence[Pass]) -> bool:
+        if self.left_elsewhere is None:
             return True
-        in_use = sum(self._network.host_change[p[:2]].total for p in before if p[:2] in self._network.host_change)
-        return in_use + moved <= self._host_room
+        in_use = sum(change.total for p in before for _, change in self._network.elsewhere.get(p[:2], ()))
+        return in_use + moved <= self.left_elsewhere

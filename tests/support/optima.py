@@ -55,7 +55,7 @@ _NAMES = (
     "chain_shares", "stage_arcs", "sequence_chunks", "modules", "holders", "most_gathers", "gather_window",
 )  # fmt: skip
 # Fields of tuples that are newer than the stored keys: they count where they are not left at their default.
-_LATER_FIELDS = ("gathers", "each_microbatch", "each_pass", "receives", "also", "of_all")
+_LATER_FIELDS = ("gathers", "each_microbatch", "each_pass", "receives", "also", "of_all", "to")
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")

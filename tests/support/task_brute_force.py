@@ -328,8 +328,11 @@ class Game:
             self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, self._entry(self._backward(stage, j))): 0}
             self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
             self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
+            if copy.to is not None:
+                self.holdings.append(_Holding(f"device {copy.to}", (out,), (out,), copy.amount, 0))
+                self.holdings.append(_Holding(f"device {copy.to}", (load,), (load,), 0, copy.amount))
             for n, host in enumerate(self.problem.resources.hosts):
-                if device in host.devices:
+                if device in host.devices and copy.to is None:
                     self.holdings.append(_Holding(f"host {n}", (out,), (out,), copy.amount, 0))
                     self.holdings.append(_Holding(f"host {n}", (load,), (load,), 0, copy.amount))
             return

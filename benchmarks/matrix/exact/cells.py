@@ -29,11 +29,12 @@ class Recomputation(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Moving an activation to the host and back."""
+    """Moving an activation to the memory of the device `to`, or of the host, and back."""
 
     out: Fraction
     back: Fraction
     amount: Fraction
+    to: int | None
 
 
 @dataclass(eq=False)

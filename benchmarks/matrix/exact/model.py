@@ -245,10 +245,10 @@ def _save(tasks: Tasks, cell: Cell, here: dict[str, Pass]) -> None:
             cp.add(one <= other).only_enforce_if(moved)
         tasks.give(memory, Change(out.end, cell.copies.amount, moved, cell, 2))
         tasks.take(memory, Change(load.start, cell.copies.amount, moved, cell, 3))
-        for n, host in enumerate(tasks.shape.hosts):
-            if cell.device in host.devices:
-                tasks.take(f"host {n}", Change(out.start, cell.copies.amount, moved, cell, 1))
-                tasks.give(f"host {n}", Change(load.end, cell.copies.amount, moved, cell, 3))
+        others = [f"host {n}" for n, host in enumerate(tasks.shape.hosts) if cell.device in host.devices]
+        for other in others if cell.copies.to is None else [f"device {cell.copies.to}"]:
+            tasks.take(other, Change(out.start, cell.copies.amount, moved, cell, 1))
+            tasks.give(other, Change(load.end, cell.copies.amount, moved, cell, 3))
     for n, mode in enumerate(cell.recomputations):
         again = cp.new_bool_var("")
         chosen.append(again)

@@ -149,7 +149,7 @@ def _cell(document: Document, step: Step, j: int, piece: int, pieces: int, scale
         moved = own.get("amount")
         part = activation if moved is None else of_stage(moved, s, piece, pieces) * scale
         out, back = ((number(own, key) or _ZERO) * longer for key in ("out", "in"))
-        found.copies = Copies(out, back, part)
+        found.copies = Copies(out, back, part, _peer(document, found.device))
     if words["recompute"] != "never" and words["offload"] != "always":
         found.recomputations = [
             Recomputation(
@@ -334,11 +334,29 @@ def _memory(
 
 def _workers(document: Document, devices: int) -> list[int]:
     """The file's device of each device of the answer."""
-    pipelines = document.get("pipelines")
-    if pipelines is None:
-        return list(range(devices))
+    return list(range(devices)) if document.get("pipelines") is None else [d for _, d in _left(document)]
+
+
+def _left(document: Document) -> list[tuple[int, int]]:
+    """Pipeline and device of each worker that is left."""
+    pipelines = document["pipelines"]
     lost = {tuple(worker) for worker in pipelines.get("lost", ())}
-    return [d for n in range(pipelines["count"]) for d in range(document["devices"]) if (n, d) not in lost]
+    return [(n, d) for n in range(pipelines["count"]) for d in range(document["devices"]) if (n, d) not in lost]
+
+
+def _peer(document: Document, device: int) -> int | None:
+    """The device of the answer that the activations of one of its devices move to; None for the host."""
+    to = document["memory"]["offload"].get("to")
+    if document.get("pipelines") is None:
+        pipeline, own, left = 0, device, [(0, d) for d in range(document["devices"])]
+    else:
+        left = _left(document)
+        pipeline, own = left[device]
+    found = to[own] if isinstance(to, list) else None if to == own else to
+    if found in (None, "host"):
+        return None
+    # Of the same pipeline, or where that worker is lost the first of the others.
+    return min((n for n, (_, d) in enumerate(left) if d == found), key=lambda n: (left[n][0] != pipeline, n))
 
 
 def _groups(value: Any, document: Document) -> list[list[int]]:
@@ -346,9 +364,7 @@ def _groups(value: Any, document: Document) -> list[list[int]]:
     rows = value if isinstance(value[0], list) else [value]
     if document.get("pipelines") is None:
         return [list(row) for row in rows]
-    lost = {tuple(worker) for worker in document["pipelines"].get("lost", ())}
-    count = document["pipelines"]["count"]
-    left = [(n, d) for n in range(count) for d in range(document["devices"]) if (n, d) not in lost]
+    left, count = _left(document), document["pipelines"]["count"]
     found = [[left.index(w) for w in left if w[0] == n and w[1] in row] for row in rows for n in range(count)]
     return [one for one in found if one]
 

@@ -102,7 +102,7 @@ class _Resources:
         whole = stage.forward
         if mode is OFFLOAD:
             assert stage.offload is not None
-            out, back, *names, _ = stage.offload
+            out, back, *names = stage.offload[:4]
             for name, ticks in zip(names, (out, back), strict=True):
                 busy[str(name)] += ticks
             whole += out + back

@@ -22,7 +22,8 @@ def without_parameters(problem: Problem) -> Problem:
     """Return the problem of the passes of micro-batches alone; the problem itself if no passes run for parameters.
 
     A pass that takes memory runs while the parameters of its stage are on the device, so that the memory is reduced by
-    the smallest parameters. This does not apply where copies to the host may take memory while no parameters are there.
+    the smallest parameters. This does not apply where copies of activations, of the device or of others to it, may take
+    memory while no parameters are there.
     """
     if not any(stage.gather or stage.once for stage in problem.stages):
         return problem
@@ -30,7 +31,9 @@ def without_parameters(problem: Problem) -> Problem:
     for device, pool in enumerate(problem.pools):
         here = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
         owners = [problem.stages[problem.parameters.holder(s)].gather for s in here]
-        copied = any(problem.stages[s].offload is not None for s in here)
+        copied = any(problem.stages[s].offload is not None for s in here) or any(
+            stage.offload is not None and stage.offload.to == device for stage in problem.stages
+        )
         least = 0 if copied else min((one.memory if one else 0 for one in owners), default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
     return replace(

@@ -14,7 +14,7 @@ def without_pass_memory(problem: Problem) -> Problem:
 
     Activations on a device rise only when a forward starts, or a backward that takes more; then all of them and the
     workspace of that pass are there. So they stay within the memory less the smallest workspace of such a pass. Where
-    activations are offloaded or recomputed, they also rise without workspace.
+    activations are offloaded or recomputed, or those of other devices come, they also rise without workspace.
     """
     if all(stage.workspace == stage.until_end == PassMemory() for stage in problem.stages):
         return problem
@@ -25,7 +25,8 @@ def without_pass_memory(problem: Problem) -> Problem:
         ]
         rising = [s.workspace.forward for s in stages_of_device if s.activation or s.lent]
         rising += [s.workspace.backward for s in stages_of_device if s.weight is not None and s.freed < 0]
-        if any(s.offload is not None or s.recompute for s in stages_of_device):
+        moved_here = any(s.offload is not None and s.offload.to == device for s in problem.stages)
+        if moved_here or any(s.offload is not None or s.recompute for s in stages_of_device):
             rising = []
         least = min(rising, default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))

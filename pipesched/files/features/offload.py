@@ -1,4 +1,4 @@
-"""Offload to the host and recomputation: two modes of freeing activation memory between a forward and its backward."""
+"""Offload and recomputation: two modes of freeing activation memory between a forward and its backward."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pipesched.files.fields.link_times import stream_of
 from pipesched.files.fields.offload_sections import (
     ALWAYS,
     FREE,
+    HOST,
     NEVER,
     CopyStream,
     DecideSection,
@@ -39,7 +40,7 @@ OUT, BACK, AMOUNT, _HOST = ("offload", "out"), ("offload", "in"), ("offload", "a
 class Keys(Section):
     """The keys `offload`, `recompute` and `decide` of the section `memory`."""
 
-    offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
+    offload: OffloadSection | None = Field(None, description="activations may move to other memory and back")
     recompute: list[RecomputeMode] | None = Field(None, description="ways to compute activations again; up to six")
     decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
@@ -55,7 +56,7 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """Yield the amounts that copies move to the host, and that recomputations keep, as columns."""
+    """Yield the amounts that copies move, and that recomputations keep, as columns."""
     section = form.memory
     if section is None:
         return
@@ -93,7 +94,7 @@ def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
 
 
 def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
-    """Return the streams of the copies to the host and back, those named by the file or else the defaults."""
+    """Return the streams of the copies out and back, those named by the file or else the defaults."""
     return (section.offload.on if section.offload else None) or _STREAMS
 
 
@@ -185,10 +186,26 @@ def _offload(problem: Problem) -> dict[str, object]:
         "on": [_stream(problem, one.out_stream), _stream(problem, one.in_stream)],
         "amount": as_numbers([row.amount for row in rows], problem.resolution),
     }
+    to = _targets(problem)
+    if set(to) != {HOST}:
+        document["to"] = to
     limits = [pool for pool in problem.resources.hosts if pool.capacity is not None]
-    if limits:
+    # A limit of hosts says nothing where nothing moves there.
+    if limits and HOST in to:
         document["host_capacity"] = _host_capacity(problem, limits)
     return document
+
+
+def _targets(problem: Problem) -> list[int | str]:
+    """Return for each device the one that its activations move to, or the word for the host."""
+    found: list[int | str] = []
+    for stages in problem.placement.stages_of:
+        peers = {own.to for s in stages if (own := problem.stages[s].offload)}
+        if len(peers) > 1:
+            raise ValueError("a problem file moves the activations of a device to one memory")
+        peer = next(iter(peers), None)
+        found.append(HOST if peer is None else peer)
+    return found
 
 
 def _stream(problem: Problem, name: str) -> object:

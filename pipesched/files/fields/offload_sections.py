@@ -22,6 +22,7 @@ from pipesched.files.fields.field import (
 from pipesched.files.fields.field_types import NAME, Name, Numbers, task_name
 from pipesched.files.fields.section import Section
 
+HOST = "host"
 FREE, NEVER, ALWAYS = DECISIONS = ("free", "never", "always")
 
 # Devices that share something, in groups.
@@ -86,6 +87,16 @@ def _host_limit(value: object) -> HostLimit | None:
     return None if capacity is None else HostLimit(capacity)
 
 
+def _target(value: object) -> int | list[int | str] | None:
+    """Read a device, or a list of devices and the word for the host; None for anything else."""
+    entries = as_list(value)
+    if entries is None:
+        return whole_number(0)(value)
+    found = [HOST if isinstance(one, str) and one == HOST else whole_number(0)(one) for one in entries]
+    known = [one for one in found if one is not None]
+    return known if found and len(known) == len(found) else None
+
+
 def _decision(value: object) -> str | list[str] | None:
     entries = as_list(value)
     words = [value] if entries is None else entries
@@ -120,6 +131,12 @@ HostCapacity = Annotated[
     field(f"a number of at least 0, a list, one per device, or capacity and devices, those that share it ({FINITE})",
           _host_limit, {"anyOf": [*or_list(NUMBER)["anyOf"], _with_devices("capacity", NUMBER)]})
 ]  # fmt: skip
+_DEVICE = {"type": "integer", "minimum": 0}
+Target = Annotated[
+    int | list[int | str],
+    field(f"a device, or a list, one per device: a device, or {HOST}", _target,
+          {"anyOf": [_DEVICE, {"type": "array", "items": {"anyOf": [_DEVICE, {"const": HOST}]}, "minItems": 1}]})
+]  # fmt: skip
 DecisionField = Annotated[
     str | list[str],
     field(f"{', '.join(DECISIONS)}, or a list of them, one per stage", _decision, or_list({"enum": list(DECISIONS)})),
@@ -127,13 +144,14 @@ DecisionField = Annotated[
 
 
 class OffloadKeys(Section):
-    """The key `memory.offload`: copies of activations to host memory and back."""
+    """The key `memory.offload`: copies of activations to host memory, or to that of other devices, and back."""
 
     required = ("out", "in")
 
-    out: Numbers | None = Field(None, description="time of the copy to the host")
+    out: Numbers | None = Field(None, description="time of the copy out")
     on: CopyStreams | None = Field(None, description="the streams of the copies; default [d2h, h2d]")
     amount: Numbers | None = Field(None, description="the part of the activation that moves; default all of it")
+    to: Target | None = Field(None, description="the device whose memory holds what moves; default the host")
     host_capacity: HostCapacity | None = Field(None, description="host memory; default unlimited")
 
 

@@ -19,6 +19,7 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.problem.scaled_stage import scaled_stage
+from pipesched.problem.stage import Stage
 
 
 class Worker(NamedTuple):
@@ -59,7 +60,9 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
         # A device holds the parameters of its stages once, however many chains go through them, and reduces once.
         stages=tuple(
             replace(
-                scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0, **({} if n == holder else _NOTHING_ONCE)
+                _moving(scaled_stage(one.stages[s], slow.get(who, 1), 1), who, left),
+                static=0,
+                **({} if n == holder else _NOTHING_ONCE),
             )
             for n, ((who, s), holder) in enumerate(zip(walked, holders, strict=True))
         ),
@@ -98,6 +101,16 @@ def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int
                 path = tuple(taken), stages
                 found[path] = found.get(path, 0) + 1
     return found
+
+
+def _moving(stage: Stage, who: Worker, left: list[Worker]) -> Stage:
+    """Return the stage of a worker with the number, in the joined problem, of the worker that its activations move to:
+    of its own pipeline, or where that one is lost the first of the same stages."""
+    if stage.offload is None or stage.offload.to is None:
+        return stage
+    able = [worker for worker in left if worker.device == stage.offload.to]
+    to = min(able, key=lambda worker: (worker.pipeline != who.pipeline, worker))
+    return replace(stage, offload=stage.offload._replace(to=left.index(to)))
 
 
 def _copies(devices: tuple[int, ...], left: list[Worker], number: Mapping[Worker, int]) -> list[tuple[int, ...]]:

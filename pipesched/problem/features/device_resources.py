@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipesched.problem.network.task_network import HostMemory, Resource
+from pipesched.problem.network.task_network import Reservoir, Resource
 from pipesched.problem.stage import TaskSpec
 
 # The name of the task that sends a pass's tensor to another device.
@@ -72,9 +73,12 @@ class DeviceResources:
         """Return the task that sends a tensor for `lag` ticks, as a tuple; empty if transfers occupy no stream."""
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
-    def host_memory(self) -> tuple[HostMemory, ...]:
-        """Return the host memories in the form of the task network."""
-        return tuple(HostMemory(*host) for host in self.hosts)
+    def host_memory(self, devices: Iterable[int]) -> tuple[Reservoir, ...]:
+        """Return the host memories that passes of these devices take from, in the form of the task network."""
+        using = set(devices)
+        alone = sorted(using.difference(*(host.devices for host in self.hosts)))
+        shared = (Reservoir(*host) for host in self.hosts if using.intersection(host.devices))
+        return (*shared, *(Reservoir(None, (device,)) for device in alone))
 
 
 # One stream a device, and hosts without limit.

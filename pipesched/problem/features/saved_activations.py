@@ -1,4 +1,4 @@
-"""Activations that are offloaded to the host or recomputed: the passes for it, the modes, and their memory."""
+"""Activations that are offloaded or recomputed: the passes for it, the modes, and their memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, F, PassKind
 from pipesched.problem.stage import Stage
 
-# The passes that move an activation to the host and back.
+# The passes that move an activation to other memory and back.
 COPIES = (OFFLOAD, RELOAD)
 # The pass that each of these waits for.
 _AFTER = {RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
@@ -40,7 +40,7 @@ def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
     """Return the device memory that a copy or recomputation takes at its start and at its end (negative: frees)."""
     if kind in RECOMPUTATIONS:
         return given_up(stage, kind), 0
-    moved = host_change(stage, OFFLOAD)[0]
+    moved = change_elsewhere(stage, OFFLOAD)[0]
     return (0, -moved) if kind is OFFLOAD else (moved, 0)
 
 
@@ -52,7 +52,7 @@ def given_up(stage: Stage, kind: PassKind) -> int:
     return stage.activation - stage.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
 
 
-def host_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Return the host memory that a pass takes at its start and at its end (negative: frees)."""
+def change_elsewhere(stage: Stage, kind: PassKind) -> tuple[int, int]:
+    """Return the memory that a copy takes at its start and at its end (negative: frees) where activations move to."""
     moved = stage.offload.amount if stage.offload is not None and kind in COPIES else 0
     return (moved, 0) if kind is OFFLOAD else (0, -moved)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 from pipesched.deadline import asking
-from pipesched.problem.features.saved_activations import COPIES, given_up, host_change, options
+from pipesched.problem.features.saved_activations import COPIES, change_elsewhere, given_up, options
 from pipesched.problem.lowering.dependencies import Dependencies
 from pipesched.problem.lowering.stage_memory import device_change
 from pipesched.problem.network.task_network import (
@@ -48,6 +48,10 @@ def network_of(
         )
         for kind, stage in types
     }
+    to = {s: own.offload.to for s, own in enumerate(stages) if own.offload}
+    hosts = passes.resources.host_memory(passes.placement.stage_device[s] for s, peer in to.items() if peer is None)
+    of_host = {device: len(room) + n for n, host in enumerate(hosts) for device in host.devices}
+    moved = {s: of_host[passes.placement.stage_device[s]] if peer is None else peer for s, peer in to.items()}
     return TaskNetwork(
         tasks,
         {pass_type: passes.ends_of(*pass_type) for pass_type in types},
@@ -57,8 +61,8 @@ def network_of(
         modes,
         {s: options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
         {(kind, s): amount for kind, s in saving if (amount := given_up(stages[s], kind))},
-        {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in COPIES},
-        passes.resources.host_memory() if saving else (),
+        {(kind, s): ((moved[s], MemoryChange(*change_elsewhere(stages[s], kind))),) for s in moved for kind in COPIES},
+        hosts,
         {pass_type: passes.numbers(*pass_type) for pass_type in types},
         dict(_blocks(passes)),
         scale,

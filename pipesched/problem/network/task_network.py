@@ -97,8 +97,8 @@ class Need(NamedTuple):
     bucket: tuple[int, int] | None = None
 
 
-class HostMemory(NamedTuple):
-    """The memory of a host: its size (None: unlimited), and the devices whose passes take from it."""
+class Reservoir(NamedTuple):
+    """A memory that passes take from: its size (None: unlimited), and the devices whose passes do."""
 
     room: int | None
     devices: tuple[int, ...]
@@ -119,7 +119,10 @@ class TaskNetwork:
 
     Passes that copy or recompute an activation are optional: `options` gives for each stage that may save memory the
     sets of kinds of which a micro-batch runs exactly one. `given_up` is the memory that the F of a recomputed
-    micro-batch frees at its end, by the recomputing pass. `host_change` is like `change`, for the memory of `hosts`.
+    micro-batch frees at its end, by the recomputing pass.
+
+    `change` is of the memory of a pass's own device. `elsewhere` has, for passes that change other memory too, the
+    number of each such reservoir with the change: device d is reservoir d, and the hosts follow the devices.
 
     A forward of one stage and a full backward of the same or another may run together as one block where `blocks` has
     the two stages, with the block's ticks. `scale[j]` is a factor on the ticks and activations of micro-batch j; empty
@@ -135,8 +138,8 @@ class TaskNetwork:
     modes: frozenset[Mode]
     options: Mapping[int, tuple[frozenset[PassKind], ...]] = field(default_factory=dict)
     given_up: Mapping[PassType, int] = field(default_factory=dict)
-    host_change: Mapping[PassType, MemoryChange] = field(default_factory=dict)
-    hosts: tuple[HostMemory, ...] = ()
+    elsewhere: Mapping[PassType, tuple[tuple[int, MemoryChange], ...]] = field(default_factory=dict)
+    hosts: tuple[Reservoir, ...] = ()
     numbers: Mapping[PassType, range] = field(default_factory=dict)
     blocks: Mapping[tuple[int, int], int] = field(default_factory=dict)
     scale: tuple[Fraction, ...] = ()
@@ -207,7 +210,7 @@ class TaskNetwork:
         """Raise `ValueError` if dropping would leave memory taken that is never freed, or a pass without an end."""
         for kind, stage in passes:
             together = (UNSHARD, stage), (RESHARD, stage)
-            given = self.change[kind, stage] != MemoryChange(0, 0) or (kind, stage) in self.host_change
+            given = self.change[kind, stage] != MemoryChange(0, 0) or (kind, stage) in self.elsewhere
             if given and not ((kind, stage) in together and passes.issuperset(together)):
                 raise ValueError(f"{kind}{stage} gives back what other passes take; allowed: passes that take nothing")
         for of, tasks in leading.items():
@@ -283,6 +286,28 @@ class TaskNetwork:
         """Return True if some activation may be offloaded or recomputed, so that a schedule decides which passes
         run."""
         return bool(self.options)
+
+    @cached_property
+    def reservoirs(self) -> tuple[Reservoir, ...]:
+        """Return every memory: that of each device, also used by passes of others, then the hosts."""
+        users = [{device} for device in range(len(self.room))]
+        for (_, stage), changes in self.elsewhere.items():
+            for number, _ in changes:
+                if number < len(users):
+                    users[number].add(self.device_of[stage])
+        own = (Reservoir(room, tuple(sorted(devices))) for room, devices in zip(self.room, users, strict=True))
+        return (*own, *self.hosts)
+
+    def changes(self, pass_type: PassType) -> tuple[tuple[int, MemoryChange], ...]:
+        """Return the reservoirs that a pass changes, its device's first, each with the change."""
+        own = self.device_of[pass_type[1]], self.change[pass_type]
+        return own, *self.elsewhere.get(pass_type, ())
+
+    def changes_of_others(self, reservoir: int) -> Mapping[PassType, MemoryChange]:
+        """Return the changes of a reservoir by passes for which it is not the memory of their own device."""
+        return {
+            of: change for of, changes in self.elsewhere.items() for number, change in changes if number == reservoir
+        }
 
     @cached_property
     def memory_in_flight(self) -> tuple[int, ...]:

@@ -36,15 +36,25 @@ def asked(most: Fraction | int, capacity: Fraction | int) -> str:
 
 
 def _all_at_once(problem: Problem, device: int) -> int:
-    """Return an upper bound of the memory that a device can need: all its micro-batches at once, with workspace."""
-    scale = problem.walks.scale
+    """Return an upper bound of the memory that a device can need.
+
+    All its micro-batches at once, with workspace, and all that others move there.
+    """
     total = Fraction(0)
+    for stage in problem.stages_moved_to(device):
+        copies = problem.stages[stage].offload
+        total += copies.amount * _number(problem, stage) if copies else 0
     for stage in problem.placement.stages_of[device]:
-        own, walked = problem.stages[stage], problem.microbatches_of[stage]
-        times = sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)
+        own, times = problem.stages[stage], _number(problem, stage)
         space = own.workspace
         # A backward may gather its parameters while its forward runs.
         running = space.forward + max(space[1:]) if gathering_of(own) else max(space)
         in_addition = running + sum(own.until_end)
         total += (own.activation + max(0, -own.freed) + in_addition) * times
     return int(total)
+
+
+def _number(problem: Problem, stage: int) -> Fraction | int:
+    """Return the number of micro-batches of a stage, weighted by their factors."""
+    scale, walked = problem.walks.scale, problem.microbatches_of[stage]
+    return sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)

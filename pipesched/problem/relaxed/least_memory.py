@@ -7,7 +7,8 @@ from pipesched.problem.problem import Problem
 ARGUMENT = (
     "Left out of a schedule, copies and recomputations leave one of the poorer problem that holds no more: of each "
     "activation that part alone stays from the forward to the backward which stays in every mode; the rest is taken "
-    "when the backward begins. No backward that frees something frees it sooner."
+    "when the backward begins. No backward that frees something frees it sooner. A device that holds activations of "
+    "others holds less without them."
 )
 
 

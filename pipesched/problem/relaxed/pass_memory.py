@@ -26,7 +26,7 @@ def drop_pass_memory(problem: Problem) -> Problem:
 
 def _least_workspace(problem: Problem, device: int) -> int:
     """Return the least workspace among a device's passes that take memory which later passes free."""
-    found = list[int]()
+    found = [0] * len(problem.stages_moved_to(device))  # copies from other devices take memory without workspace
     for stage in (problem.stages[s] for s in problem.placement.stages_of[device] if problem.microbatches_of[s]):
         if stage.saving_kinds:
             return 0  # copies and recomputations have no workspace

@@ -38,6 +38,7 @@ from tests.support.task_brute_force import (
     with_lookups,
 )
 from tests.support.tasks_at_once import tiny_at_once
+from tests.support.tiny_lent import tiny_lent_of_files
 from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
 
 
@@ -54,6 +55,7 @@ MAKERS: tuple[Maker, ...] = (
     tiny_at_once,
     tiny_memory,
     tiny_unequal_memory,
+    tiny_lent_of_files,
     tiny_gathers,
     tiny_collectives,
     tiny_saving_pieces,

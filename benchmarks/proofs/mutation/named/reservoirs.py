@@ -1,0 +1,57 @@
+"""Mutants of memory of devices that activations of other devices move to."""
+
+from __future__ import annotations
+
+from benchmarks.proofs.mutation.named.mutant import NamedMutant
+
+_EVERY_ORDER = "tests/solver/tasks/test_lent_memory.py::test_no_claim_is_above_every_order_and_no_schedule_below"
+_NETWORK = "tests/pipesched/files/test_offload_to.py::test_the_network_has_the_other_device_as_the_reservoir_of_copies"
+_RULES = "tests/pipesched/validation/test_lent_memory_rules.py"
+_RELAXED = "tests/pipesched/problem/test_lent_memory_relaxed.py"
+_AMPLE = "tests/solver/tasks/test_lent_memory.py::test_memory_that_others_may_take_limits"
+
+RESERVOIRS = (
+    NamedMutant(
+        "exact model: what moves to another device takes nothing there", "formulations/jobs/jobs_of_problem.py",
+        "for pool, change in network.changes(p[:2]):", "for pool, change in network.changes(p[:2])[:1]:",
+        "the capacity of the device that holds activations of others", (_EVERY_ORDER,),
+    ),
+    NamedMutant(
+        "network: what moves takes nothing elsewhere",
+        "pipesched/problem/lowering/network_of_problem.py",
+        "MemoryChange(*change_elsewhere(stages[s], kind))),)", "MemoryChange(0, 0)),)",
+        "the reservoir of a copy", (_NETWORK, _EVERY_ORDER),
+    ),
+    NamedMutant(
+        "validator: orders of one stream say all of memory", "pipesched/validation/memory_order_rule.py",
+        "alone = len(problem.streams) == 1 and not moves_to_devices(problem)", "alone = len(problem.streams) == 1",
+        "copies on the first stream of one device that take memory of another",
+        (_RULES,),
+    ),
+    NamedMutant(
+        "validator: a device holds nothing of others", "pipesched/validation/memory_rule.py",
+        "copies = _copies(timeline, device)", "copies = list[_Copy]()",
+        "the level of a device over time", (_RULES,),
+    ),
+    NamedMutant(
+        "metrics: a peak without activations of others", "pipesched/schedule/metrics.py",
+        "others = changes_of_others(timeline, device)", "others = changes_of_others(timeline, device)[:0]",
+        "the memory level of a device", (_RULES,),
+    ),
+    NamedMutant(
+        "relaxation: gathered parameters while others' activations come", "pipesched/problem/passes_alone.py",
+        " or problem.stages_moved_to(device):", ":",
+        "memory taken of a device while no parameters are gathered there",
+        (_RELAXED,),
+    ),
+    NamedMutant(
+        "relaxation: workspace while others' activations come", "pipesched/problem/relaxed/pass_memory.py",
+        "[0] * len(problem.stages_moved_to(device))", "list[int]()",
+        "memory taken of a device by passes without workspace", (_RELAXED,),
+    ),
+    NamedMutant(
+        "ample memory: what others move there is not counted", "pipesched/problem/relaxed/ample_memory.py",
+        "total += copies.amount * _number(problem, stage) if copies else 0", "total += 0",
+        "memory that never limits", (_AMPLE,),
+    ),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""Activations that move to the memory of another device instead of the host's: the key `to` of `memory.offload`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pipesched.files.features.catalogue import FEATURES, Feature
+from pipesched.files.fields.offload_sections import HOST
+from pipesched.problem.problem import Problem
+
+_KEY = "memory.offload.to"
+
+
+def _given(form: Any) -> int | list[int | str] | None:
+    section = form.memory
+    found: int | list[int | str] | None = section.offload.to if section and section.offload else None
+    return found
+
+
+def _peers(to: int | list[int | str], devices: int) -> list[int | None]:
+    """Return for each device the one that its activations move to, None for the host: with one number all others do,
+    and those of that device move to the host."""
+    if isinstance(to, int):
+        return [None if device == to else to for device in range(devices)]
+    return [None if one == HOST else int(one) for one in to]
+
+
+def _lower(problem: Problem, form: Any) -> Problem:
+    to = _given(form)
+    return problem if to is None else _moving(problem, _peers(to, problem.devices))
+
+
+def _moving(problem: Problem, peers: Sequence[int | None]) -> Problem:
+    """Return the problem in which the activations of device d move to the device `peers[d]`."""
+    where = problem.placement.stage_device
+    copies = [stage.offload and stage.offload._replace(to=peers[where[s]]) for s, stage in enumerate(problem.stages)]
+    return problem.with_stages(offload=copies)
+
+
+def _there(problem: Problem) -> bool:
+    return any(stage.offload is not None and stage.offload.to is not None for stage in problem.stages)
+
+
+def _unlowered(problem: Problem) -> Problem:
+    return _moving(problem, [None] * problem.devices) if _there(problem) else problem
+
+
+def _mistakes(form: Any, _: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    """Yield mistakes for lists of another length, devices that do not exist, and a device that is its own peer."""
+    to, devices = _given(form), form.devices
+    if to is None or devices is None or any(path.startswith("memory.offload") for path in wrong):
+        return
+    if isinstance(to, list) and len(to) != devices:
+        yield f"{_KEY}: found {len(to)} values; allowed: one device, or a list of {devices}, one per device"
+        return
+    others = f"0 to {devices - 1}" if isinstance(to, int) else f"0 to {devices - 1}, or {HOST}"
+    yield from (
+        f"{_KEY}: found device {one}; allowed: {others}"
+        for one in ([to] if isinstance(to, int) else to)
+        if isinstance(one, int) and one >= devices
+    )
+    if devices == 1 and to == 0:
+        yield f"{_KEY}: found device 0, the only one; allowed: another device"
+    if isinstance(to, list):
+        yield from (
+            f"{_KEY}[{device}]: found device {device} itself; allowed: another device, or {HOST}"
+            for device, one in enumerate(to)
+            if one == device
+        )
+    if form.memory.offload.host_capacity is not None and None not in _peers(to, devices):
+        allowed = f"one of the two, or {HOST} for some device"
+        yield f"memory.offload.host_capacity: found with {_KEY} of every device; allowed: {allowed}"
+
+
+FEATURES.register(
+    Feature(
+        name=_KEY,
+        lower=_lower,
+        unlowered=_unlowered,
+        mistakes=_mistakes,
+        there=_there,
+        not_expressible="activations move to other devices, and this format moves them to the host",
+        runs_in_torch=False,
+    )
+)

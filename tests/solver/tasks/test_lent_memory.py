@@ -1,0 +1,109 @@
+"""Activations that move to other devices: every claim against every order, and what the searches find."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from threading import Event
+from typing import Any
+
+import pytest
+
+from benchmarks.proofs.memory_options import brute_force
+from formulations.jobs.jobs_of_problem import jobs_of
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.ample_memory import why_never_limited
+from pipesched.results.analysis.memory_scale import MemoryScale
+from pipesched.results.solution import Status
+from pipesched.schedule.host_memory import moved_steps
+from pipesched.schedule.metrics import measure, memory_steps
+from pipesched.validation.validator import validate
+from solver.analysis.memory_levels import MemoryLevels
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.solve import solve
+from solver.tasks.dispatch import expanded
+from solver.tasks.memory_decisions import rules, with_decisions
+from solver.tasks.placing import placed_in, schedule_of
+from solver.tasks.window_search import WindowSearch
+from tests.support.counted import counted
+from tests.support.task_brute_force import always_fits
+from tests.support.tiny_lent import tiny_lent
+
+SURE = counted(5.0)
+
+
+def test_no_claim_is_above_every_order_and_no_schedule_below() -> None:
+    """The exact model, its schedule, all bounds and their checks."""
+    seen = Counter[str]()
+    for number in range(120):
+        seen.update(brute_force(tiny_lent(Random(number))))
+    assert seen["problems"] > 70
+    assert seen["strongest bound attained"] > 50
+
+
+def test_orders_with_decisions_are_safe_on_both_devices_and_so_are_windows_of_them() -> None:
+    tried = 0
+    for seed in range(80):
+        problem = tiny_lent(Random(seed))
+        jobs = jobs_of(problem)
+        for rule in rules(problem):
+            order = with_decisions(problem, sequential(problem.keeping_activations()), rule)
+            for schedule in () if order is None else expanded(jobs, order):
+                timeline = best_times(problem, schedule)
+                assert validate(timeline) == [], seed
+                assert always_fits(problem, schedule), seed
+                placed = placed_in(jobs, timeline)
+                if placed is None:
+                    continue
+                windows = WindowSearch(placed, SURE)
+                windows.step(1.0, Event())
+                after = schedule_of(windows.placed, "")
+                assert after is not None
+                assert always_fits(problem, after), seed
+                assert validate(best_times(problem, after)) == [], seed
+                tried += 1
+            break
+    assert tried > 20
+
+
+def three(capacity: list[int], **offload: object) -> Problem:
+    """A pipeline whose first device has room for two activations of the three that it wants."""
+    document: dict[str, Any] = {
+        "devices": 3,
+        "microbatches": 4,
+        "times": {"forward": 10, "backward": 10, "weight": 10},
+        "memory": {
+            "capacity": capacity,
+            "offload": {"out": 2, "in": 2, "on": "nvlink", "to": [2, "host", "host"]} | offload,
+            "decide": {"offload": ["free", "never", "never"]},
+        },
+    }
+    return problem_from(document)
+
+
+@pytest.mark.parametrize(("capacity", "value"), [([2, 3, 1], 170), ([2, 3, 2], 154), ([2, 3, 4], 140)])
+def test_the_more_room_the_other_device_has_the_less_time_it_takes(capacity: list[int], value: int) -> None:
+    one = three(capacity)
+    found = solve(one, counted(60.0))
+    assert found.status is Status.OPTIMAL and found.timeline is not None
+    assert validate(found.timeline) == []
+    assert one.in_units(found.value_ticks) == value
+    levels = [max(level for _, level in memory_steps(found.timeline, device)) for device in range(3)]
+    assert levels == list(measure(found.timeline).peak_quanta)
+    assert all(level <= room for level, room in zip(levels, capacity, strict=True))
+    most = max(level for _, level in moved_steps(found.timeline, 2))
+    assert most > 0 or capacity[2] == 1
+
+
+def test_memory_that_others_may_take_limits() -> None:
+    """All own activations fit, those of device 0 in addition do not."""
+    assert why_never_limited(three([4, 4, 7])) is None
+    assert why_never_limited(three([4, 4, 8])) is not None
+
+
+def test_levels_of_memory_count_what_others_move_there() -> None:
+    levels = MemoryLevels(three([9, 9, 9]))
+    assert isinstance(levels.scale, MemoryScale)
+    assert levels.most() == 8
