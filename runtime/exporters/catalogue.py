@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.features.catalogue import FEATURES
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, B, F, W
 from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
@@ -97,21 +97,19 @@ class Exporter:
         whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))
         at_once = all(one.parts == 1 and not one.each_microbatch for stage in problem.stages for one in stage.once)
         sent = _transfers_alone(timeline)
-        holds_streams = (
-            self.streams
-            or (whole and self.copies)
-            or (plain and self.collectives and at_once)
-            or (sent and self.transfers)
-        )
+        every_kind = self.streams or (whole and self.copies) or (plain and self.collectives and at_once)
+        holds_streams = every_kind or (sent and self.transfers)
         if sent and not holds_streams:
             return "the schedule orders sends and receives, and this format does not keep their order"
         if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(problem.streams) > 1
             extra = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
             return f"the schedule {extra}, and this format orders whole passes only"
-        saving = next((p for p in passes if p.kind not in (F, B, W, BW)), None)
-        if not holds_streams and saving is not None:
-            missing = "neither copies nor recomputation" if at_once else "no buckets of gradients"
+        able = {F, B, W, BW, *(OF_PARAMETERS if sent and self.collectives and at_once else ())}
+        saving = next((p for p in passes if p.kind not in able), None)
+        if saving is not None and not every_kind and not (sent and self.copies):
+            in_parts = saving.kind in OF_PARAMETERS and not at_once
+            missing = "no buckets of gradients" if in_parts else "neither copies nor recomputation"
             return f"the schedule runs {saving}, and this format has {missing}"
         if self.every_feature:
             return None

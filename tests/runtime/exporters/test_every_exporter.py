@@ -25,6 +25,7 @@ from commands.main import main
 from commands.shared.file_arguments import write_schedule
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
+from pipesched.files.problem_file import problem_from
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
@@ -34,6 +35,8 @@ from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.importers.catalogue import import_schedule
+from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import problem, random_order, schedule
 
 Label = list[int]
@@ -932,3 +935,19 @@ def test_a_check_refuses_what_writing_refuses(timeline: Timeline) -> None:
         else:
             with pytest.raises(BadInput):
                 exporter.check(timeline)
+
+
+def test_sends_and_receives_in_order_are_no_recomputation() -> None:
+    """torch-csv-comms keeps their order, and ended in a KeyError for the recomputation between them."""
+    one = problem_from({
+        "devices": 2, "microbatches": 2, "streams": ["compute", "comm"],
+        "times": {"forward": 1, "backward": 3, "transfer": {"time": 1, "on": "compute", "both": True}},
+        "memory": {"capacity": 1, "recompute": [{"name": "full", "time": 3}]},
+    })  # fmt: skip
+    timeline = solve(one, counted(1)).timeline
+    assert timeline is not None and any(p.kind is PassKind.RECOMPUTE for p in timeline.schedule.passes())
+    with pytest.raises(
+        BadInput, match=r"torch-csv-comms: the schedule runs R\d\.\d, and this format has neither copies"
+    ):
+        EXPORTERS["torch-csv-comms"].export(timeline)
+    assert EXPORTERS["megatron"].lacks(timeline) is None
