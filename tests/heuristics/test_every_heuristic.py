@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from random import Random
 
@@ -50,7 +49,6 @@ def uneven(where: Placement, m: int, random: Random, split: bool = True) -> Prob
     return build(where, m, costs, Memory(activation, freed, (None,) * where.devices))
 
 
-@cache  # all schedules are asked for the same problems
 def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | None = None, freed: int = 0) -> Problem:
     """Equal stages and free transfers: the papers' setting. Without w, b is a full backward. An activation takes 4."""
     s = where.stages

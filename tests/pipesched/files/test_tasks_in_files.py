@@ -239,7 +239,7 @@ def test_a_plain_file_says_nothing_of_streams() -> None:
         ("task_orders", [{"ep": []}, {}], "task_orders[0]: found 'ep'; allowed: a list of tasks for compute, comm"),
         ("waits", [["F0.0/attn"]], "waits: found [['F0.0/attn']]; allowed: pairs of tasks, of which the second waits"),
         ("waits", 0, "waits: found 0; allowed: pairs of tasks, of which the second waits"),
-        ("waits", [["F0.0/attn", "F0"]], "waits[0][1]: found 'F0'; a pass is written as kind (F, B, W, BW, O, L, R, U, D, G or S), stage, dot, "
+        ("waits", [["F0.0/attn", "F0"]], "waits[0][1]: found 'F0'; a pass is written as kind (F, B, W, BW, O, L, R, U, D, G, N or S), stage, dot, "
                                          "micro-batch: F2.0"),
     ],
 )  # fmt: skip
