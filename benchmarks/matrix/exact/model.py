@@ -54,6 +54,8 @@ def optimum(
     """
     shape = shape_of(document)
     shape = replace(shape, rooms=[None if room is None else room - reserved for room in shape.rooms])
+    if any(room is not None and room < 0 for room in shape.rooms):
+        return Exact(None, None)
     low = _least(_with_room(shape, 1 + rounded), False, most_work)
     same = not rounded and 0 not in _times(shape)
     return Exact(low, low if same else _least(_with_room(shape, 1 - rounded), True, most_work))

@@ -24,6 +24,11 @@ class StageParameters:
     most: int | None = None
     window: int | None = None
 
+    def __post_init__(self) -> None:
+        """Replace holders that are each stage itself by none, so that problems with the same meaning are equal."""
+        if self.holders == tuple(range(len(self.holders))):
+            object.__setattr__(self, "holders", ())
+
     def holder(self, stage: int) -> int:
         """Return the stage that holds the parameters of a stage."""
         return self.holders[stage] if self.holders else stage

@@ -75,6 +75,15 @@ def test_the_file_says_the_chains_and_is_read_back() -> None:
     assert problem_from(read_yaml(text, "")) == one
 
 
+def test_stages_with_their_own_parameters_are_read_back() -> None:
+    """Holders that are each stage itself were written as none, and then differed."""
+    parameters = {"reduce": {"time": 1}, "step": {"time": 1}}
+    one = problem_from({"devices": 2, "microbatches": 2, "times": {"forward": 1, "backward": 2}, "pipelines": {"count": 2},
+                        "parameters": parameters, "objective": "iteration"})  # fmt: skip
+    again = problem_from(read_yaml(problem_text(one), "text"))
+    assert again == one and again.content_key == one.content_key
+
+
 def test_bidirectional_pipelines_side_by_side_have_two_chains_each() -> None:
     one = problem(2, 4, placement="bidirectional", pipelines={"count": 2, "lost": [[0, 0]]})
     assert Counter(one.walks.shares) == {2: 4} and one.devices == 3
