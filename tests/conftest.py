@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipesched.errors import DEFECTS
+from pipesched.problem.problem import Objective
 from solver.limits import Limits
 from tests.support import optima
 from tests.support.counted import counted
@@ -96,6 +97,11 @@ def pytest_configure(config: pytest.Config) -> None:
     under_way = [subprocess.Popen([sys.executable, "-m", module, *names], cwd=ROOT) for names in lacking if names]
     for process in under_way:
         process.wait()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Objectives by their names, which named mutants' tests have."""
+    return val.name if isinstance(val, Objective) else None
 
 
 def pytest_sessionfinish() -> None:
