@@ -85,7 +85,8 @@ class _Device:
         moved = [(own, s) for s in problem.stages_moved_to(device) if (own := problem.stages[s].offload)]
         self.most += sum(own.amount * len(problem.microbatches_of[s]) for own, s in moved)
         stages_and_counts = zip((problem.stages[s] for s in stages), counts, strict=True)
-        self.most += sum((max(own.workspace) + sum(own.until_end)) * count for own, count in stages_and_counts)
+        # The passes of a micro-batch overlap where the first task of one, a gathering, needs nothing of the other.
+        self.most += sum((sum(own.workspace) + sum(own.until_end)) * count for own, count in stages_and_counts)
         # Memory that is moved, recomputed, lent to other pieces, gathered, or in use only while a pass runs gives more
         # levels than can be listed.
         parts = [part for s in stages for part in _parts(problem, s)] + [own.amount for own, _ in moved]

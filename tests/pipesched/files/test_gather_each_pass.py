@@ -22,9 +22,12 @@ from pipesched.files.problems.document import problem_document
 from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.problem.passes import BW, REDUCE, STEP, F, Pass, Task
 from pipesched.problem.relaxed.ample_memory import why_never_limited
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.analysis.memory_levels import MemoryLevels
+from solver.analysis.pareto_sweep import frontier
 from solver.planning.plan import plan
 from solver.solve import solve
 from tests.support.counted import counted
@@ -149,3 +152,20 @@ def test_a_plan_gathers_before_every_pass() -> None:
     assert validate(found.best.timeline) == []
     assert why_never_limited(problem) is None
     assert plan_from_document(json.loads(json.dumps(plan_document(wanted))), "plan.json") == wanted
+
+
+def test_no_schedule_takes_more_memory_than_the_last_level_of_a_frontier() -> None:
+    """The gatherings of a forward and of its backward may be there at once; the search of levels then had no bound."""
+    document = {
+        "devices": 2,
+        "microbatches": 2,
+        "streams": ["compute", "comm"],
+        "times": {"forward": 3, "backward": [2, 1], "transfer": {"time": 2, "on": "comm", "both": True}},
+        "parameters": {"gather": {"time": [1, 2], "memory": 1, "on": "compute", "keep": "never"}},
+        "objective": "iteration",
+    }
+    problem = problem_from(document)
+    timeline = simulate(problem, HEURISTICS["1f1b"].order(problem))
+    assert max(measure(timeline).peak_memory) <= MemoryLevels(problem).most()
+    assert MemoryLevels(problem).most() == 2 * (1 + 1 + 1)
+    assert frontier(problem, 3, counted(1)).points
