@@ -171,3 +171,24 @@ def test_published_orders_that_recompute_or_offload_are_tried_on_unequal_microba
     )
     found = solve(problem, counted(4))
     assert (found.status, found.value) == (Status.OPTIMAL, 37)
+
+
+def test_other_orders_of_passes_that_wait_for_themselves_are_left_out() -> None:
+    """A backward that receives before its recomputation has ended precedes it in the order of passes: was a defect."""
+    one = problem_from(
+        {
+            "devices": 2,
+            "microbatches": 2,
+            "streams": ["compute", "comm"],
+            "times": {"forward": [3, 2], "backward": [3, 5], "transfer": {"time": 2, "on": "comm", "both": True}},
+            "memory": {
+                "capacity": 1,
+                "recompute": [{"name": "full", "time": 2}, {"name": "attention", "time": 1, "keeps": 0.5}],
+            },
+            "microbatch_scale": [1, 0.5],
+            "microbatch_order": "free",
+        }
+    )
+    found = solve(one, counted(4))
+    assert found.notes == ()
+    assert (found.status, found.value) == (Status.OPTIMAL, 40 * one.tick)

@@ -12,7 +12,8 @@ from benchmarks.matrix.exact.tasks import Change, Literal, Tasks
 
 
 def add_memory(tasks: Tasks, strict: bool) -> None:
-    """A row for each taking. `strict` counts of two takings at one instant each in the row of the other."""
+    """A row for each taking. `strict` counts of two takings at one instant each in the row of the other; else one of
+    them alone, in any order of each two."""
     shape = tasks.shape
     rooms: dict[str, Fraction | None] = {f"device {d}": room for d, room in enumerate(shape.rooms)}
     rooms |= {f"host {n}": host.capacity for n, host in enumerate(shape.hosts)}

@@ -56,8 +56,10 @@ def optimum(
     shape = replace(shape, rooms=[None if room is None else room - reserved for room in shape.rooms])
     if any(room is not None and room < 0 for room in shape.rooms):
         return Exact(None, None)
-    low = _least(_with_room(shape, 1 + rounded), False, most_work)
-    same = not rounded and 0 not in _times(shape)
+    # What is taken at one instant is there together, unless a pass without length gives it back at that instant.
+    lasting = 0 not in _times(shape)
+    low = _least(_with_room(shape, 1 + rounded), lasting, most_work)
+    same = not rounded and lasting
     return Exact(low, low if same else _least(_with_room(shape, 1 - rounded), True, most_work))
 
 

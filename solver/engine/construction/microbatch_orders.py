@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from heuristics.building.microbatch_orders import orders, renumbered
 from pipesched.deadline import Deadline, within
+from pipesched.errors import Deadlock
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains
 from pipesched.schedule.chain_timelines import timeline_back, timeline_into
 from pipesched.schedule.timeline import Timeline
@@ -53,11 +55,16 @@ class MicrobatchOrders:
 
 
 def _reordered(chains: MicrobatchChains, known: Timeline) -> list[Timeline]:
-    """Return the schedule's timelines with the micro-batches entering in other orders, where they fit the memory."""
+    """Return the schedule's timelines with the micro-batches entering in other orders, where they fit the memory.
+
+    An order of passes alone may wait for itself where the schedule orders their tasks: a pass that receives before the
+    recomputation that it needs has ended precedes it in the order.
+    """
     own = timeline_back(chains, known).schedule
     found = []
     for order in orders(chains.of):
-        timeline = simulate(chains.of, renumbered(own, order, own.name))
-        if not validate(timeline):
-            found.append(timeline_into(chains, timeline))
+        with suppress(Deadlock):
+            timeline = simulate(chains.of, renumbered(own, order, own.name))
+            if not validate(timeline):
+                found.append(timeline_into(chains, timeline))
     return found
