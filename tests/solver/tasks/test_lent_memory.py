@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
-from threading import Event
 from typing import Any
 
 import pytest
 
 from benchmarks.proofs.memory_options import brute_force
-from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.ample_memory import why_never_limited
@@ -20,15 +18,8 @@ from pipesched.schedule.host_memory import moved_steps
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.validation.validator import validate
 from solver.analysis.memory_levels import MemoryLevels
-from solver.construction.list_scheduling import sequential
-from solver.construction.timing import best_times
 from solver.solve import solve
-from solver.tasks.dispatch import expanded
-from solver.tasks.memory_decisions import rules, with_decisions
-from solver.tasks.placing import placed_in, schedule_of
-from solver.tasks.window_search import WindowSearch
 from tests.support.counted import counted
-from tests.support.task_brute_force import always_fits
 from tests.support.tiny_lent import tiny_lent
 
 SURE = counted(5.0)
@@ -41,31 +32,6 @@ def test_no_claim_is_above_every_order_and_no_schedule_below() -> None:
         seen.update(brute_force(tiny_lent(Random(number))))
     assert seen["problems"] > 70
     assert seen["strongest bound attained"] > 50
-
-
-def test_orders_with_decisions_are_safe_on_both_devices_and_so_are_windows_of_them() -> None:
-    tried = 0
-    for seed in range(80):
-        problem = tiny_lent(Random(seed))
-        jobs = jobs_of(problem)
-        for rule in rules(problem):
-            order = with_decisions(problem, sequential(problem.keeping_activations()), rule)
-            for schedule in () if order is None else expanded(jobs, order):
-                timeline = best_times(problem, schedule)
-                assert validate(timeline) == [], seed
-                assert always_fits(problem, schedule), seed
-                placed = placed_in(jobs, timeline)
-                if placed is None:
-                    continue
-                windows = WindowSearch(placed, SURE)
-                windows.step(1.0, Event())
-                after = schedule_of(windows.placed, "")
-                assert after is not None
-                assert always_fits(problem, after), seed
-                assert validate(best_times(problem, after)) == [], seed
-                tried += 1
-            break
-    assert tried > 20
 
 
 def three(capacity: list[int], **offload: object) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from threading import Event
 from typing import Any
@@ -26,15 +27,23 @@ from solver.tasks.placing import placed_in, schedule_of
 from solver.tasks.window_search import WindowSearch
 from tests.support.counted import counted
 from tests.support.task_brute_force import always_fits
+from tests.support.tiny_lent import tiny_lent
 from tests.support.tiny_memory import tiny_memory
 
 SURE = counted(5.0)
 
 
-def test_orders_with_decisions_are_safe_and_so_are_windows_of_them() -> None:
+@pytest.mark.parametrize(
+    ("draw", "seeds", "least"),
+    [(tiny_memory, range(100, 125), 25), (tiny_lent, range(80), 20)],
+    ids=["hosts", "other devices"],
+)
+def test_orders_with_decisions_are_safe_and_so_are_windows_of_them(
+    draw: Callable[[Random], Problem], seeds: range, least: int
+) -> None:
     tried = 0
-    for seed in range(100, 125):
-        problem = tiny_memory(Random(seed))
+    for seed in seeds:
+        problem = draw(Random(seed))
         jobs = jobs_of(problem)
         for rule in rules(problem):
             order = with_decisions(problem, sequential(problem.keeping_activations()), rule)
@@ -50,10 +59,10 @@ def test_orders_with_decisions_are_safe_and_so_are_windows_of_them() -> None:
                 after = schedule_of(windows.placed, "")
                 assert after is not None
                 assert always_fits(problem, after), seed
-                assert validate(best_times(problem, after)) == []
+                assert validate(best_times(problem, after)) == [], seed
                 tried += 1
             break
-    assert tried > 25
+    assert tried > least
 
 
 def three_devices(microbatches: int, **memory: object) -> Problem:
