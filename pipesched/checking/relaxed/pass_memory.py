@@ -25,10 +25,14 @@ def without_pass_memory(problem: Problem) -> Problem:
         ]
         rising = [s.workspace.forward for s in stages_of_device if s.activation or s.lent]
         rising += [s.workspace.backward for s in stages_of_device if s.weight is not None and s.freed < 0]
-        moved_here = any(s.offload is not None and s.offload.to == device for s in problem.stages)
-        if moved_here or any(s.offload is not None or s.recompute for s in stages_of_device):
+        if holds_of_others(problem, device) or any(s.offload is not None or s.recompute for s in stages_of_device):
             rising = []
         least = min(rising, default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
     stages = tuple(replace(stage, workspace=PassMemory(), until_end=PassMemory()) for stage in problem.stages)
     return replace(problem, stages=stages, pools=tuple(pools))
+
+
+def holds_of_others(problem: Problem, device: int) -> bool:
+    """Return True if activations of other devices may move to the memory of a device."""
+    return any(stage.offload is not None and stage.offload.to == device for stage in problem.stages)
