@@ -35,7 +35,8 @@ def add_objective(parser: ArgumentParser) -> None:
         choices=names,
         help="what to minimise (default: as the problem file says): makespan, to the end of the last pass; span, the "
         "longest time from a device's first pass to the end of its last; period, the time between two micro-batches in "
-        "the steady state; iteration, the makespan with reductions of gradients and optimizer steps",
+        "the steady state; iteration, the makespan with reductions of gradients and optimizer steps; free_memory, the "
+        "most memory left on the device with the least, and of those schedules the least time",
     )
 
 
