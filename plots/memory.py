@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -12,7 +10,7 @@ from matplotlib.patches import Patch
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import makespan
-from pipesched.schedule.host_memory import host_steps, hosts_of, moved_steps
+from pipesched.schedule.memory_elsewhere import host_steps, steps_elsewhere
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
@@ -35,19 +33,19 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     steps = [[(tick, own + level) for tick, level in strip] for own, strip in zip(static, steps, strict=True)]
     peaks = [max(level for _, level in strip) for strip in steps]
     capacities = [c for device in range(problem.devices) if (c := whole_memory(problem, device)) is not None]
-    hosts = list(_hosts(timeline))
-    scale = max([*peaks, *capacities, *(level for _, _, strip in hosts for _, level in strip), 0]) or 1
+    hosts = host_steps(timeline)
+    scale = max([*peaks, *capacities, *(level for _, strip in hosts for _, level in strip), 0]) or 1
     end = makespan(timeline)
     for device, strip in enumerate(steps):
         _draw_strip(axes, problem, device, [*without_notches(strip), (end, strip[-1][1])], scale)
         _draw_static(axes, device, static[device], scale)
         _draw_capacity(axes, problem, device, scale)
     of_others = [
-        (device, moved_steps(timeline, device))
-        for device, memory in enumerate(problem.network.reservoirs[: problem.devices])
-        if memory.devices != (device,)
+        (device, steps_elsewhere(timeline, device))
+        for device in range(problem.devices)
+        if problem.network.changes_of_others(device)
     ]
-    lines = [(device, strip, "-") for device, _, strip in hosts] + [(*one, ":") for one in of_others]
+    lines = [(devices[0], strip, "-") for devices, strip in hosts] + [(*one, ":") for one in of_others]
     for device, strip, style in lines:
         times = [problem.in_units(tick) for tick, _ in [*strip, (end, 0)]]
         levels = [_height(device, level, scale) for _, level in [*strip, (end, strip[-1][1])]]
@@ -63,18 +61,11 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     if capacities:
         entries.append((Line2D([], [], color=CAP, linestyle="--"), "Capacity"))
     if hosts:
-        shared = " (of devices that share one, at the first)" if any(number > 1 for _, number, _ in hosts) else ""
+        shared = " (of devices that share one, at the first)" if any(len(devices) > 1 for devices, _ in hosts) else ""
         entries.append((Line2D([], [], color=HOST), f"On the host{shared}"))
     if of_others:
         entries.append((Line2D([], [], color=HOST, linestyle=":"), "Activations of other devices"))
     legend_under_axis(axes, entries)
-
-
-def _hosts(timeline: Timeline) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-    """Yield for each host that activations may move to its first device, the number of its devices, and its steps of
-    memory."""
-    for _, devices in hosts_of(timeline):
-        yield devices[0], len(devices), host_steps(timeline, devices)
 
 
 def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int, int]], scale: int) -> None:

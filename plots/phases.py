@@ -18,7 +18,7 @@ from matplotlib.patches import Patch, Rectangle
 from pipesched.problem.formatting import memory_amount, memory_text
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import makespan
-from pipesched.schedule.host_memory import host_steps, hosts_of
+from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
@@ -102,7 +102,7 @@ def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> It
     """Draw the activations of each device and its host, each to its own scale; yields the legend's entries."""
     problem = timeline.problem
     steps_by_device = [list(without_notches(memory_steps(timeline, device))) for device in range(problem.devices)]
-    hosts = {devices[0]: host_steps(timeline, devices) for _, devices in hosts_of(timeline)}
+    hosts = {devices[0]: steps for devices, steps in host_steps(timeline)}
     most = _most(steps_by_device)
     capacities = [room if room is not None and room <= 1.25 * most else None for room in problem.room]
     scale, host_scale = max([most, *(room for room in capacities if room is not None)]) or 1, _most(hosts.values()) or 1

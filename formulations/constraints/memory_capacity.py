@@ -25,9 +25,9 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """True if the memory level over time, and the number of gathered stages, is within its limit on every device."""
-    for device, capacity in enumerate(timeline.problem.room):
-        if capacity is not None and max(level for _, level in memory_steps(timeline, device)) > capacity:
+    """True if the level of every memory, and the number of gathered stages of every device, is within its limit."""
+    for number, (capacity, _) in enumerate(timeline.problem.network.reservoirs):
+        if capacity is not None and max(level for _, level in memory_steps(timeline, number)) > capacity:
             return False
     window = timeline.problem.parameters.window
     return window is None or all(_most_gathered(timeline, d) <= window for d in range(timeline.problem.devices))

@@ -14,7 +14,7 @@ from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
-from pipesched.schedule.memory_of_others import changes_of_others
+from pipesched.schedule.memory_elsewhere import changes_elsewhere
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline, blocks
@@ -155,15 +155,16 @@ def work_of_rows(timeline: Timeline) -> Whole:
     return np.where(block < 0, ticks, block * columns.each(lambda kind, _: kind is F, rows))
 
 
-def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
-    """Return the times at which passes start or end, and the memory level from each on; beginning with 0 at time 0.
+def _memory(timeline: Timeline, reservoir: int) -> tuple[Whole, Whole]:
+    """Return the times at which passes start or end, and the level of a memory from each on; beginning with 0 at time
+    0.
 
     Changes at one tick count in the order in which the device runs the passes, as in a runtime: memory of a pass that
     ends is freed before the next pass takes its own. With several streams ends at a tick are before starts, in any
     order of passes, and so where passes of other devices use its memory too.
     """
     columns = timeline.schedule.columns
-    rows = columns.on(device)
+    rows = columns.on(reservoir)
 
     change_of = timeline.problem.network.change
 
@@ -176,7 +177,7 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     begin, end = (column[rows] for column in timeline.times)
     ticks = np.stack((begin, end), axis=1).ravel()
     changes = np.stack((change(0), change(1)), axis=1).ravel()
-    others = changes_of_others(timeline, device)
+    others = [(one.tick, one.amount, one.later) for one in changes_elsewhere(timeline, reservoir)]
     if others or len(timeline.problem.streams) > 1:
         later = np.stack((np.ones(len(begin), bool), begin == end), axis=1).ravel()
         more = zip(*others, strict=True) if others else ((), (), ())
@@ -200,8 +201,11 @@ def given_up(timeline: Timeline) -> Whole:
     return by_microbatch(timeline.problem, found, columns.microbatch, 2 * len(columns))
 
 
-def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:
-    """Return the memory level of a device as steps (tick, level from then on), beginning with (0, 0)."""
-    ticks, levels = _memory(timeline, device)
+def memory_steps(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]:
+    """Return the level of a memory as steps (tick, level from then on), beginning with (0, 0).
+
+    The memory is a reservoir of the task network: a device by its number, or a host.
+    """
+    ticks, levels = _memory(timeline, reservoir)
     changed = np.flatnonzero(np.diff(levels, prepend=1))
     return list(zip(ticks[changed].tolist(), levels[changed].tolist(), strict=True))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from pipesched.problem.formatting import memory_text
 from pipesched.schedule.drawing.boxes import makespan
-from pipesched.schedule.host_memory import hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import Plot
@@ -83,7 +82,7 @@ def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
 
 def is_dense(timeline: Timeline) -> bool:
     """Return True if there are many devices, and no host whose memory has to be drawn too."""
-    return timeline.problem.devices >= PARAMS.fewest_devices and not any(True for _ in hosts_of(timeline))
+    return timeline.problem.devices >= PARAMS.fewest_devices and not timeline.problem.network.hosts
 
 
 HEAT_MAP = Plot("memory", "the memory every device holds", draw_heat_map, row=0.5, widest=14.0, applies=is_dense)

@@ -14,7 +14,7 @@ from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of
 from pipesched.schedule.drawing.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
-from pipesched.schedule.host_memory import host_steps, hosts_of
+from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.critical_path import critical_path
@@ -68,8 +68,8 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
             "capacity": [None if c is None else _short(c * unit) for c in capacity],
             "static": [_short(static * unit) for static in problem.static],
             "hosts": [
-                {"device": devices[0], "devices": len(devices), "steps": _paired(host_steps(timeline, devices), unit)}
-                for _, devices in hosts_of(timeline)
+                {"device": devices[0], "devices": len(devices), "steps": _paired(steps, unit)}
+                for devices, steps in host_steps(timeline)
             ],
         },
     }

@@ -23,7 +23,7 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.problem import Problem
 from pipesched.problem.units import SECONDS, seconds_in
-from pipesched.schedule.host_memory import host_steps, hosts_of
+from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -120,7 +120,7 @@ def _counters(timeline: Timeline) -> Iterator[_Event]:
         (f"Memory{unit}", device, memory_steps(timeline, device), problem.static[device])
         for device in range(problem.devices)
     ]
-    counters += [(f"On the host{unit}", own[0], host_steps(timeline, own), 0) for _, own in hosts_of(timeline)]
+    counters += [(f"On the host{unit}", devices[0], steps, 0) for devices, steps in host_steps(timeline)]
     for name, device, steps, always in counters:
         levels = {round(tick * nanoseconds): level for tick, level in steps}  # of one instant the last counts
         for at, level in sorted(({0: 0} | levels).items()):

@@ -13,14 +13,16 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.errors import Deadlock
+from pipesched.files.problem_file import problem_from
 from pipesched.problem.fused_dominance import fused_is_dominated
-from pipesched.problem.passes import BW, B, Pass, Task, W
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import BW, B, Pass, Task, W, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from tests.support.makers import problem, random_order
+from tests.support.makers import problem, random_order, schedule
 
 
 def random_timeline(one: Problem, rng: Random, in_microbatch_order: bool = False) -> Timeline:
@@ -189,3 +191,19 @@ def test_each_rule_alone_is_the_same_as_check_and_as_rows(name: str, literals: b
             seen[said] += 1
     assert seen[True] > 10
     assert seen[False] > 10 or name in NEVER_BROKEN_ALONE
+
+
+def test_memory_of_a_host_is_checked() -> None:
+    """Two activations are there together at most; with room for one alone the constraint is broken."""
+    memory = {"capacity": 2, "decide": {"offload": "always"}}
+    (rule,) = (one for one in CONSTRAINTS if one.name == "memory")
+    document = {"devices": 1, "microbatches": 2, "times": {"forward": 4, "backward": 4}}
+    for room, kept in ((2, True), (1, False)):
+        one = problem_from(document | {"memory": memory | {"offload": {"out": 1, "in": 1, "host_capacity": room}}})
+        row = ["F0.0", "O0.0", "F0.1", "O0.1", "L0.1", "BW0.1", "L0.0", "BW0.0"]
+        orders: dict[Resource, tuple[Task, ...]] = {
+            Resource(0, stream): tuple(Task(parse_pass(name)) for name in row if name[0] in kinds)
+            for stream, kinds in (("compute", "FB"), ("d2h", "O"), ("h2d", "L"))
+        }
+        found = simulate(one, Schedule(schedule(" ".join(row)).orders, "", orders, []))
+        assert rule.check(found) is kept

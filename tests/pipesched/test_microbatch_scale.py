@@ -13,7 +13,7 @@ from pipesched.files.schedule_file import read_schedule, save
 from pipesched.problem.passes import parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
-from pipesched.schedule.host_memory import host_steps
+from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
@@ -90,7 +90,7 @@ def test_copies_and_recomputation_scale_in_time_and_memory() -> None:
     assert validate(timeline) == []
     # F 2, out 6, in 2, BW 4 of the first; then 1, 3, 1 and 2.
     assert measure(timeline).makespan_ticks * problem.tick == 14 + 7
-    assert max(level for _, level in host_steps(timeline, (0,))) * unit == 3
+    assert max(level for _, level in dict(host_steps(timeline))[0,]) * unit == 3
     levels = [(tick * problem.tick, level * unit) for tick, level in memory_steps(timeline, 0)[1:]]
     assert levels == [(0, 4), (8, 1), (8, 4), (14, 0), (14, 2), (18, Fraction(1, 2)), (18, 2), (21, 0)]
     timeline = simulate(problem, drops)

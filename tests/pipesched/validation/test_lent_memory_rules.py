@@ -13,7 +13,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import Ran
-from pipesched.schedule.host_memory import moved_steps
+from pipesched.schedule.memory_elsewhere import steps_elsewhere
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.timeline import Timeline
@@ -62,7 +62,7 @@ def test_the_other_device_holds_it_from_the_start_of_the_copy_out_to_the_end_of_
     start = {str(p): (one.start(p), one.end(p)) for p in one.schedule.passes()}
     out, back = start["O0.0"][0] * one.problem.tick, start["L0.0"][1] * one.problem.tick
     assert (out, start["F0.1"][0] * one.problem.tick) == (4, 6)
-    steps = [(tick * one.problem.tick, level) for tick, level in moved_steps(one, 1)]
+    steps = [(tick * one.problem.tick, level) for tick, level in steps_elsewhere(one, 1)]
     assert (steps[0], (out, 1), (back, 0)) == ((0, 0), *[step for step in steps if step[0] in (out, back)])
     assert measure(one).peak_quanta == (1, 2)
     assert max(level for _, level in memory_steps(one, 1)) == 2

@@ -10,7 +10,7 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
-from pipesched.schedule.host_memory import host_steps
+from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.timeline import Timeline
@@ -48,7 +48,7 @@ def test_what_moves_is_gone_from_the_end_of_the_copy_out_to_the_start_of_the_cop
     assert measure(timeline).peak_quanta == (2,)
     starts = {str(p): timeline.start(p) for p in timeline.schedule.passes()}
     assert starts == {"F0.0": 0, "O0.0": 4, "F0.1": 4, "F0.2": 8, "BW0.2": 12, "L0.0": 18, "BW0.1": 18, "BW0.0": 24}
-    assert [step for step in host_steps(timeline, (0,)) if step[0] in (0, 4, 23)] == [(0, 0), (4, 1), (23, 0)]
+    assert [step for step in dict(host_steps(timeline))[0,] if step[0] in (0, 4, 23)] == [(0, 0), (4, 1), (23, 0)]
 
 
 @pytest.mark.parametrize("left", [("O0.0", "F0.2"), ("BW0.2", "L0.0")])

@@ -14,7 +14,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.ample_memory import why_never_limited
 from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.solution import Status
-from pipesched.schedule.host_memory import moved_steps
+from pipesched.schedule.memory_elsewhere import steps_elsewhere
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.validation.validator import validate
 from solver.analysis.memory_levels import MemoryLevels
@@ -59,7 +59,7 @@ def test_the_more_room_the_other_device_has_the_less_time_it_takes(capacity: lis
     levels = [max(level for _, level in memory_steps(found.timeline, device)) for device in range(3)]
     assert levels == list(measure(found.timeline).peak_quanta)
     assert all(level <= room for level, room in zip(levels, capacity, strict=True))
-    most = max(level for _, level in moved_steps(found.timeline, 2))
+    most = max(level for _, level in steps_elsewhere(found.timeline, 2))
     assert most > 0 or capacity[2] == 1
 
 

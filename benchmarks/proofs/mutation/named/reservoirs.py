@@ -35,23 +35,22 @@ RESERVOIRS = (
     ),
     NamedMutant(
         "metrics: a peak without activations of others", "pipesched/schedule/metrics.py",
-        "others = changes_of_others(timeline, device)", "others = changes_of_others(timeline, device)[:0]",
+        "for one in changes_elsewhere(timeline, reservoir)]", "for one in ()]",
         "the memory level of a device", (_RULES,),
     ),
     NamedMutant(
-        "relaxation: gathered parameters while others' activations come", "pipesched/problem/passes_alone.py",
-        " or problem.stages_moved_to(device):", ":",
-        "memory taken of a device while no parameters are gathered there",
-        (_RELAXED,),
+        "relaxations: only a device's own copies take its memory", "pipesched/problem/network/task_network.py",
+        "for number, change in self.changes(of)", "for number, change in self.changes(of)[:1]",
+        "memory taken of a device while no parameters are gathered there, without workspace", (_RELAXED,),
     ),
     NamedMutant(
-        "relaxation: workspace while others' activations come", "pipesched/problem/relaxed/pass_memory.py",
-        "[0] * len(problem.stages_moved_to(device))", "list[int]()",
-        "memory taken of a device by passes without workspace", (_RELAXED,),
+        "check: only a device's own copies take its memory", "pipesched/checking/relaxed/taken_by_modes.py",
+        "found |= {OFFLOAD} if copies.to == device else set()", "pass",
+        "memory taken of a device while no parameters are gathered there, without workspace", (_RELAXED,),
     ),
     NamedMutant(
         "ample memory: what others move there is not counted", "pipesched/problem/relaxed/ample_memory.py",
-        "total += copies.amount * _number(problem, stage) if copies else 0", "total += 0",
+        "total += max(0, change.total) * _number(problem, stage)", "total += 0",
         "memory that never limits", (_AMPLE,),
     ),
 )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Memory that passes change besides their own device's: that of hosts and of other devices, where activations move to.
+
+A memory is a reservoir of the task network: device d is reservoir d, and the hosts follow the devices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipesched.problem.passes import Pass
+from pipesched.schedule.timeline import Timeline
+
+
+class Change(NamedTuple):
+    """A change of a reservoir by a pass of another device or, of a host, of any: tick, and amount (negative: freed).
+
+    Memory that is taken counts `later` than all that is freed at the tick: no order is known there. An activation that
+    moves there and back at one tick then counts as never there, though a schedule must have room for it.
+    """
+
+    reservoir: int
+    tick: int
+    amount: int
+    later: bool
+    of: Pass
+
+
+def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[Change]:
+    """Yield the changes of a reservoir by passes for which it is not their own device's memory, in no order.
+
+    Two for each such pass: at its start and at its end, 0 where it changes nothing then.
+    """
+    problem, columns = timeline.problem, timeline.schedule.columns
+    for of, change in problem.network.changes_of_others(reservoir).items():
+        rows = columns.rows(*of)
+        for row in rows[rows >= 0].tolist():
+            p = columns.passes[row]
+            at_start, at_end = (problem.scaled(amount, p.microbatch) for amount in change)
+            begin, end = (int(column[row]) for column in timeline.times)
+            yield Change(reservoir, begin, at_start, True, p)
+            yield Change(reservoir, end, at_end, False, p)
+
+
+def steps_elsewhere(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]:
+    """Return the memory of a reservoir that these passes take, as steps (tick, level from then on) from (0, 0) on."""
+    at = Counter({0: 0})
+    for one in changes_elsewhere(timeline, reservoir):
+        at[one.tick] += one.amount
+    level, steps = 0, list[tuple[int, int]]()
+    for tick in sorted(at):
+        level += at[tick]
+        steps.append((tick, level))
+    return steps
+
+
+def host_steps(timeline: Timeline) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+    """Return the devices of each host that activations may move to, and its memory as such steps."""
+    network = timeline.problem.network
+    first = len(network.room)
+    return [(host.devices, steps_elsewhere(timeline, first + n)) for n, host in enumerate(network.hosts)]
