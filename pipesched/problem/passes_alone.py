@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pipesched.problem.features.parameters import OWN_PARAMETERS
+from pipesched.problem.features.saved_activations import COPIES
 from pipesched.problem.problem import Problem
 
 
@@ -41,12 +42,11 @@ def has_parameters(problem: Problem) -> bool:
 def _gathered(problem: Problem, device: int, room_for: Callable[[Iterable[int]], int]) -> int:
     """Return the memory of gathered parameters to subtract from a device's memory.
 
-    0 where a stage offloads, or others move activations here, since copies take memory while no parameters need be
-    gathered.
+    0 where copies take memory of the device, since no parameters need be gathered then.
     """
     holder = problem.parameters.holder
     stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
-    if not stages or any(problem.stages[s].offload for s in stages) or problem.stages_moved_to(device):
+    if not stages or any(kind in COPIES for kind, _ in problem.network.mode_passes_taking(device)):
         return 0
     gathers = {holder(s): problem.stages[holder(s)].gather for s in stages}
     return room_for([0 if one is None else one.memory for one in gathers.values()])

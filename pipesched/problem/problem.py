@@ -136,10 +136,6 @@ class Problem:
         pools = zip(self.pools, whole, strict=True)
         return replace(self, pools=tuple(Pool(capacity, pool.static) for pool, capacity in pools))
 
-    def stages_moved_to(self, device: int) -> list[int]:
-        """Return the stages of other devices whose activations may move to the memory of this device."""
-        return [s for s, stage in enumerate(self.stages) if stage.offload is not None and stage.offload.to == device]
-
     def keeping_activations(self) -> Problem:
         """Return the problem in which every activation is kept: without offload and recomputation."""
         if not any(stage.saving_kinds for stage in self.stages):

@@ -82,14 +82,14 @@ class _Device:
         gathered = {_holder(problem, s): _gathered(problem, s) for s in stages}
         self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
         self.most += sum(gathered.values())
-        moved = [(own, s) for s in problem.stages_moved_to(device) if (own := problem.stages[s].offload)]
-        self.most += sum(own.amount * len(problem.microbatches_of[s]) for own, s in moved)
+        moved = {s: change.total for (_, s), change in network.changes_of_others(device).items() if change.total > 0}
+        self.most += sum(amount * len(problem.microbatches_of[s]) for s, amount in moved.items())
         stages_and_counts = zip((problem.stages[s] for s in stages), counts, strict=True)
         # The passes of a micro-batch overlap where the first task of one, a gathering, needs nothing of the other.
         self.most += sum((sum(own.workspace) + sum(own.until_end)) * count for own, count in stages_and_counts)
         # Memory that is moved, recomputed, lent to other pieces, gathered, or in use only while a pass runs gives more
         # levels than can be listed.
-        parts = [part for s in stages for part in _parts(problem, s)] + [own.amount for own, _ in moved]
+        parts = [part for s in stages for part in _parts(problem, s)] + [*moved.values()]
         self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
         self._levels = None if any(parts) else self._enumerated(counts)
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pipesched.checking.relaxed.further_resources import occupied_besides
-from pipesched.checking.relaxed.pass_memory import holds_of_others
+from pipesched.checking.relaxed.taken_by_modes import taken_by_modes
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
-from pipesched.problem.passes import BW, B, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, PassKind, W
 from pipesched.problem.problem import Problem
 
 
@@ -32,7 +32,7 @@ def without_parameters(problem: Problem) -> Problem:
     for device, pool in enumerate(problem.pools):
         here = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
         owners = [problem.stages[problem.parameters.holder(s)].gather for s in here]
-        copied = holds_of_others(problem, device) or any(problem.stages[s].offload is not None for s in here)
+        copied = taken_by_modes(problem, device) & {OFFLOAD, RELOAD}
         least = 0 if copied else min((one.memory if one else 0 for one in owners), default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
     return replace(

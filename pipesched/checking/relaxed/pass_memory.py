@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesched.checking.relaxed.taken_by_modes import taken_by_modes
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import PassMemory
@@ -25,14 +26,9 @@ def without_pass_memory(problem: Problem) -> Problem:
         ]
         rising = [s.workspace.forward for s in stages_of_device if s.activation or s.lent]
         rising += [s.workspace.backward for s in stages_of_device if s.weight is not None and s.freed < 0]
-        if holds_of_others(problem, device) or any(s.offload is not None or s.recompute for s in stages_of_device):
+        if taken_by_modes(problem, device):
             rising = []
         least = min(rising, default=0)
         pools.append(pool if pool.capacity is None else Pool(pool.capacity - least, pool.static))
     stages = tuple(replace(stage, workspace=PassMemory(), until_end=PassMemory()) for stage in problem.stages)
     return replace(problem, stages=stages, pools=tuple(pools))
-
-
-def holds_of_others(problem: Problem, device: int) -> bool:
-    """Return True if activations of other devices may move to the memory of a device."""
-    return any(stage.offload is not None and stage.offload.to == device for stage in problem.stages)

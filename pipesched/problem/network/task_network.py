@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pipesched.problem.network.share import Share
-from pipesched.problem.passes import BW, OF_PARAMETERS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, RESHARD, SAVING, UNSHARD, B, F, Pass, PassKind, W
 from pipesched.problem.resource import Resource as Resource  # noqa: PLC0414 - who reads a network names its resources
 
 # A pass of any micro-batch.
@@ -308,6 +308,20 @@ class TaskNetwork:
         return {
             of: change for of, changes in self.elsewhere.items() for number, change in changes if number == reservoir
         }
+
+    def mode_passes_taking(self, reservoir: int) -> tuple[PassType, ...]:
+        """Return the copies and recomputations that take memory of a reservoir.
+
+        Of a device these are its own, and the copies of other devices whose activations move there. With any of them
+        its level may rise without a forward or a backward of the device.
+        """
+        return tuple(
+            of
+            for of in self.tasks
+            if of[0] in SAVING and len(self.numbers[of])
+            for number, change in self.changes(of)
+            if number == reservoir and change.at_start > 0
+        )
 
     @cached_property
     def memory_in_flight(self) -> tuple[int, ...]:

@@ -41,9 +41,8 @@ def _all_at_once(problem: Problem, device: int) -> int:
     All its micro-batches at once, with workspace, and all that others move there.
     """
     total = Fraction(0)
-    for stage in problem.stages_moved_to(device):
-        copies = problem.stages[stage].offload
-        total += copies.amount * _number(problem, stage) if copies else 0
+    for (_, stage), change in problem.network.changes_of_others(device).items():
+        total += max(0, change.total) * _number(problem, stage)
     for stage in problem.placement.stages_of[device]:
         own, times = problem.stages[stage], _number(problem, stage)
         space = own.workspace

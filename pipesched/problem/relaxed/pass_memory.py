@@ -26,10 +26,10 @@ def drop_pass_memory(problem: Problem) -> Problem:
 
 def _least_workspace(problem: Problem, device: int) -> int:
     """Return the least workspace among a device's passes that take memory which later passes free."""
-    found = [0] * len(problem.stages_moved_to(device))  # copies from other devices take memory without workspace
+    if problem.network.mode_passes_taking(device):
+        return 0  # these have no workspace
+    found = list[int]()
     for stage in (problem.stages[s] for s in problem.placement.stages_of[device] if problem.microbatches_of[s]):
-        if stage.saving_kinds:
-            return 0  # copies and recomputations have no workspace
         found += [stage.workspace.forward] * (stage.activation + stage.lent > 0)
         found += [stage.workspace.backward] * (stage.freed < 0 and stage.weight is not None)
     return min(found, default=0)
