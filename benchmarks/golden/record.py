@@ -14,6 +14,7 @@ from benchmarks.golden.cases import File
 from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.errors import BadInput, DoesNotApply
+from pipesched.files.plan_answers.problem_document import plan_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
@@ -193,13 +194,22 @@ def _search(problem: Problem) -> str:
 
 
 def _of_plan(file: File) -> Record:
-    """The notes of a plan file, its layers, and of tiny ones the problem of the first partition of each choice."""
+    """The notes of a plan file, what it and its variants say as exact documents, and of tiny ones the problem of the
+    first partition of each choice."""
     plan = plan_problem_from(file.document, file.name)
-    found = []
-    for choice in plan.choices if file.drawn else ():
-        try:
-            first = next(iter(partitions(plan, choice)), None)
-            found.append("none" if first is None else _document(plan.problem(choice, first)))
-        except BadInput as error:
-            found.append(str(error))
-    return {"notes": list(plan.notes), "choices": len(plan.choices), "problems": digest(found), "plan": digest(plan)}
+    variants, found = plan.variants, []
+    for one in variants.values() or (plan,) if file.drawn else ():
+        for choice in one.choices:
+            try:
+                first = next(iter(partitions(one, choice)), None)
+                found.append("none" if first is None else _document(one.problem(choice, first)))
+            except BadInput as error:
+                found.append(str(error))
+    documents = {name: plan_document(one) for name, one in {"": plan, **variants}.items()}
+    return {
+        "notes": list(plan.notes),
+        "choices": len(plan.choices),
+        "variants": list(variants),
+        "problems": digest(found),
+        "plan": digest([list(documents.items()), plan.assumptions, plan.step, plan.frozen, plan.adapter_rank]),
+    }
