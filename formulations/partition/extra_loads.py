@@ -1,4 +1,4 @@
-"""Work and memory of an encoder or a sharded vocabulary, which no partition changes, for bounds over partitions."""
+"""Work and memory of modules and of a sharded vocabulary, which no partition changes, for bounds over partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from pipesched.layers.encoder import EncoderStage, encoder_stages
+from pipesched.layers.addition import FixedModule
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
@@ -17,7 +17,7 @@ from pipesched.problem.gradient_lag import gradient_lag
 
 @dataclass
 class ExtraLoads:
-    """Ticks and memory that no partition changes; lists have one number for each device, including an encoder's own.
+    """Ticks and memory that no partition changes; lists have one number for each device, including a module's own.
 
     Work of a device for all micro-batches: `before` precedes its last gradient (it feeds the first stage), `between`
     lies after its first forward and before its last gradient, `after` follows its first forward. `head` ticks precede
@@ -46,8 +46,8 @@ class ExtraLoads:
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
         where = choice.on(plan.cluster.devices)
         ends = where.stage_device[where.chains[0][0]], where.stage_device[where.chains[0][-1]]
-        if plan.encoder is not None:
-            found._encoder(encoder_stages(plan.encoder, plan.model, plan.all_devices), ends[0])
+        for module in plan.modules:
+            found._copies(module, ends[0])
         for layer in plan.shared:
             parts = [part_of(layer, plan.cluster, device, plan.model.splittable) for device in range(devices)]
             if role_of(layer.name) is Role.HEAD:
@@ -65,12 +65,10 @@ class ExtraLoads:
         """Return all extra ticks of a device."""
         return self.before[device] + self.between[device] + self.after[device]
 
-    def _encoder(self, stages: Sequence[EncoderStage], fed: int) -> None:
-        """Add the stages of an encoder, whose copies take passes in turn and feed micro-batches in order."""
-        assert self.plan.encoder is not None
-        copies = len(self.plan.encoder.copies(len(self.memory)))
-        passes, length = self.plan.microbatches // self.plan.encoder.serves, len(stages) // copies
-        chains = [stages[copy * length : (copy + 1) * length] for copy in range(copies)]
+    def _copies(self, module: FixedModule, fed: int) -> None:
+        """Add the stages of a module whose copies take passes in turn and feed micro-batches in order."""
+        chains, passes = module.copies, self.plan.microbatches // module.serves
+        copies = len(chains)
         for copy, chain in enumerate(chains):
             for stage in chain:
                 self._runs(stage.device, stage.costs, len(range(copy, passes, copies)))

@@ -17,7 +17,6 @@ from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
 from pipesched.checking.memory.more_memory import with_more_memory
 from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.layers.cluster import Capacities
-from pipesched.layers.encoder import EncoderPlacement
 from pipesched.layers.even import even_counts
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import mistakes
@@ -140,10 +139,11 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
         each += stages * (model.forward_overhead + model.backward_overhead)
         each += sum((layer.count * _work(layer) for layer in model.layers), Fraction(0))
     each += sum(map(_work, plan.shared), Fraction(0))  # of which every device has a part
-    if plan.encoder is not None and plan.encoder.placement is not EncoderPlacement.OWN_DEVICE:
-        own, copies = plan.encoder.layer, plan.encoder.copies(plan.cluster.devices)
-        overhead = plan.model.forward_overhead + plan.model.backward_overhead
-        each += (own.count * _work(own) + len(copies[0]) * overhead) / plan.encoder.serves
+    overhead = plan.model.forward_overhead + plan.model.backward_overhead
+    for module in plan.modules:
+        # Of several equal copies one runs each pass. Stages on devices of their own are no work of these devices.
+        for stage in (one for one in module.copies[0] if one.device < plan.cluster.devices):
+            each += (stage.layers * _work(module.layer) + (0 if module.in_parts else overhead)) / module.serves
     # Every copy of a layer steps once.
     once = stages * (plan.model.parameters.step or 0) + sum(layer.count * layer.step for layer in plan.model.layers)
     steps, cluster = len(choice.on(plan.cluster.devices).chains) * once, plan.cluster

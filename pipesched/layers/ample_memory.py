@@ -19,8 +19,7 @@ def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
     gatherings = 2 * plan.microbatches if gather and gather.each_pass else 1
     stages = max((choice.on(plan.cluster.devices).stages for choice in plan.choices), default=1)
     needed = gatherings * stages * gather.memory if gather else Fraction(0)
-    encoder = () if plan.encoder is None else (plan.encoder.layer,)
-    for layer in (*plan.model.layers, *plan.shared, *encoder):
+    for layer in plan.every_layer:
         activation = layer.activation + max(Fraction(0), -layer.freed_by_backward)
         needed += layer.count * (layer.memory + plan.microbatches * activation + gatherings * layer.gathered)
     # A bidirectional placement holds every layer twice.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from fractions import Fraction
+from functools import partial
 
-from pipesched.layers.cluster import Cluster
+from pipesched.errors import BadInput
+from pipesched.layers.addition import Addition, FixedModule, FixedStage, Joins
 from pipesched.layers.layer import LayerType
-from pipesched.layers.model import Model
-from pipesched.layers.stage_costs import StageCosts, costs_of
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.stage_costs import costs_of
 from pipesched.problem.chains.with_modules import with_modules
 from pipesched.problem.features.module import Module
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Stage
 
 
 class EncoderPlacement(StrEnum):
@@ -28,7 +30,8 @@ class EncoderPlacement(StrEnum):
     FREE = "free"
 
 
-class Encoder(NamedTuple):
+@dataclass(frozen=True)
+class Encoder(Addition[PlanProblem]):
     """An encoder of `layer.count` equal layers.
 
     One pass serves `serves` micro-batches, and costs are those of a pass.
@@ -37,6 +40,16 @@ class Encoder(NamedTuple):
     layer: LayerType
     serves: int
     placement: EncoderPlacement
+
+    @property
+    def own_devices(self) -> int:
+        """One with the placement on a device of its own."""
+        return int(self.placement is EncoderPlacement.OWN_DEVICE)
+
+    @property
+    def layers(self) -> tuple[LayerType, ...]:
+        """Its equal layers."""
+        return (self.layer,)
 
     def copies(self, devices: int) -> list[list[tuple[int, int]]]:
         """Return for each copy of the encoder the device and the number of layers of each of its stages."""
@@ -48,31 +61,59 @@ class Encoder(NamedTuple):
         stages = min(count, devices) if self.placement is EncoderPlacement.IN_THE_BUBBLES else 1
         return [[(device, (count + stages - 1 - device) // stages) for device in range(stages)]]
 
-
-class EncoderStage(NamedTuple):
-    """A stage of an encoder: its device, number of layers, and costs."""
-
-    device: int
-    layers: int
-    costs: StageCosts
-
-
-def encoder_stages(encoder: Encoder, model: Model, cluster: Cluster) -> list[EncoderStage]:
-    """Return the encoder's stages, copy by copy; their costs include the model's overheads of a stage."""
-    return [
-        EncoderStage(
-            device, number, costs_of(model, [encoder.layer.alone] * number).slowed(cluster.slowness_of(device))
+    def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
+        """Return its stages; their costs include the model's overheads of a stage."""
+        cluster = plan.all_devices
+        copies = tuple(
+            tuple(
+                FixedStage(
+                    device,
+                    Fraction(number),
+                    costs_of(plan.model, [self.layer.alone] * number).slowed(cluster.slowness_of(device)),
+                )
+                for device, number in copy
+            )
+            for copy in self.copies(cluster.devices)
         )
-        for copy in encoder.copies(cluster.devices)
-        for device, number in copy
-    ]
+        return (FixedModule(self.layer, copies, Joins.FEEDS, self.serves),)
+
+    def added(self, problem: Problem, plan: PlanProblem, /) -> Problem:
+        """Return the problem of a trunk (of one chain) with the encoder, which feeds its first stage."""
+        (own,) = self.modules(plan)
+        trunk, passes = problem.placement, problem.microbatches // self.serves
+        stages = tuple(
+            plan.stage(one.costs, in_pieces=False, stages=trunk.stages + len(own.stages), passes=passes)
+            for one in own.stages
+        )
+        module = Module(
+            self.layer.name, trunk.stages, len(own.copies[0]), len(own.copies), (trunk.chains[0][0],), self.serves
+        )
+        where = tuple(stage.device for stage in own.stages)
+        placement = Placement("", problem.devices, where, module._replace(first=0).chains)
+        return with_modules(problem, [(module, replace(problem, placement=placement, stages=stages, pools=()))])
+
+    def placed(self, plan: PlanProblem, where: EncoderPlacement) -> PlanProblem:
+        """Return the plan problem with its encoder placed as `where` says; a device of its own is the last one."""
+        own = replace(self, placement=where)
+        more = own.own_devices - self.own_devices
+        cluster = plan.cluster.of_equal(plan.cluster.devices - more) if more else plan.cluster
+        return replace(plan, cluster=cluster, additions=tuple(own if one == self else one for one in plan.additions))
+
+    def narrowings(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
+        """Return each placement, where it is free."""
+        if self.placement is not EncoderPlacement.FREE:
+            return {}
+        return {
+            f"encoder {where}": partial(self.placed, where=where)
+            for where in EncoderPlacement
+            if where is not EncoderPlacement.FREE
+        }
+
+    def of_settings(self, _plan: PlanProblem, /) -> PlanProblem:
+        """Raise `BadInput`, since no setting places an encoder."""
+        raise BadInput("an encoder; allowed: a model without, since no setting places one")
 
 
-def with_encoder(trunk: Problem, encoder: Encoder, where: tuple[int, ...], stages: tuple[Stage, ...]) -> Problem:
-    """Return the problem of a trunk (of one chain) and an encoder, whose `stages` run on the devices `where`."""
-    copies = len(encoder.copies(trunk.devices))
-    length, fed = len(stages) // copies, (trunk.placement.chains[0][0],)
-    module = Module(encoder.layer.name, trunk.placement.stages, length, copies, fed, encoder.serves)
-    chains = module._replace(first=0).chains
-    own = replace(trunk, placement=Placement("", trunk.devices, where, chains), stages=stages, pools=())
-    return with_modules(trunk, [(module, own)])
+def encoder_of(plan: PlanProblem) -> Encoder | None:
+    """Return the encoder of a plan problem; None if it has none."""
+    return next((one for one in plan.additions if isinstance(one, Encoder)), None)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from math import lcm
 from typing import Any, NamedTuple
 
+from pipesched.layers.addition import Addition, FixedModule
 from pipesched.layers.cluster import Cluster
-from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_stages, with_encoder
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.parameters import Gathering, Parameters
@@ -87,9 +87,10 @@ class PlanProblem:
     sets of devices allowed, each in an order, by name; empty if there is one.
 
     The `shared` layers have a part on every device, while those of `model` are cut into stages; with
-    `either_vocabulary` both are open for embedding and head. The `encoder` feeds the first stage; if it has a device of
-    its own, `cluster` has only the others. `frozen` are names of layers of which nothing trains; `adapter_rank` is the
-    rank of LoRA adapters, which alone train in all other layers (None: weights train).
+    `either_vocabulary` both are open for embedding and head. `additions` are what the problem has besides layers that
+    a partition cuts; if one has devices of its own, `cluster` has only the others. `frozen` are names of layers of
+    which nothing trains; `adapter_rank` is the rank of LoRA adapters, which alone train in all other layers (None:
+    weights train).
     """
 
     model: Model
@@ -113,7 +114,7 @@ class PlanProblem:
     clusters: tuple[tuple[str, Cluster], ...] = ()
     either_vocabulary: bool = False
     shared: tuple[LayerType, ...] = ()
-    encoder: Encoder | None = None
+    additions: tuple[Addition[PlanProblem], ...] = ()
     frozen: tuple[str, ...] = field(default=(), compare=False)
     adapter_rank: int | None = field(default=None, compare=False)
     leaves: Leaves | None = None
@@ -125,24 +126,20 @@ class PlanProblem:
 
         Empty if this is one itself.
         """
-        free = self.encoder is not None and self.encoder.placement is EncoderPlacement.FREE
-        if not self.clusters and not self.either_vocabulary and not free:
-            return {}
-        own = replace(self, clusters=(), either_vocabulary=False)
-        found = {name: replace(own, cluster=cluster) for name, cluster in self.clusters or (("", self.cluster),)}
-        if free:
-            return {
-                f"encoder {where}; {name}".rstrip("; "): each.placing_encoder(where)
-                for where in EncoderPlacement
-                if where is not EncoderPlacement.FREE
+        found = {name: replace(self, clusters=(), cluster=cluster) for name, cluster in self.clusters} or {"": self}
+        for addition in self.additions:
+            found = {
+                f"{decision}; {name}".rstrip("; "): narrowed(each)
+                for decision, narrowed in addition.narrowings().items()
                 for name, each in found.items()
+            } or found
+        if self.either_vocabulary:
+            own = {name: replace(each, either_vocabulary=False) for name, each in found.items()}
+            found = {f"vocabulary one; {name}".rstrip("; "): each for name, each in own.items()}
+            found |= {
+                f"vocabulary shared; {name}".rstrip("; "): each.sharing_vocabulary() for name, each in own.items()
             }
-        if not self.either_vocabulary:
-            return found
-        one = {f"vocabulary one; {name}".rstrip("; "): each for name, each in found.items()}
-        return one | {
-            f"vocabulary shared; {name}".rstrip("; "): each.sharing_vocabulary() for name, each in found.items()
-        }
+        return {} if list(found) == [""] else found
 
     def sharing_vocabulary(self) -> PlanProblem:
         """Return the problem whose embedding and head have a part on every device."""
@@ -152,13 +149,6 @@ class PlanProblem:
             self, model=model, shared=shared, counts=None, tick=self.tick / finer, resolution=self.resolution / finer
         )
 
-    def placing_encoder(self, where: EncoderPlacement) -> PlanProblem:
-        """Return the problem with its encoder placed as `where` says."""
-        assert self.encoder is not None
-        own = where is EncoderPlacement.OWN_DEVICE
-        cluster = self.cluster.of_equal(self.cluster.devices - 1) if own else self.cluster
-        return replace(self, encoder=self.encoder._replace(placement=where), cluster=cluster)
-
     def without_blocks(self) -> PlanProblem:
         """Return the problem in which no two passes run as one block."""
         layers = tuple(replace(layer, overlapped=None) for layer in self.model.layers)
@@ -166,16 +156,30 @@ class PlanProblem:
 
     @property
     def all_devices(self) -> Cluster:
-        """The cluster including the encoder's own device, which is the last."""
-        own = self.encoder is not None and self.encoder.placement is EncoderPlacement.OWN_DEVICE
-        return self.cluster.of_equal(self.cluster.devices + 1) if own else self.cluster
+        """The cluster including the additions' own devices, which are the last."""
+        own = sum(addition.own_devices for addition in self.additions)
+        return self.cluster.of_equal(self.cluster.devices + own) if own else self.cluster
+
+    @property
+    def modules(self) -> tuple[FixedModule, ...]:
+        """The stages that no partition changes."""
+        return tuple(module for addition in self.additions for module in addition.modules(self))
+
+    @property
+    def every_layer(self) -> tuple[LayerType, ...]:
+        """The layers that a partition cuts, then those of `shared` and of additions."""
+        more = (layer for addition in self.additions for layer in addition.layers)
+        return (*self.model.layers, *self.shared, *more)
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """Return the scheduling problem of a choice and a partition.
 
         Every chain of the placement has the same stages.
         """
-        return in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
+        problem = in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
+        for addition in self.additions:
+            problem = addition.added(problem, self)
+        return problem
 
     def pieces_of(self, choice: Choice) -> tuple[PlanProblem, ...]:
         """Return a plan problem for each piece of a sequence, in which a layer costs what it costs for that piece.
@@ -201,7 +205,7 @@ class PlanProblem:
         trunk = Problem(
             replace(placement, devices=cluster.devices),
             self.microbatches,
-            tuple(self._stage(costs, choice.pieces > 1, len(where), self.microbatches) for costs in where),
+            tuple(self.stage(costs, choice.pieces > 1, len(where), self.microbatches) for costs in where),
             tuple(Pool(limit) for limit in limits),
             self.objective if self.model.parameters.runs_once else self.objective.of_passes,
             self.name,
@@ -211,11 +215,6 @@ class PlanProblem:
             parameters=StageParameters((), gather.most, gather.window) if gather else OWN_PARAMETERS,
             notes=self.notes,
         )
-        if self.encoder is not None:
-            own = encoder_stages(self.encoder, self.model, cluster)
-            passes = self.microbatches // self.encoder.serves
-            stages = tuple(self._stage(stage.costs, False, len(where) + len(own), passes) for stage in own)
-            return with_encoder(trunk, self.encoder, tuple(stage.device for stage in own), stages)
         if self.shared:
             return with_vocabulary(trunk, self.shared, self._part)
         return with_receipts(trunk) if cluster.rendezvous else trunk
@@ -226,7 +225,7 @@ class PlanProblem:
         Its collectives take as long as the longest transfer.
         """
         costs = part_of(layer, self.cluster, device, self.model.splittable)
-        stage = self._stage(costs, False, len(self.shared) * self.cluster.devices, self.microbatches)
+        stage = self.stage(costs, False, len(self.shared) * self.cluster.devices, self.microbatches)
         return replace(stage, transfer=self._ticks(self.cluster.longest_lag))
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
@@ -264,7 +263,7 @@ class PlanProblem:
         """Return the slowness of the device at each place of a chain; it is the same in all chains."""
         return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
-    def _stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
+    def stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
         """Return a stage of the problem from its costs; `stages` and `passes` are the numbers of stages and
         micro-batches."""
         own = self.model.parameters

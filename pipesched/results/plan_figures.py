@@ -9,7 +9,6 @@ from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
 
-from pipesched.layers.encoder import encoder_stages
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -141,7 +140,7 @@ def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, tak
     )
     stages_of, reduced, stepped = choice.on(plan.cluster.devices).stages_of, list[Fraction](), [Fraction(0)]
     for device, time in enumerate(taken):
-        # None on an encoder's own device, which is behind those of the placement.
+        # None on a module's own device, which is behind those of the placement.
         numbers = [stage % len(layers) for stages in stages_of[device : device + 1] for stage in stages]
         reduced.append(time + sum((reductions[stage] for stage in numbers), Fraction(0)))
         stepped.append(sum((optimizers[stage] for stage in numbers), Fraction(0)))
@@ -156,7 +155,7 @@ def searched(plan: PlanProblem) -> str:
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
-    """Return every stage, those of an encoder last; a stage on two devices appears twice."""
+    """Return every stage, those of modules last; a stage on two devices appears twice."""
     partition, placement = best.partition, best.choice.on(plan.cluster.devices)
     costs, layers = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages
@@ -169,9 +168,9 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
         grouped = [list(group) for _, group in groupby(layers[at], key=lambda layer: layer.name)]
         runs = tuple((group[0], len(group)) for group in grouped)
         rows.append(StageRow(stage, placement.stage_device[stage], runs, costs[stage], counts[at], again))
-    if plan.encoder is not None:
-        for part in encoder_stages(plan.encoder, plan.model, plan.all_devices):
-            rows.append(StageRow(len(rows), part.device, ((plan.encoder.layer, part.layers),), part.costs, {}, {}))
+    for module in plan.modules:
+        for own in () if module.in_parts else module.stages:
+            rows.append(StageRow(len(rows), own.device, ((module.layer, int(own.layers)),), own.costs, {}, {}))
     return rows
 
 

@@ -61,21 +61,24 @@ class PlanLimits:
     check: Callable[[list[str]], None] = lambda _: None
 
 
-def _refuse_what_none_runs(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
-    """Raise `BadInput` for parts of a plan that no settings of this runtime express."""
+def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProblem:
+    """Return the plan problem without the additions that no settings express; `BadInput` where that leaves no plan."""
     if plan.shared:
         raise BadInput(f"--for {name}: found vocabulary shared; allowed: one, or free")
-    if plan.encoder is not None:
-        raise BadInput(f"--for {name}: found an encoder; allowed: a model without, since no setting places one")
+    for addition in plan.additions:
+        try:
+            plan = addition.of_settings(plan)
+        except BadInput as error:
+            raise BadInput(*(f"--for {name}: found {line}" for line in error.mistakes)) from None
     if plan.objective.repeats and limits.schedules:
         raise BadInput(f"--for {name}: found objective period; allowed: makespan or span, since it runs its own orders")
+    return replace(plan, either_vocabulary=False)
 
 
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
     """Return the problem whose plans the runtime can run, and texts on what was left out; `BadInput` if it can run
     none."""
-    _refuse_what_none_runs(plan, name, limits)
-    plan = replace(plan, either_vocabulary=False)
+    plan = _of_settings(plan, name, limits)
     names = [layer.name for layer in plan.model.sequence]
     try:
         check_places(names)

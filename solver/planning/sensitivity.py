@@ -79,7 +79,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
     if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
         # Modules, which shared layers are, have no period.
-        if able and not (problem.encoder or problem.objective.repeats or problem.model.overlaps):
+        if able and not (problem.modules or problem.objective.repeats or problem.model.overlaps):
             shared = replace(problem, choices=able, schedules=()).sharing_vocabulary()
             names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
             # Published orders have no passes for shared modules.

@@ -11,7 +11,7 @@ from pipesched.files.rounding import step_of
 
 
 def every_layer(form: PlanFile) -> list[LayerEntry]:
-    """Return the layer entries of the model, then those of features such as the encoder."""
+    """Return the layer entries of the model, then those that features add."""
     return [*(form.layers or ()), *(entry for feature in PLAN_FEATURES for _, entry in feature.more_layers(form))]
 
 

@@ -116,7 +116,7 @@ class MemoryFit:
     def reserve(self, amounts: Sequence[int]) -> None:
         """Reduce the capacity of each device by `amounts`, the excess that an order was found to have at other moments.
 
-        An encoder's own device, which is the last one, is skipped: a partition decides nothing there.
+        A module's own device, which is the last one, is skipped: a partition decides nothing there.
         """
         mine = amounts[: len(self._capacity)]
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]

@@ -121,7 +121,7 @@ class FirstPlans:
             if not self._may_be_better(plan.problem(self._of.choice, partition)) or not next(tries, False):
                 return
             found = self._try(partition)
-            # An encoder's own device is the last, and no partition leaves it more room.
+            # A module's own device is the last, and no partition leaves it more room.
             excess = [] if found is None else _excess(found.timeline)[: plan.cluster.devices]
             if not any(excess):
                 return

@@ -42,9 +42,10 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
     The span equals the makespan where backwards are not split and there is one path through the stages: the first
     device then begins first and ends last, except for passes for parameters. Gathers are excluded since their times
     depend on the memory, and so are transfers that occupy both devices, whose order depends on the times of stages.
+    Additions are excluded since paths may lead through what they add.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
-    if plan.shared or plan.encoder is not None or own.gather is not None or plan.cluster.rendezvous:
+    if plan.shared or plan.additions or own.gather is not None or plan.cluster.rendezvous:
         return False
     several = plan.model.splittable or len(chains) > 1 or own.some
     return not plan.objective.by_device or not several

@@ -55,6 +55,6 @@ def test_an_exact_document_reads_back(path: Path) -> None:
     document = plan_document(plan)
     again = plan_from_document(document, "document")
     assert plan_document(again) == document
-    assert (again.model, again.cluster, again.clusters, again.shared, again.encoder, again.choices) == (
-        plan.model, plan.cluster, plan.clusters, plan.shared, plan.encoder, plan.choices
+    assert (again.model, again.cluster, again.clusters, again.shared, again.additions, again.choices) == (
+        plan.model, plan.cluster, plan.clusters, plan.shared, plan.additions, plan.choices
     )  # fmt: skip

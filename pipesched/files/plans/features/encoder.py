@@ -18,7 +18,7 @@ from pipesched.files.plans.features.catalogue import (
     Wrong,
 )
 from pipesched.files.plans.module_rules import refused_with_modules
-from pipesched.layers.encoder import Encoder, EncoderPlacement
+from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_of
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.vocabulary import Vocabulary
 
@@ -47,17 +47,17 @@ def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
 def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
     if form.encoder is None:
         return plan
-    where = EncoderPlacement(form.encoder.placement)
-    encoder = Encoder(reading.layer(form.encoder.as_layer), form.encoder.serves, where)
-    return replace(plan, encoder=encoder).placing_encoder(where)
+    free = Encoder(reading.layer(form.encoder.as_layer), form.encoder.serves, EncoderPlacement.FREE)
+    return free.placed(replace(plan, additions=(*plan.additions, free)), EncoderPlacement(form.encoder.placement))
 
 
 def _written(plan: PlanProblem, layer: WriteLayer) -> Mapping[str, object]:
-    if plan.encoder is None:
+    encoder = encoder_of(plan)
+    if encoder is None:
         return {}
-    costs = layer(plan.encoder.layer)
+    costs = layer(encoder.layer)
     del costs["with_previous"]
-    return {"encoder": costs | {"serves": plan.encoder.serves, "placement": plan.encoder.placement.value}}
+    return {"encoder": costs | {"serves": encoder.serves, "placement": encoder.placement.value}}
 
 
 def _published(document: Mapping[str, Any]) -> bool:
