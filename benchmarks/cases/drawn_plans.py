@@ -12,6 +12,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.even import even_counts
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.layers.vocabulary import FreeVocabulary
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
 
 _NAMES = ("1f1b", "gpipe", "zb-h1", "zbv", "v-half", "dualpipe-v", ORDER, "zb")
@@ -94,7 +95,9 @@ def _never(plan: PlanProblem) -> list[Link]:
 def _partition(_: Random, plan: PlanProblem) -> Link | None:
     chains = [choice.on(plan.cluster.devices).chains[0] for choice in plan.choices]
     able = any(even_counts(plan.model, len(stages)) is not None for stages in chains)
-    return Link("partition: even", replace(plan, even=True)) if able and not plan.either_vocabulary else None
+    return (
+        Link("partition: even", replace(plan, even=True)) if able and FreeVocabulary() not in plan.additions else None
+    )
 
 
 def _placement(random: Random, plan: PlanProblem) -> Link | None:
@@ -105,7 +108,7 @@ def _placement(random: Random, plan: PlanProblem) -> Link | None:
 
 
 def _schedules(random: Random, plan: PlanProblem) -> Link | None:
-    if plan.either_vocabulary or len(plan.schedules) == 1:
+    if FreeVocabulary() in plan.additions or len(plan.schedules) == 1:
         return None
     names = _drawn(random, plan.schedules or _NAMES, len(plan.schedules or _NAMES) - 1)
     m, p = plan.microbatches, plan.cluster.devices
@@ -134,7 +137,8 @@ def _cluster(random: Random, plan: PlanProblem) -> Link | None:
 
 
 def _vocabulary(_: Random, plan: PlanProblem) -> Link | None:
-    return Link("vocabulary: one", replace(plan, either_vocabulary=False)) if plan.either_vocabulary else None
+    free = FreeVocabulary()
+    return Link("vocabulary: one", free.of_settings(plan)) if free in plan.additions else None
 
 
 _RESTRICTIONS: tuple[Callable[[Random, PlanProblem], Link | None], ...] = (

@@ -121,7 +121,7 @@ class BoundRows:
 
         A W may follow that gradient.
 
-        Work of modules or a sharded vocabulary on the device counts only if it must lie between.
+        Work of modules on the device counts only if it must lie between.
         """
         positions, m, terms = self._chain.positions(device), self.plan.microbatches, self.model.terms
         before, between, after = (own[device] for own in self.model.extra.in_turn)

@@ -1,4 +1,4 @@
-"""Work and memory of modules and of a sharded vocabulary, which no partition changes, for bounds over partitions."""
+"""Work and memory of modules, which no partition changes, for bounds over partitions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from pipesched.layers.addition import FixedModule
+from pipesched.layers.addition import FixedModule, Joins
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
-from pipesched.layers.vocabulary import part_of
 from pipesched.problem.gradient_lag import gradient_lag
 
 
@@ -47,13 +45,13 @@ class ExtraLoads:
         where = choice.on(plan.cluster.devices)
         ends = where.stage_device[where.chains[0][0]], where.stage_device[where.chains[0][-1]]
         for module in plan.modules:
-            found._copies(module, ends[0])
-        for layer in plan.shared:
-            parts = [part_of(layer, plan.cluster, device, plan.model.splittable) for device in range(devices)]
-            if role_of(layer.name) is Role.HEAD:
-                found._head(parts, ends[1])
+            parts = [stage.costs for stage in module.stages]
+            if module.joins is Joins.FEEDS:
+                found._copies(module, ends[0])
+            elif module.joins is Joins.PARTS_BEFORE:
+                found._parts_before(parts, ends[0])
             else:
-                found._embedding(parts, ends[0])
+                found._parts_after(parts, ends[1])
         return found
 
     @property
@@ -84,8 +82,8 @@ class ExtraLoads:
         self.tail += gradient_lag(last[-1].costs, self._lags(back))
         self.tail += self._after(last[0].costs)
 
-    def _embedding(self, parts: Sequence[StageCosts], fed: int) -> None:
-        """Add a vocabulary embedding: forward ahead of the first stage, backward after that stage's."""
+    def _parts_before(self, parts: Sequence[StageCosts], fed: int) -> None:
+        """Add parts on each device, such as of an embedding: forward before the first stage's, backward after it."""
         for device, costs in enumerate(parts):
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
@@ -101,8 +99,8 @@ class ExtraLoads:
         )
         self.tail = max(self.tail, *after_gradient)
 
-    def _head(self, parts: Sequence[StageCosts], follows: int) -> None:
-        """Add a sharded vocabulary head with two collectives.
+    def _parts_after(self, parts: Sequence[StageCosts], follows: int) -> None:
+        """Add parts on each device, such as of a head, with two collectives.
 
         All parts of its forward precede any of its backward, and these precede the last stage's backward.
         """

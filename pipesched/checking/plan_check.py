@@ -138,7 +138,6 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
     for model in (piece.model for piece in plan.pieces_of(choice)):
         each += stages * (model.forward_overhead + model.backward_overhead)
         each += sum((layer.count * _work(layer) for layer in model.layers), Fraction(0))
-    each += sum(map(_work, plan.shared), Fraction(0))  # of which every device has a part
     overhead = plan.model.forward_overhead + plan.model.backward_overhead
     for module in plan.modules:
         # Of several equal copies one runs each pass. Stages on devices of their own are no work of these devices.

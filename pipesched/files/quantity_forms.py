@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields.kind import Kind
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES
+from pipesched.files.plans.features.catalogue import units_of_keys
 from pipesched.problem.problem import Problem
 
 
@@ -63,7 +63,7 @@ PLAN = Form(
         "hardware.dense_launch": Kind.TIME,
         "hardware.moe_launch": Kind.TIME,
         "hardware.moe_wait": Kind.TIME,
-        **{key: kind for feature in PLAN_FEATURES for key, kind in feature.with_units.items()},
+        **units_of_keys(),
     },
     "layers.activation",
     lambda document: _text(document.get("time_unit"), "ms" if "model" in document else ""),

@@ -20,7 +20,6 @@ from pipesched.layers.pieces import Lengths, ends_of, of_piece
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
-from pipesched.layers.vocabulary import part_of, with_vocabulary, without_vocabulary
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathering_each_pass
@@ -86,11 +85,9 @@ class PlanProblem:
     as long as its full backward and its W no time, for runtimes that do not split backwards there. `clusters` are the
     sets of devices allowed, each in an order, by name; empty if there is one.
 
-    The `shared` layers have a part on every device, while those of `model` are cut into stages; with
-    `either_vocabulary` both are open for embedding and head. `additions` are what the problem has besides layers that
-    a partition cuts; if one has devices of its own, `cluster` has only the others. `frozen` are names of layers of
-    which nothing trains; `adapter_rank` is the rank of LoRA adapters, which alone train in all other layers (None:
-    weights train).
+    The layers of `model` are cut into stages. `additions` are what the problem has besides; if one has devices of its
+    own, `cluster` has only the others. `frozen` are names of layers of which nothing trains; `adapter_rank` is the rank
+    of LoRA adapters, which alone train in all other layers (None: weights train).
     """
 
     model: Model
@@ -112,8 +109,6 @@ class PlanProblem:
     recompute_rule: RecomputeRule = RecomputeRule.ANY
     whole_last: bool = False
     clusters: tuple[tuple[str, Cluster], ...] = ()
-    either_vocabulary: bool = False
-    shared: tuple[LayerType, ...] = ()
     additions: tuple[Addition[PlanProblem], ...] = ()
     frozen: tuple[str, ...] = field(default=(), compare=False)
     adapter_rank: int | None = field(default=None, compare=False)
@@ -133,21 +128,7 @@ class PlanProblem:
                 for decision, narrowed in addition.narrowings().items()
                 for name, each in found.items()
             } or found
-        if self.either_vocabulary:
-            own = {name: replace(each, either_vocabulary=False) for name, each in found.items()}
-            found = {f"vocabulary one; {name}".rstrip("; "): each for name, each in own.items()}
-            found |= {
-                f"vocabulary shared; {name}".rstrip("; "): each.sharing_vocabulary() for name, each in own.items()
-            }
         return {} if list(found) == [""] else found
-
-    def sharing_vocabulary(self) -> PlanProblem:
-        """Return the problem whose embedding and head have a part on every device."""
-        model, shared = without_vocabulary(self.model)
-        finer = self.cluster.devices
-        return replace(
-            self, model=model, shared=shared, counts=None, tick=self.tick / finer, resolution=self.resolution / finer
-        )
 
     def without_blocks(self) -> PlanProblem:
         """Return the problem in which no two passes run as one block."""
@@ -167,9 +148,9 @@ class PlanProblem:
 
     @property
     def every_layer(self) -> tuple[LayerType, ...]:
-        """The layers that a partition cuts, then those of `shared` and of additions."""
+        """The layers that a partition cuts, then those of additions."""
         more = (layer for addition in self.additions for layer in addition.layers)
-        return (*self.model.layers, *self.shared, *more)
+        return (*self.model.layers, *more)
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """Return the scheduling problem of a choice and a partition.
@@ -210,23 +191,12 @@ class PlanProblem:
             self.objective if self.model.parameters.runs_once else self.objective.of_passes,
             self.name,
             Units(self.time_unit, self.tick, cluster.memory_unit, self.resolution),
-            tuple(tuple(self._ticks(lag) for lag in row) for row in cluster.links),
+            tuple(tuple(self.ticks(lag) for lag in row) for row in cluster.links),
             _resources(cluster.transfer_stream),
             parameters=StageParameters((), gather.most, gather.window) if gather else OWN_PARAMETERS,
             notes=self.notes,
         )
-        if self.shared:
-            return with_vocabulary(trunk, self.shared, self._part)
         return with_receipts(trunk) if cluster.rendezvous else trunk
-
-    def _part(self, layer: LayerType, device: int) -> Stage:
-        """Return the stage for a device's part of a shared layer.
-
-        Its collectives take as long as the longest transfer.
-        """
-        costs = part_of(layer, self.cluster, device, self.model.splittable)
-        stage = self.stage(costs, False, len(self.shared) * self.cluster.devices, self.microbatches)
-        return replace(stage, transfer=self._ticks(self.cluster.longest_lag))
 
     def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
         """Return the costs of every stage of the placement on its device; ValueError for more or fewer stages."""
@@ -247,7 +217,7 @@ class PlanProblem:
         where, lags = choice.on(self.cluster.devices), self.cluster.lag
         devices = [where.stage_device[stage] for stage in where.chains[0]]
         return [
-            (self._ticks(lags(a, b)), self.least_gradient_lag(place, self._ticks(lags(b, a))))
+            (self.ticks(lags(a, b)), self.least_gradient_lag(place, self.ticks(lags(b, a))))
             for place, (a, b) in enumerate(pairwise(devices))
         ]
 
@@ -269,12 +239,12 @@ class PlanProblem:
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass
         stage = Stage(
-            forward=self._ticks(costs.forward),
-            backward=self._ticks(costs.backward),
-            weight=None if costs.weight is None else self._ticks(costs.weight),
-            fused=self._ticks(costs.fused),
-            block_saves=None if costs.block_saves is None else self._ticks(costs.block_saves),
-            transfer=0 if self.cluster.links else self._ticks(self.cluster.transfer),
+            forward=self.ticks(costs.forward),
+            backward=self.ticks(costs.backward),
+            weight=None if costs.weight is None else self.ticks(costs.weight),
+            fused=self.ticks(costs.fused),
+            block_saves=None if costs.block_saves is None else self.ticks(costs.block_saves),
+            transfer=0 if self.cluster.links else self.ticks(self.cluster.transfer),
             activation=self._whole_memory(costs.activation),
             freed=self._whole_memory(costs.freed),
             static=self._whole_memory(costs.memory),
@@ -286,21 +256,22 @@ class PlanProblem:
         if own.gather is None or not each_pass:
             return stage
         gathered = self._whole_memory(costs.gathered)
-        return gathering_each_pass(stage, own.gather.of.stream, self._ticks(costs.gather), gathered)
+        return gathering_each_pass(stage, own.gather.of.stream, self.ticks(costs.gather), gathered)
 
     def _once(self, costs: StageCosts, own: Parameters) -> Iterator[Once]:
         """Yield the reduction of a stage's gradients and the optimizer step, as far as the plan has them."""
         if own.reduce is not None:
-            task = TaskSpec(own.reduce.stream, self._ticks(costs.reduce / own.reduce.parts))
+            task = TaskSpec(own.reduce.stream, self.ticks(costs.reduce / own.reduce.parts))
             yield Once(REDUCE, task, own.reduce.parts, own.reduce.each_microbatch)
         if own.step is not None:
-            yield Once(STEP, TaskSpec(COMPUTE, self._ticks(costs.step)))
+            yield Once(STEP, TaskSpec(COMPUTE, self.ticks(costs.step)))
 
     def _gather(self, costs: StageCosts, own: Gathering, stages: int, passes: int) -> Gather:
         most = 1 if own.once else most_gathers(own.most, passes, stages)
-        return Gather(TaskSpec(own.of.stream, self._ticks(costs.gather)), self._whole_memory(costs.gathered), most)
+        return Gather(TaskSpec(own.of.stream, self.ticks(costs.gather)), self._whole_memory(costs.gathered), most)
 
-    def _ticks(self, time: Fraction) -> int:
+    def ticks(self, time: Fraction) -> int:
+        """Return a time, in the file's unit, in ticks."""
         ticks = time / self.tick
         assert ticks.denominator == 1, "times are multiples of the tick"
         return int(ticks)

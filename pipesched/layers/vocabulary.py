@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
-from pipesched.layers.cluster import Cluster
+from pipesched.errors import BadInput
+from pipesched.layers.addition import Addition, FixedModule, FixedStage, Joins
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.problem.chains.with_modules import with_shared
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Stage
 
 
 class Vocabulary(StrEnum):
@@ -25,7 +26,7 @@ class Vocabulary(StrEnum):
     FREE = "free"
 
 
-def without_vocabulary(model: Model) -> tuple[Model, tuple[LayerType, ...]]:
+def _without_vocabulary(model: Model) -> tuple[Model, tuple[LayerType, ...]]:
     """Return the model without its embedding and head, and these layers."""
     others = [layer for layer in model.layers if not is_vocabulary(layer.name)]
     others[:1] = [replace(layer, with_previous=False) for layer in others[:1]]
@@ -37,19 +38,94 @@ def is_vocabulary(name: str) -> bool:
     return role_of(name) in (Role.EMBEDDING, Role.HEAD)
 
 
-def with_vocabulary(trunk: Problem, layers: Sequence[LayerType], stage: Callable[[LayerType, int], Stage]) -> Problem:
-    """Return the problem of a trunk (of one chain) with a part of these layers on each device.
+@dataclass(frozen=True)
+class SharedVocabulary(Addition[PlanProblem]):
+    """An embedding, a head, or both, of which every device has an equal part."""
 
-    `stage` makes the stage of a layer's part on a device. A head has two collectives a micro-batch, each as long as the
-    transfer of its parts.
-    """
-    shared = [(layer.name, [stage(layer, device) for device in range(trunk.devices)]) for layer in layers]
-    return with_shared(trunk, shared, [layer.name for layer in layers if role_of(layer.name) is Role.HEAD])
+    whole: tuple[LayerType, ...]
+
+    @property
+    def layers(self) -> tuple[LayerType, ...]:
+        """Embedding and head, whole."""
+        return self.whole
+
+    def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
+        """Return the parts of every layer, one on each device."""
+        devices = range(plan.cluster.devices)
+        return tuple(
+            FixedModule(
+                layer,
+                (
+                    tuple(
+                        FixedStage(device, Fraction(1, len(devices)), _part_of(layer, plan, device))
+                        for device in devices
+                    ),
+                ),
+                Joins.PARTS_AFTER if role_of(layer.name) is Role.HEAD else Joins.PARTS_BEFORE,
+            )
+            for layer in self.whole
+        )
+
+    def added(self, problem: Problem, plan: PlanProblem, /) -> Problem:
+        """Return the problem of a trunk (of one chain) with a part of these layers on each device.
+
+        Collectives take as long as the longest transfer. A head has two of them a micro-batch.
+        """
+        modules = self.modules(plan)
+        number, lag = sum(len(own.stages) for own in modules), plan.ticks(plan.cluster.longest_lag)
+        shared = [
+            (
+                own.layer.name,
+                [
+                    replace(plan.stage(part.costs, False, number, problem.microbatches), transfer=lag)
+                    for part in own.stages
+                ],
+            )
+            for own in modules
+        ]
+        return with_shared(problem, shared, [own.layer.name for own in modules if own.joins is Joins.PARTS_AFTER])
+
+    def of_settings(self, _plan: PlanProblem, /) -> PlanProblem:
+        """Raise `BadInput`, since no setting cuts these layers over all devices."""
+        raise BadInput("vocabulary shared; allowed: one, or free")
 
 
-def part_of(layer: LayerType, cluster: Cluster, device: int, splits: bool) -> StageCosts:
+@dataclass(frozen=True)
+class FreeVocabulary(Addition[PlanProblem]):
+    """The choice between embedding and head in one stage each, and in parts on all devices."""
+
+    def narrowings(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
+        """Return both."""
+        return {"vocabulary one": self.of_settings, "vocabulary shared": lambda plan: sharing(self.of_settings(plan))}
+
+    def of_settings(self, plan: PlanProblem, /) -> PlanProblem:
+        """Return the plan problem with embedding and head in one stage each."""
+        return replace(plan, additions=tuple(one for one in plan.additions if one != self))
+
+
+def sharing(plan: PlanProblem) -> PlanProblem:
+    """Return the plan problem in which every device has a part of embedding and head, in finer units."""
+    model, shared = _without_vocabulary(plan.model)
+    finer = plan.cluster.devices
+    return replace(
+        plan,
+        model=model,
+        additions=(*plan.additions, SharedVocabulary(shared)),
+        counts=None,
+        tick=plan.tick / finer,
+        resolution=plan.resolution / finer,
+    )
+
+
+def shared_of(plan: PlanProblem) -> tuple[LayerType, ...]:
+    """Return the layers of which every device has a part; empty if there are none."""
+    return next((one.whole for one in plan.additions if isinstance(one, SharedVocabulary)), ())
+
+
+def _part_of(layer: LayerType, plan: PlanProblem, device: int) -> StageCosts:
     """Return the costs of a device's equal part of a layer, at the device's speed."""
-    parts, whole = cluster.devices, layer.weight is None or not splits
+    splits = plan.model.splittable
+    parts, whole = plan.cluster.devices, layer.weight is None or not splits
     costs = StageCosts(
         forward=layer.forward / parts,
         backward=(layer.full_backward if whole else layer.backward) / parts,
@@ -64,4 +140,4 @@ def part_of(layer: LayerType, cluster: Cluster, device: int, splits: bool) -> St
         step=layer.step / parts,
         forward_only=layer.forward_only,
     )
-    return costs.slowed(cluster.slowness_of(device))
+    return costs.slowed(plan.cluster.slowness_of(device))

@@ -178,6 +178,7 @@ def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
     """Return the memory of each device at its peak: parameters, activations, and what recomputation saves."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
+    parts = [stage for module in plan.modules if module.in_parts for stage in module.stages]
     peaks = measure(best.timeline).peak_quanta
     found = []
     for device in range(problem.devices):
@@ -189,7 +190,7 @@ def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
             DeviceMemory(
                 sum(
                     (costs.memory for costs in costs_of_stages),
-                    sum((one.memory for one in plan.shared), Fraction(0)) / problem.devices,
+                    sum((one.costs.memory for one in parts if one.device == device), Fraction(0)),
                 ),
                 activations,
                 activations * saved / per_microbatch if per_microbatch else Fraction(0),

@@ -63,8 +63,6 @@ class PlanLimits:
 
 def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProblem:
     """Return the plan problem without the additions that no settings express; `BadInput` where that leaves no plan."""
-    if plan.shared:
-        raise BadInput(f"--for {name}: found vocabulary shared; allowed: one, or free")
     for addition in plan.additions:
         try:
             plan = addition.of_settings(plan)
@@ -72,7 +70,7 @@ def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProble
             raise BadInput(*(f"--for {name}: found {line}" for line in error.mistakes)) from None
     if plan.objective.repeats and limits.schedules:
         raise BadInput(f"--for {name}: found objective period; allowed: makespan or span, since it runs its own orders")
-    return replace(plan, either_vocabulary=False)
+    return plan
 
 
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:

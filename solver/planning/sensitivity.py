@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.layers.vocabulary import is_vocabulary
+from pipesched.layers.vocabulary import is_vocabulary, shared_of, sharing
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan
 from solver.limits import Limits
@@ -80,8 +80,8 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
         # Modules, which shared layers are, have no period.
         if able and not (problem.modules or problem.objective.repeats or problem.model.overlaps):
-            shared = replace(problem, choices=able, schedules=()).sharing_vocabulary()
-            names = " and ".join(dict.fromkeys(layer.name for layer in shared.shared))
+            shared = sharing(replace(problem, choices=able, schedules=()))
+            names = " and ".join(dict.fromkeys(layer.name for layer in shared_of(shared)))
             # Published orders have no passes for shared modules.
             free = ", in any order" if problem.schedules else ""
             yield Changed(f"{names} in equal parts on all devices{free}", shared)

@@ -44,7 +44,7 @@ class Options(NamedTuple):
 
 
 class Costs:
-    """Costs of a plan's layers, without pieces, parameters, modules or split vocabulary; memory in units of `step`."""
+    """Costs of a plan's layers, without pieces, parameters or additions; memory in units of `step`."""
 
     def __init__(self, plan: PlanProblem, step: Fraction) -> None:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts

@@ -1,5 +1,5 @@
-"""Features that a plan may not have together with an encoder or a split vocabulary, whose stages are none of its
-layers'."""
+"""Modules of a plan file (an encoder, a vocabulary on all devices), whose stages are none of its layers', and the
+features that exclude them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipesched.files.fields.field import as_list
-from pipesched.files.fields.together import Part, Refused, given
+from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.layers.vocabulary import Vocabulary
 
 
 def _holds_stages_twice(document: Mapping[str, Any]) -> bool:
@@ -19,6 +20,17 @@ def _fixed(document: Mapping[str, Any]) -> bool:
     return as_list(document.get("partition")) is not None
 
 
+ENCODER = given("encoder")
+VOCABULARIES = tuple(of_value("vocabulary", str(one)) for one in Vocabulary if one is not Vocabulary.ONE)
+MODULES = (ENCODER, *VOCABULARIES)
+
+
+def has_modules(document: Mapping[str, Any]) -> bool:
+    """Return True if a document has stages that are none of its layers'."""
+    return any(module.there(document) for module in MODULES)
+
+
+ANY_MODULE = Part("encoder", "an encoder or a shared vocabulary", has_modules)
 _BIDIRECTIONAL = Part("placement", "placement bidirectional", _holds_stages_twice, "bidirectional")
 _PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
 

@@ -78,7 +78,7 @@ def first_plan(plan: PlanProblem) -> FirstPlan | None:
 
     None where no plan fits, or where the problem has features that these orders or their formulas do not support.
     """
-    if plan.variants or plan.shared or plan.additions or plan.cluster.links or plan.cluster.transfer_stream:
+    if plan.variants or plan.additions or plan.cluster.links or plan.cluster.transfer_stream:
         return None
     parameters = plan.model.parameters
     if parameters.gather or parameters.reduce or parameters.step or plan.cluster.slowness:

@@ -45,7 +45,7 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
     Additions are excluded since paths may lead through what they add.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
-    if plan.shared or plan.additions or own.gather is not None or plan.cluster.rendezvous:
+    if plan.additions or own.gather is not None or plan.cluster.rendezvous:
         return False
     several = plan.model.splittable or len(chains) > 1 or own.some
     return not plan.objective.by_device or not several

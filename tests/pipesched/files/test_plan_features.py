@@ -43,6 +43,23 @@ def test_central_files_name_no_key_of_a_feature() -> None:
     assert found <= {("plan_settings.py", "sequence_chunks"), ("problem_document.py", "sequence_chunks")}
 
 
+def test_planner_bounds_and_check_know_no_addition_by_name() -> None:
+    """Additions of plans are read by the features that make them; of others only the what-if of a shared vocabulary."""
+    layers = ROOT / "pipesched" / "layers"
+    of_additions = {path.stem for path in layers.glob("*.py") if "(Addition[PlanProblem])" in path.read_text("utf-8")}
+    assert {"encoder", "vocabulary"} <= of_additions
+    pattern = re.compile(rf"from pipesched\.layers\.({'|'.join(of_additions)}) import")
+    packages = ("pipesched", "solver", "formulations", "runtime", "commands", "plots", "targets")
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
+        if pattern.search(path.read_text("utf-8"))
+    }
+    of_files = {path for path in found if path.startswith("pipesched/files/plans/")}
+    assert found - of_files == {"solver/planning/sensitivity.py"}
+
+
 def test_every_key_is_of_one_feature() -> None:
     tops = [key for feature in PLAN_FEATURES if feature.keys for key in feature.keys.model_fields]
     assert set(tops) | PlanKeys.model_fields.keys() == PlanFile.model_fields.keys()
@@ -55,6 +72,6 @@ def test_an_exact_document_reads_back(path: Path) -> None:
     document = plan_document(plan)
     again = plan_from_document(document, "document")
     assert plan_document(again) == document
-    assert (again.model, again.cluster, again.clusters, again.shared, again.additions, again.choices) == (
-        plan.model, plan.cluster, plan.clusters, plan.shared, plan.additions, plan.choices
+    assert (again.model, again.cluster, again.clusters, again.additions, again.choices) == (
+        plan.model, plan.cluster, plan.clusters, plan.additions, plan.choices
     )  # fmt: skip

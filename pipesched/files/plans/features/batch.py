@@ -132,10 +132,7 @@ PLAN_FEATURES.register(
         name="batch",
         keys=Keys,
         with_units=FEATURES["batch"].with_units,
-        refused=(
-            Refused(given("batch"), given("encoder"), "one of the two", "how its passes share in a batch has no key"),
-            Refused(given("batch.overhead"), given("stage_overhead"), "one of the two", "both are of each pass"),
-        ),
+        refused=(Refused(given("batch.overhead"), given("stage_overhead"), "one of the two", "both are of each pass"),),
         rewritten=_of_microbatch,
         of_document=_mistakes,
     )

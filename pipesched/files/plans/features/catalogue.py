@@ -63,8 +63,9 @@ WriteLayer = Callable[[LayerType], dict[str, object]]
 class PlanFeature:
     """A feature of plan files. `form` is the file as `PlanFile`, `entry` one of its layers.
 
-    `name` is its first key. `keys` are its top-level keys and `sections` those in sections: `costs` of layers and the
-    encoder, `layers` of layers only, `model`, `decide`. `with_units` are keys whose values may have units, `refused`
+    `name` is its first key. `keys` are its top-level keys and `sections` those in sections: `costs` of layers and of
+    each `costs_section`, which has costs as a layer has, `layers` of layers only, `model`, `decide`. `with_units` are
+    keys whose values may have units, and those that begin with `costs.` stand for a key of all of these; `refused` are
     the features that it excludes.
 
     For a file with a model's shape, `model_mistakes` yields mistakes of keys that go with it, `training` returns fields
@@ -94,6 +95,7 @@ class PlanFeature:
     name: str
     keys: type[Section] | None = None
     sections: Mapping[str, type[Section]] = field(default_factory=dict)
+    costs_section: str = ""
     with_units: Mapping[str, Kind] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
@@ -130,6 +132,16 @@ class PlanFeature:
 
 
 PLAN_FEATURES: Registry[PlanFeature] = Registry("pipesched.files.plans.features", "feature of plan files")
+
+
+def units_of_keys() -> dict[str, Kind]:
+    """Return the keys of all features whose values may have units."""
+    sections = ("layers", *(feature.costs_section for feature in PLAN_FEATURES if feature.costs_section))
+    found: dict[str, Kind] = {}
+    for key, kind in (one for feature in PLAN_FEATURES for one in feature.with_units.items()):
+        section, _, of_costs = key.partition(".")
+        found |= {f"{own}.{of_costs}": kind for own in sections} if section == "costs" else {key: kind}
+    return found
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:

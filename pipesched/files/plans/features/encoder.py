@@ -8,7 +8,7 @@ from typing import Any
 
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.link_times import latency_of
-from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.files.fields.together import Part, Refused, given
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
@@ -17,10 +17,9 @@ from pipesched.files.plans.features.catalogue import (
     WriteLayer,
     Wrong,
 )
-from pipesched.files.plans.module_rules import refused_with_modules
+from pipesched.files.plans.module_rules import ENCODER, VOCABULARIES, refused_with_modules
 from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_of
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.layers.vocabulary import Vocabulary
 
 
 def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
@@ -64,24 +63,24 @@ def _published(document: Mapping[str, Any]) -> bool:
     return document.get("schedule") not in (None, "free")
 
 
-_ENCODER = given("encoder")
 _SCHEDULE = Part("schedule", "a published schedule", _published)
 
 PLAN_FEATURES.register(
     PlanFeature(
         name="encoder",
+        costs_section="encoder",
         with_units={
             **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
             **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
         },
         refused=(
             *(
-                Refused(of_value("vocabulary", str(one)), _ENCODER, "one",
-                        "passes of an encoder and of the vocabulary have no order among them")
-                for one in Vocabulary if one is not Vocabulary.ONE
+                Refused(one, ENCODER, "one", "passes of an encoder and of the vocabulary have no order among them")
+                for one in VOCABULARIES
             ),
-            Refused(_SCHEDULE, _ENCODER, "free", "no published schedule has an encoder"),
-            *refused_with_modules(_ENCODER),
+            Refused(given("batch"), ENCODER, "one of the two", "how its passes share in a batch has no key"),
+            Refused(_SCHEDULE, ENCODER, "free", "no published schedule has an encoder"),
+            *refused_with_modules(ENCODER),
         ),
         mistakes=_mistakes,
         more_layers=lambda form: iter([("encoder", form.encoder.as_layer)] if form.encoder else []),

@@ -13,9 +13,9 @@ from pipesched.files.fields.field import as_list
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, at
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Choices, PlanFeature, Reading, WriteLayer, Wrong
+from pipesched.files.plans.module_rules import has_modules
 from pipesched.layers.plan_problem import Leaves, PlanProblem
 from pipesched.layers.roles import Role, role_of
-from pipesched.layers.vocabulary import Vocabulary
 
 _THEN = ("makespan", "period")
 
@@ -76,8 +76,7 @@ def _clusters_open(document: Mapping[str, Any]) -> bool:
 
 
 def _shares_memory(document: Mapping[str, Any]) -> bool:
-    given = any(document.get(key) is not None for key in ("sequence_chunks", "encoder"))
-    return given or document.get("vocabulary") not in (None, Vocabulary.ONE)
+    return document.get("sequence_chunks") is not None or has_modules(document)
 
 
 _OWN = Part("objective", "objective free_memory", _leaves_memory, "free_memory")

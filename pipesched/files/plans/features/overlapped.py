@@ -13,6 +13,7 @@ from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, at, given
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Rounding
+from pipesched.files.plans.module_rules import ANY_MODULE
 from pipesched.files.schema_errors import shown
 from pipesched.layers.layer import LayerType
 
@@ -62,13 +63,8 @@ def _trains_in_part(document: Mapping[str, Any]) -> bool:
     return any(isinstance(layer, Mapping) and layer.get("frozen") is True for layer in layers)
 
 
-def _has_modules(document: Mapping[str, Any]) -> bool:
-    return document.get("encoder") is not None or document.get("vocabulary") in ("free", "shared")
-
-
 _OWN = Part("layers.overlapped", "layers.overlapped", _there)
 _FROZEN = Part("layers.frozen", "a frozen layer", _trains_in_part)
-_MODULES = Part("encoder", "an encoder or a shared vocabulary", _has_modules)
 _SENDING = Part("transfer.on", "transfer.on", lambda document: at(document, "transfer.on") is not None)
 _EITHER = "one of the two"
 
@@ -85,7 +81,7 @@ PLAN_FEATURES.register(
             Refused(_OWN, _SENDING, _EITHER, "a block has one end"),
             Refused(_OWN, _FROZEN, _EITHER, "no full backward"),
             Refused(_OWN, given("parameters"), _EITHER, "nothing follows a block"),
-            Refused(_OWN, _MODULES, _EITHER, "no key"),
+            Refused(_OWN, ANY_MODULE, _EITHER, "no key"),
             Refused(_OWN, given("sequence_chunks"), _EITHER, "pieces differ"),
             Refused(_OWN, given("batch"), _EITHER, "no key"),
         ),

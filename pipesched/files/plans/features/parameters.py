@@ -24,7 +24,7 @@ from pipesched.files.fields.parameter_sections import (
     objective_mistakes,
 )
 from pipesched.files.fields.section import Section
-from pipesched.files.fields.together import Part, Refused, at, given, more_than_one, of_value
+from pipesched.files.fields.together import Part, Refused, at, given, more_than_one
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
@@ -35,11 +35,11 @@ from pipesched.files.plans.features.catalogue import (
     WriteLayer,
     Wrong,
 )
+from pipesched.files.plans.module_rules import MODULES
 from pipesched.layers.layer import LayerType
 from pipesched.layers.parameters import Collective, Gathering, Parameters
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.training_step import TrainingStep
-from pipesched.layers.vocabulary import Vocabulary
 from pipesched.problem.objectives.iteration import ITERATION
 from pipesched.problem.objectives.span import SPAN
 
@@ -141,7 +141,7 @@ def _mistakes(form: Any, choices: Choices, wrong: Wrong) -> Iterator[str]:
     section = form.parameters
     if not any(path.split(".")[0] == "parameters" for path in wrong):
         entries: list[tuple[str, object]] = [(f"layers[{at}]", layer) for at, layer in enumerate(form.layers or ())]
-        for place, entry in [*entries, *([("encoder", form.encoder)] if form.encoder else [])]:
+        for place, entry in [*entries, *(one for feature in PLAN_FEATURES for one in feature.more_layers(form))]:
             for key, own in _OF_LAYERS.items():
                 names = [name for name in own if getattr(entry, name)]
                 if names and getattr(section, key, None) is None:
@@ -250,8 +250,6 @@ _NEVER = Part(_KEEP, "gather.keep never", lambda document: at(document, _KEEP) =
 _EVERY = "parameters.reduce.every"
 _EACH = Part(_EVERY, "reduce.every microbatch", lambda document: at(document, _EVERY) == MICROBATCH, MICROBATCH)
 _PIECES = given("sequence_chunks")
-# The stages that are none of the model's layers.
-_MODULES = (given("encoder"), *(of_value("vocabulary", str(one)) for one in Vocabulary if one is not Vocabulary.ONE))
 
 PLAN_FEATURES.register(
     PlanFeature(
@@ -260,13 +258,13 @@ PLAN_FEATURES.register(
         sections={"costs": CostKeys},
         with_units={
             **FEATURES["parameters"].with_units,
-            **{f"{whose}.{key}": Kind.TIME for whose in ("layers", "encoder") for key in ("gather", "reduce", "step")},
-            **{f"{whose}.gathered": Kind.MEMORY for whose in ("layers", "encoder")},
+            **{f"costs.{key}": Kind.TIME for key in ("gather", "reduce", "step")},
+            "costs.gathered": Kind.MEMORY,
         },
         refused=(
             *(
                 Refused(_NEVER, one, "free, always or a window", "passes of pieces and of modules are one task each")
-                for one in (_PIECES, *_MODULES)
+                for one in (_PIECES, *MODULES)
             ),
             Refused(
                 _NEVER,
@@ -277,7 +275,7 @@ PLAN_FEATURES.register(
             *(
                 Refused(_EACH, one, "iteration",
                         "modules run one micro-batch for several of others")
-                for one in (_PIECES, *_MODULES)
+                for one in (_PIECES, *MODULES)
             ),
         ),
         model_mistakes=_model_mistakes,

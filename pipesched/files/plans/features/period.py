@@ -7,7 +7,7 @@ from typing import Any
 
 from pipesched.files.fields.together import Part, Refused, given, of_value
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature
-from pipesched.layers.vocabulary import Vocabulary
+from pipesched.files.plans.module_rules import MODULES
 
 
 def _published(document: Mapping[str, Any]) -> bool:
@@ -17,8 +17,7 @@ def _published(document: Mapping[str, Any]) -> bool:
 _PERIOD = of_value("objective", "period")
 _PATTERNLESS = (
     given("sequence_chunks"),
-    given("encoder"),
-    *(of_value("vocabulary", str(one)) for one in Vocabulary if one is not Vocabulary.ONE),
+    *MODULES,
 )
 
 PLAN_FEATURES.register(

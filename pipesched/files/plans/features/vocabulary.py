@@ -11,7 +11,6 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
-from pipesched.files.fields.together import of_value
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
@@ -20,11 +19,11 @@ from pipesched.files.plans.features.catalogue import (
     WriteLayer,
     Wrong,
 )
-from pipesched.files.plans.module_rules import refused_with_modules
+from pipesched.files.plans.module_rules import VOCABULARIES, refused_with_modules
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.roles import Role, role_of
-from pipesched.layers.vocabulary import Vocabulary, is_vocabulary
+from pipesched.layers.vocabulary import FreeVocabulary, Vocabulary, is_vocabulary, shared_of, sharing
 
 
 class Keys(Section):
@@ -48,25 +47,27 @@ def _mistakes(form: Any, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
 
 
 def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
-    plan = replace(plan, either_vocabulary=form.vocabulary == Vocabulary.FREE)
-    return plan.sharing_vocabulary() if form.vocabulary == Vocabulary.SHARED else plan
+    if form.vocabulary == Vocabulary.FREE:
+        return replace(plan, additions=(*plan.additions, FreeVocabulary()))
+    return sharing(plan) if form.vocabulary == Vocabulary.SHARED else plan
 
 
 def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
-    if plan.shared or plan.either_vocabulary:
-        return {"vocabulary": (Vocabulary.SHARED if plan.shared else Vocabulary.FREE).value}
-    return {}
+    if shared_of(plan):
+        return {"vocabulary": Vocabulary.SHARED.value}
+    return {"vocabulary": Vocabulary.FREE.value} if FreeVocabulary() in plan.additions else {}
 
 
 def _layers_written(plan: PlanProblem, layers: Sequence[LayerType]) -> Sequence[LayerType]:
     """Return the layers with the embedding before them and the head after them, where these are split over all
     devices."""
-    head = [layer for layer in plan.shared if role_of(layer.name) is Role.HEAD]
-    return [*(layer for layer in plan.shared if layer not in head), *layers, *head]
+    shared = shared_of(plan)
+    head = [layer for layer in shared if role_of(layer.name) is Role.HEAD]
+    return [*(layer for layer in shared if layer not in head), *layers, *head]
 
 
 def _finer(plan: PlanProblem) -> tuple[int, int]:
-    parts = plan.all_devices.devices if plan.shared else 1
+    parts = plan.all_devices.devices if shared_of(plan) else 1
     return parts, parts
 
 
@@ -74,12 +75,7 @@ PLAN_FEATURES.register(
     PlanFeature(
         name="vocabulary",
         keys=Keys,
-        refused=tuple(
-            row
-            for one in Vocabulary
-            if one is not Vocabulary.ONE
-            for row in refused_with_modules(of_value("vocabulary", str(one)))
-        ),
+        refused=tuple(row for one in VOCABULARIES for row in refused_with_modules(one)),
         mistakes=_mistakes,
         plan=_plan,
         written=_written,
