@@ -110,3 +110,21 @@ MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
 def test_a_wrong_relaxation_is_found(mutant: str) -> None:
     name, made = MUTANTS[mutant]
     assert any(faults(name, _in_place_of(name, made()), 4 * COUNT))
+
+
+def test_lookups_are_dropped_before_parameters() -> None:
+    """A lookup of a device that gathers nothing runs while the first stage still gathers."""
+    tasks = {
+        "forward": [{"name": "lookup", "time": [1, 4], "needs": "nothing"}, {"name": "layers", "time": 2}],
+        "backward": [{"name": "layers", "time": 2}],
+    }
+    document = {"devices": 2, "microbatches": 1, "times": {}, "tasks": tasks, "objective": "iteration"}
+    problem = problem_from({**document, "parameters": {"gather": {"time": [4, 0]}}})
+    solution = solve(problem, counted(1))
+    assert (solution.status, solution.value_ticks) == (Status.OPTIMAL, 13)
+    parameters_first = (PARAMETERS, *(one for one in RELAXATIONS if one is not PARAMETERS))
+    found = {
+        order: [fault for poorer in poorer_problems(problem, order) for fault in too_high(poorer, solution)]
+        for order in (RELAXATIONS, parameters_first)
+    }
+    assert not found[RELAXATIONS] and len(found[parameters_first]) == 1, found

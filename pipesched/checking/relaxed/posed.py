@@ -1,10 +1,11 @@
 """The relaxed problem that a certificate's evidence refers to: the relaxations and their order.
 
 1. Tasks occupy one stream each, unless the argument counts what a stream runs.
-2. Collectives and steps of parameters are left out; their time before and after all passes is added back.
-3. Unequal micro-batches become chains of their own. After the second: stages are renumbered.
-4. Forwards begin with the first task that waits for the previous stage.
-5. Passes have no workspace and keep nothing until the end. After the second: gathers have none.
+2. Passes begin with the first task that waits for another pass.
+3. Collectives and steps of parameters are left out; their time before and after all passes is added back. After the
+   second: a task that waits for none may run while another device still gathers.
+4. Unequal micro-batches become chains of their own. After the third: stages are renumbered.
+5. Passes have no workspace and keep nothing until the end. After the third: gathers have none.
 6. Chains do not wait for each other, unless the argument reads such arcs.
 7. Passes of one task on the stream of their stage have no tasks.
 8. Devices have the memory, no less than their own, that the evidence names.
@@ -72,9 +73,9 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
         return Posed(problem, certificate, problem, 0)
     if not isinstance(evidence, OnStream):
         problem = without_further_resources(problem)
+    problem = without_lookups(problem)
     added_back = around_passes(problem)
-    problem = without_parameters(problem)
-    problem = without_pass_memory(without_lookups(with_equal_microbatches(problem)))
+    problem = without_pass_memory(with_equal_microbatches(without_parameters(problem)))
     if not isinstance(evidence, StreamTasks):
         problem = without_arcs_between_chains(problem)
     valued, certificate = as_proved(without_single_tasks(problem), certificate)

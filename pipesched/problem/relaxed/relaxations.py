@@ -3,9 +3,9 @@
 | relaxation | assumes | because |
 |---|---|---|
 | further resources | nothing | it is the first: the time of parameters is counted where devices run their own tasks |
-| parameters | equal stages of each chain | chains of unequal micro-batches have no stages that share parameters |
+| lookups | nothing | bounds that know arcs between chains do not know lookups |
+| parameters | no lookups | a task that needs no input may run on one device while another one still gathers |
 | unequal micro-batches | no parameters | stages get new numbers, and `holders` would still name the old ones |
-| lookups | equal micro-batches of each chain | bounds that know arcs between chains do not know lookups |
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
 | arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
 | saved activations | nothing | it is the last: bounds of modes read all other features that remain |
@@ -93,9 +93,9 @@ SAVED_ACTIVATIONS = Relaxation(
 )
 RELAXATIONS = (
     FURTHER_RESOURCES,
+    LOOKUPS,
     PARAMETERS,
     UNEQUAL_MICROBATCHES,
-    LOOKUPS,
     PASS_MEMORY,
     ARCS_BETWEEN_CHAINS,
     SAVED_ACTIVATIONS,
