@@ -52,5 +52,6 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int,
 def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pass:
     """Return the pass of a step for the chain's micro-batch number `number`."""
     microbatch = problem.microbatches_of[step.stage][number]
-    whole = problem.stages[step.stage].weight is None
+    # A weight pass without duration, as `Walks` has none for it, is part of a full backward.
+    whole = not problem.stages[step.stage].weight
     return Pass(W if weight else F if not step.gradient else BW if whole else B, step.stage, microbatch)

@@ -62,6 +62,20 @@ def test_a_schedule_is_valid_and_takes_what_the_order_says(seed: int, objective:
         assert value_of(given, timeline) <= found.value
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_weight_passes_without_duration_are_part_of_full_backwards(seed: int) -> None:
+    random = Random(seed)
+    weight = [random.choice((0, 3, 5)) for _ in range(3)]
+    weight[random.randrange(3)] = 0
+    times = {"forward": 5, "backward": [random.randint(4, 8) for _ in range(3)], "weight": weight}
+    given = problem(3, 4, times=times, memory={"capacity": random.randint(2, 4)})
+    found = ended(best_order(walks_of(given), _PREFERS, 60, 2))
+    assert found is not None
+    timeline = best_times(given, schedule_of_moves(given, walks_of(given), found.moves))
+    assert validate(timeline) == []
+    assert value_of(given, timeline) <= found.value
+
+
 def test_of_a_span_one_chain_may_wait_for_the_other() -> None:
     """CP-SAT proves 68 ticks for 6 devices both ways; with both chains from the start on the best order takes 78."""
     times = {"forward": 10, "backward": 20, "transfer": 5}
