@@ -11,7 +11,7 @@ from typing import Any
 from pipesched.checking.attainable import least_attainable_above
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence, TasksAsStages
+from pipesched.results.evidence import Evidence, MemoryOfPartners, TasksAsStages
 
 
 def mutated(
@@ -33,7 +33,7 @@ def mutated(
 
 def _changed(problem: Problem, evidence: Evidence, random: Random) -> Evidence:
     """One field of the evidence changed."""
-    if isinstance(evidence, TasksAsStages) and random.random() < 0.5:
+    if isinstance(evidence, TasksAsStages | MemoryOfPartners) and random.random() < 0.5:
         return replace(evidence, evidence=_changed(problem, evidence.evidence, random))
     name = random.choice([each.name for each in fields(evidence)])
     old = getattr(evidence, name)

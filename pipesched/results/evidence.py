@@ -170,6 +170,20 @@ class WithMoreMemory:
 
 
 @dataclass(frozen=True)
+class MemoryOfPartners:
+    """Evidence of another argument (`kind`) about the problem in which some devices have the memory of their group.
+
+    A group is the devices linked by activations that move from one's memory to another's. Of these `devices` an
+    activation takes what its micro-batch keeps in the group for that stage and those before it.
+    """
+
+    form: ClassVar[str] = "memory of partners"
+    devices: tuple[int, ...]
+    kind: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
 class TasksAsStages:
     """Evidence of another argument (`kind`) about the problem in which tasks of passes are stages of their own.
 
@@ -219,6 +233,7 @@ Evidence = (
     | Diagram
     | Refutation
     | WithMoreMemory
+    | MemoryOfPartners
     | TasksAsStages
     | UnknownForm
 )

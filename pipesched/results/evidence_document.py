@@ -14,12 +14,12 @@ import simplejson
 
 from pipesched.errors import BadInput
 from pipesched.results.diagram_evidence import Diagram
-from pipesched.results.evidence import Evidence, TasksAsStages, UnknownForm, WithMoreMemory
+from pipesched.results.evidence import Evidence, MemoryOfPartners, TasksAsStages, UnknownForm, WithMoreMemory
 
 # Beyond these a file holds no evidence that this tool wrote.
 _MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
 
-_MORE_MEMORY, _TASKS = "more memory", TasksAsStages.form
+_MORE_MEMORY, _PARTNERS, _TASKS = "more memory", MemoryOfPartners.form, TasksAsStages.form
 _FORMS: dict[str, type[Any]] = {one.form: one for one in get_args(Evidence) if hasattr(one, "form")}
 
 
@@ -29,6 +29,9 @@ def evidence_document(evidence: Evidence) -> dict[str, object]:
         capacities = [None if one is None else str(one) for one in evidence.capacities]
         inner = evidence_document(evidence.evidence)
         return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": inner}
+    if isinstance(evidence, MemoryOfPartners):
+        inner = evidence_document(evidence.evidence)
+        return {"form": _PARTNERS, "devices": [*evidence.devices], "kind": evidence.kind, "evidence": inner}
     if isinstance(evidence, TasksAsStages):
         rows, inner = [list(row) for row in evidence.stages], evidence_document(evidence.evidence)
         return {"form": _TASKS, "stages": rows, "kind": evidence.kind, "evidence": inner}
@@ -62,6 +65,8 @@ def _known(document: object) -> Evidence:
         raise BadInput(f"form: found {str(form)[:40]}; allowed: the name of a form of evidence, such as device")
     if form == _MORE_MEMORY:
         return _with_more_memory(document)
+    if form == _PARTNERS:
+        return _of_partners(document)
     if form == _TASKS:
         return _tasks_as_stages(document)
     if form not in _FORMS:
@@ -103,6 +108,17 @@ def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:
     return WithMoreMemory(tuple(capacities), str(document.get("kind")), evidence_from(inner))
 
 
+def _of_partners(document: dict[str, Any]) -> MemoryOfPartners:
+    given, inner = document.get("devices"), document.get("evidence")
+    devices = [_read(one, (int,)) for one in given] if isinstance(given, list) and len(given) <= _MOST_ENTRIES else []
+    known = [one for one in devices if isinstance(one, int)]
+    if not known or len(known) < len(devices):
+        raise BadInput(f"devices: found {str(given)[:40]}; allowed: a list of devices")
+    if isinstance(inner, dict) and inner.get("form") in (_MORE_MEMORY, _PARTNERS):
+        raise BadInput(f"evidence: found {inner['form']} within {_PARTNERS}; allowed: evidence of another argument")
+    return MemoryOfPartners(tuple(known), str(document.get("kind")), evidence_from(inner))
+
+
 def _tasks_as_stages(document: dict[str, Any]) -> TasksAsStages:
     given, inner = document.get("stages"), document.get("evidence")
     listed = given if isinstance(given, list) and len(given) <= _MOST_ENTRIES else []
@@ -110,7 +126,7 @@ def _tasks_as_stages(document: dict[str, Any]) -> TasksAsStages:
     known = [row for row in rows if row is not None]
     if not known or len(known) < len(rows):
         raise BadInput(f"stages: found {str(given)[:40]}; allowed: a stage and numbers of tasks or null for each")
-    if isinstance(inner, dict) and inner.get("form") in (_MORE_MEMORY, _TASKS):
+    if isinstance(inner, dict) and inner.get("form") in (_MORE_MEMORY, _PARTNERS, _TASKS):
         raise BadInput(f"evidence: found {inner['form']} within {_TASKS}; allowed: evidence of another argument")
     return TasksAsStages(tuple(known), str(document.get("kind")), evidence_from(inner))
 

@@ -15,7 +15,8 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.relaxed.relaxation import RelaxedProblem
-from pipesched.problem.relaxed.relaxations import relaxed
+from pipesched.problem.relaxed.relaxations import relaxed, with_partners
+from pipesched.results.evidence import MemoryOfPartners
 from pipesched.schedule.timeline import Timeline
 from solver.bounds.analytic.catalogue import of_original
 from solver.engine.claims import claim
@@ -82,10 +83,17 @@ def relaxed_search(search: Search) -> Relaxed | None:
     """
     if search.problem.view is not None or search.problem.network.scale:
         return None
-    poorer = relaxed(search.problem)
+    poorer = _poorer(search)
     plain = poorer.problem.view is not None
     tasks, engine = (None, search.engine.relaxed) if plain else (cut(poorer.problem), search.engine.as_stages)
     if engine is None or not (plain or tasks):
         return None
     found = Relaxed(search, poorer, tasks, engine)
     return found if found.search.incumbent.timeline is not None else None
+
+
+def _poorer(search: Search) -> RelaxedProblem:
+    """Return the relaxed problem: with the memory of partners where the best bound so far rests on it."""
+    of_partners = isinstance(search.incumbent.state.certificate.evidence, MemoryOfPartners)
+    shared = with_partners(search.problem) if of_partners else None
+    return relaxed(search.problem) if shared is None else shared

@@ -9,7 +9,8 @@
 6. Chains do not wait for each other, unless the argument reads such arcs.
 7. Passes of one task on the stream of their stage have no tasks.
 8. Devices have the memory, no less than their own, that the evidence names.
-9. Copies and recomputations take no time, unless the argument reads the modes of activations.
+9. Copies and recomputations take no time, unless the argument reads the modes of activations. The devices that the
+   evidence names have the memory of their group of partners.
 10. The tasks that the evidence names are stages.
 
 Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The attainable values of
@@ -22,11 +23,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.memory.more_memory import as_proved
 from pipesched.checking.relaxed.arcs import without_arcs_between_chains
 from pipesched.checking.relaxed.further_resources import without_further_resources
 from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.checking.relaxed.lookups import without_lookups
+from pipesched.checking.relaxed.memory_of_partners import as_shared, with_memory_of_partners
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.checking.relaxed.parameters import around_passes, without_parameters
 from pipesched.checking.relaxed.pass_memory import without_pass_memory
@@ -37,6 +40,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     Evidence,
+    MemoryOfPartners,
     OnStream,
     Refutation,
     ResourceWeights,
@@ -67,7 +71,7 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
 
     Raises `RefusedEvidenceError` and `NotCoveredError`.
     """
-    evidence = _within_more_memory(certificate.evidence)
+    evidence = _within(certificate.evidence)
     if isinstance(evidence, Refutation):
         problem, certificate = as_proved(problem, certificate)
         return Posed(problem, certificate, problem, 0)
@@ -80,14 +84,21 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
         problem = without_arcs_between_chains(problem)
     valued, certificate = as_proved(without_single_tasks(problem), certificate)
     problem = valued if _reads_modes(evidence) else with_least_memory(valued)
+    if isinstance(certificate.evidence, MemoryOfPartners):
+        if _reads_modes(evidence):
+            raise RefusedEvidenceError("memory of partners in an argument that reads the modes of activations")
+        shares, certificate = certificate.evidence.devices, as_shared(certificate, certificate.evidence)
+        problem = with_memory_of_partners(problem, valued, shares)
     stage_of = tuple(row[0] for row in evidence.stages) if isinstance(evidence, TasksAsStages) else None
     problem, certificate = as_stages(problem, certificate)
     certificate = replace(certificate, value_ticks=certificate.value_ticks - added_back)
     return Posed(problem, certificate, valued, added_back, stage_of)
 
 
-def _within_more_memory(evidence: Evidence | None) -> Evidence | None:
-    return evidence.evidence if isinstance(evidence, WithMoreMemory) else evidence
+def _within(evidence: Evidence | None) -> Evidence | None:
+    """Return the evidence of the argument itself, in place of that which names memory."""
+    evidence = evidence.evidence if isinstance(evidence, WithMoreMemory) else evidence
+    return evidence.evidence if isinstance(evidence, MemoryOfPartners) else evidence
 
 
 def _reads_modes(evidence: Evidence | None) -> bool:

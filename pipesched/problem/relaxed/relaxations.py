@@ -9,6 +9,7 @@
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
 | arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
 | saved activations | nothing | it is the last: bounds of modes read all other features that remain |
+| partners' memory | no lookups | an alternative to the last, of which neither is always the stronger; forwards must wait for those before |
 
 A bound names the relaxations that it can do without: it reads the problem that the others give. A value proved for
 that problem is proved, with the ticks added, for the problem itself. `pipesched.checking.relaxed` states all of this
@@ -25,7 +26,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.passes import KINDS
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, pass_memory
+from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, partners_memory, pass_memory
 from pipesched.problem.relaxed.further_resources import ARGUMENT, drop_further_resources
 from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
@@ -91,6 +92,12 @@ SAVED_ACTIVATIONS = Relaxation(
     least_memory.ARGUMENT,
     note=lambda _: "So much it takes even if copies and recomputations take no time.",
 )
+PARTNERS_MEMORY = Relaxation(
+    "partners' memory",
+    partners_memory.share_memory,
+    f"{least_memory.ARGUMENT} {partners_memory.ARGUMENT}",
+    note=partners_memory.note,
+)
 RELAXATIONS = (
     FURTHER_RESOURCES,
     LOOKUPS,
@@ -109,3 +116,12 @@ def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedPr
         if relaxation not in keeping:
             found = found.without(relaxation)
     return found
+
+
+def with_partners(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem | None:
+    """Return the same with the memory of partners in place of the last relaxation; None where no device shares any."""
+    if all(stage.offload is None or stage.offload.to is None for stage in problem.stages):
+        return None
+    richer = relaxed(problem, {*keeping, SAVED_ACTIVATIONS})
+    found = richer.without(PARTNERS_MEMORY)
+    return None if found is richer else found

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.partners_memory import sharing
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
-from pipesched.problem.relaxed.relaxations import relaxed
+from pipesched.problem.relaxed.relaxations import PARTNERS_MEMORY, relaxed, with_partners
 from pipesched.registry import Registry
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import MemoryOfPartners, Refutation
 
 
 @dataclass(frozen=True)
@@ -43,19 +45,28 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     `run(name, certify)` computes each bound except the load, and may give up on it; None: all are computed.
     """
     objective = objective.of_passes
-    left = {keeping: relaxed(problem, keeping) for keeping in {bound.keeping for bound in BOUNDS}}
+    left = {keeping: _left(problem, keeping) for keeping in {bound.keeping for bound in BOUNDS}}
     found: list[Certificate] = []
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
-        poorer = left[bound.keeping]
-        if not bound.several_streams and poorer.problem.view is None:
-            continue
-        certify = partial(bound.certify, poorer.problem, objective)
-        own = certify() if run is None or bound.name == "load" else run(bound.name, certify)
-        found += (of_original(poorer, one) for one in own)
+        for poorer in left[bound.keeping]:
+            if not bound.several_streams and poorer.problem.view is None:
+                continue
+            certify = partial(bound.certify, poorer.problem, objective)
+            own = certify() if run is None or bound.name == "load" else run(bound.name, certify)
+            found += (of_original(poorer, one) for one in own)
     return sorted(found, key=lambda certificate: -certificate.value_ticks)
+
+
+def _left(problem: Problem, keeping: frozenset[Relaxation]) -> list[RelaxedProblem]:
+    """Return the relaxed problem, and the one with the memory of partners if some devices share any."""
+    shared = with_partners(problem, keeping)
+    return [relaxed(problem, keeping), *([] if shared is None else [shared])]
 
 
 def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:
     """Return a certificate of a relaxed problem as one of the original problem."""
-    text = " ".join((found.text, *poorer.notes))
-    return replace(found, value_ticks=found.value_ticks + poorer.added_back, text=text)
+    text, evidence = " ".join((found.text, *poorer.notes)), found.evidence
+    shares = [sharing(step.of) for step in poorer.steps if step.relaxation is PARTNERS_MEMORY]
+    if shares and evidence is not None and not isinstance(evidence, Refutation):
+        evidence = MemoryOfPartners(shares[0], found.kind, evidence)
+    return replace(found, value_ticks=found.value_ticks + poorer.added_back, text=text, evidence=evidence)

@@ -8,6 +8,7 @@ _EVERY_ORDER = "tests/solver/tasks/test_lent_memory.py::test_no_claim_is_above_e
 _NETWORK = "tests/pipesched/files/test_offload_to.py::test_the_network_has_the_other_device_as_the_reservoir_of_copies"
 _RULES = "tests/pipesched/validation/test_lent_memory_rules.py"
 _RELAXED = "tests/pipesched/problem/test_lent_memory_relaxed.py"
+_PARTNERS = "tests/pipesched/problem/test_partners_memory.py"
 _AMPLE = "tests/solver/tasks/test_lent_memory.py::test_memory_that_others_may_take_limits"
 
 RESERVOIRS = (
@@ -52,5 +53,27 @@ RESERVOIRS = (
         "ample memory: what others move there is not counted", "pipesched/problem/relaxed/ample_memory.py",
         "total += max(0, change.total) * _number(problem, stage)", "total += 0",
         "memory that never limits", (_AMPLE,),
+    ),
+    NamedMutant(
+        "partners: what earlier stages keep counts for every later stage of a device",
+        "pipesched/problem/relaxed/partners_memory.py",
+        "device: 0 if device == where[stage] else more + own", "device: more + own",
+        "an activation counted twice in the memory of a group", (_PARTNERS,),
+    ),
+    NamedMutant(
+        "partners: the memory of the largest", "pipesched/problem/relaxed/partners_memory.py",
+        "return sum(limited)", "return max(limited)",
+        "the memory of a group", (_PARTNERS,),
+    ),
+    NamedMutant(
+        "partners: what moves to the host stays in the group", "pipesched/problem/relaxed/partners_memory.py",
+        "(0 if to_host else moves)", "moves",
+        "what an activation keeps in the group", (_PARTNERS,),
+    ),
+    NamedMutant(
+        "check of partners: earlier stages of the same device count too",
+        "pipesched/checking/relaxed/memory_of_partners.py",
+        "while at is not None and where[at] != where[stage]:", "while at is not None:",
+        "an activation counted twice in the memory of a group", (_PARTNERS,),
     ),
 )  # fmt: skip

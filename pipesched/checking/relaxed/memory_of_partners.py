@@ -1,0 +1,78 @@
+"""Argument: what moves to a device of a group stays in the group's memory, until its micro-batch's backward ends.
+
+A group is a set of devices, with all devices that their activations may move to and all whose activations may move to
+them. When a forward of a stage has begun, and its backward not ended, the same micro-batch's forwards of all stages
+before it on its chain have ended, and their backwards have not. So, summed over the activations of a device, what each
+keeps in the group with what its micro-batch keeps on other devices of the group for stages before, back to the last
+stage on the same device, is in the memory of the group at one time, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import MemoryOfPartners
+
+
+def as_shared(certificate: Certificate, evidence: MemoryOfPartners) -> Certificate:
+    """Return the certificate with the evidence of the argument that speaks of the memory of partners."""
+    return replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
+
+
+def with_memory_of_partners(poorer: Problem, problem: Problem, devices: Sequence[int]) -> Problem:
+    """Return `poorer` in which these devices have the memory of their group in `problem`, with its copies.
+
+    An activation of theirs takes what is in the group for its stage and those before, and its backward frees as much
+    more. Raises `RefusedEvidenceError` for devices without a group whose memory is all limited.
+    """
+    pools, stages = list(poorer.pools), list(poorer.stages)
+    for device in dict.fromkeys(devices):
+        group = _group(problem, device) if device in range(problem.devices) else set[int]()
+        rooms = [problem.room[one] for one in group]
+        limited = [room for room in rooms if room is not None]
+        if len(group) < 2 or len(limited) < len(rooms):
+            raise RefusedEvidenceError(f"device {device} has no partners of limited memory")
+        pools[device] = Pool(sum(limited) + problem.static[device], pools[device].static)
+        for stage in problem.placement.stages_of[device]:
+            more = _back_to_own(problem, stage, group) - stages[stage].activation
+            own = stages[stage]
+            stages[stage] = replace(own, activation=own.activation + more, freed=own.freed + more)
+    return replace(poorer, pools=tuple(pools), stages=tuple(stages))
+
+
+def _group(problem: Problem, device: int) -> set[int]:
+    """Return the devices that moves of activations link to a device, directly or not; with it."""
+    moves = [
+        (problem.placement.stage_device[s], stage.offload.to)
+        for s, stage in enumerate(problem.stages)
+        if stage.offload is not None and stage.offload.to is not None
+    ]
+    found, more = {device}, {device}
+    while more:
+        more = {one for pair in moves if found.intersection(pair) for one in pair} - found
+        found |= more
+    return found & set(range(problem.devices))
+
+
+def _back_to_own(problem: Problem, stage: int, group: set[int]) -> int:
+    """Return what a micro-batch keeps in the group for a stage, and for those before up to the last on its device."""
+    where, before = problem.placement.stage_device, problem.placement.previous
+    total, at = _kept(problem.stages[stage]), before[stage]
+    while at is not None and where[at] != where[stage]:
+        total += _kept(problem.stages[at]) if where[at] in group else 0
+        at = before[at]
+    return total
+
+
+def _kept(stage: Stage) -> int:
+    """Return the least of an activation that stays in the memory of some device, whichever mode it has."""
+    amounts = [stage.activation] if stage.may_keep else []
+    if stage.offload is not None:
+        amounts.append(stage.activation - (stage.offload.amount if stage.offload.to is None else 0))
+    return min(amounts + [mode.keeps for mode in stage.recompute])
