@@ -171,6 +171,10 @@ def _collective(key: str, *more: str) -> Any:
     return write
 
 
+def _norm(draft: Draft) -> None:
+    draft.section("parameters")["norm"] = {"time": draft.random.randint(0, 3), "on": draft.random.choice(("dp", "n"))}
+
+
 def _buckets(draft: Draft) -> None:
     draft.section("parameters", "reduce")["buckets"] = 2
 
@@ -272,6 +276,7 @@ SWITCHES = (
     Switch("buckets", ("parameters.reduce.buckets",), _buckets, "buckets", ("reduce",)),
     Switch("each micro-batch", ("parameters.reduce.every",), _each_microbatch, "buckets", ("reduce",)),
     Switch("step", ("parameters.step", "layers.step"), _collective("step")),
+    Switch("norm", ("parameters.norm",), _norm, "", ("step",)),
     Switch("gather", ("parameters.gather", "layers.gather", "layers.gathered"), _collective("gather", "gathered")),
     Switch("keep", ("parameters.gather.keep",), _keep, "", ("gather",)),
     Switch("frozen", ("layers.frozen",), _frozen),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.stage_costs import StageCosts
@@ -60,9 +60,13 @@ class FixedModule(NamedTuple):
 class Addition(Generic[Plan]):
     """An addition of a plan problem; the default of each method and property adds nothing.
 
+    One that is `of_whole` is added to a problem after all others, since it concerns their stages too.
+
     Bounds over partitions count the work and memory of `modules` alone: everything else that it adds to a problem must
     only lengthen schedules or take memory.
     """
+
+    of_whole: ClassVar[bool] = False
 
     @property
     def own_devices(self) -> int:

@@ -158,7 +158,7 @@ class PlanProblem:
         Every chain of the placement has the same stages.
         """
         problem = in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
-        for addition in self.additions:
+        for addition in sorted(self.additions, key=lambda one: one.of_whole):
             problem = addition.added(problem, self)
         return problem
 

@@ -11,6 +11,7 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
+from pipesched.files.problems.document import add_keys
 from pipesched.files.schema_errors import shown
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem, placement_from
@@ -56,7 +57,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "steps": {"time": str(tick), "memory": str(step)},
     }
     for feature in PLAN_FEATURES:
-        document |= feature.written(plan, _layer)
+        add_keys(document, feature.written(plan, _layer))
     if plan.whole_last:
         document["whole_last"] = True
     if cluster.capacity is not None:

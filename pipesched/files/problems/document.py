@@ -22,7 +22,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         alone = one.without(alone)
     document = _parts_document(alone)
     for one in joined:
-        _add(document, one.written(problem))
+        add_keys(document, one.written(problem))
     return document
 
 
@@ -50,11 +50,11 @@ def _parts_document(problem: Problem) -> dict[str, Any]:
         "memory": _memory(problem),
     }
     for feature in FEATURES:
-        _add(document, feature.written(whole))
+        add_keys(document, feature.written(whole))
     return document | {"objective": document.pop("objective", problem.objective.name)}
 
 
-def _add(document: dict[str, Any], keys: Mapping[str, object]) -> None:
+def add_keys(document: dict[str, Any], keys: Mapping[str, object]) -> None:
     """Add keys to a document; sections that it has get the keys of sections."""
     for key, value in keys.items():
         document[key] = document[key] | value if isinstance(value, dict) and key in document else value

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import create_model
 
@@ -64,7 +64,8 @@ class PlanFeature:
     """A feature of plan files. `form` is the file as `PlanFile`, `entry` one of its layers.
 
     `name` is its first key. `keys` are its top-level keys and `sections` those in sections: `costs` of layers and of
-    each `costs_section`, which has costs as a layer has, `layers` of layers only, `model`, `decide`. `with_units` are
+    each `costs_section`, which has costs as a layer has, `layers` of layers only, `model`, `decide`, and of other
+    features. `with_units` are
     keys whose values may have units, and those that begin with `costs.` stand for a key of all of these; `refused` are
     the features that it excludes.
 
@@ -145,11 +146,22 @@ def units_of_keys() -> dict[str, Kind]:
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features."""
+    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features.
+
+    At the top level the sections of features have the keys that other features add to them.
+    """
     every = [*PLAN_FEATURES]
     own = [feature.sections.get(one) if one else feature.keys for feature in reversed(every) for one in _of(section)]
     bases = dict.fromkeys((*(keys for keys in own if keys is not None), common))
-    return create_model(name, __base__=tuple(bases), __doc__=common.__doc__)
+    fields: dict[str, Any] = {}
+    for key in sorted({key for feature in every for key in feature.sections}) if not section else ():
+        given = next(
+            (keys.model_fields[key] for keys in bases if keys is not common and key in keys.model_fields), None
+        )
+        if given is not None:
+            base = next(one for one in get_args(given.annotation) if issubclass(one, Section))
+            fields[key] = with_features(f"{base.__name__}OfFile", key, base) | None, given
+    return create_model(name, __base__=tuple(bases), __doc__=common.__doc__, **fields)
 
 
 def _of(section: str) -> tuple[str, ...]:
