@@ -9,7 +9,7 @@
 | workspace | no parameters | gathers take memory without any; it reads the chains of unequal micro-batches |
 | arcs between chains | no lookups | bounds may read them (`keeping`); an activation then includes what it lends |
 | saved activations | nothing | it is the last: bounds of modes read all other features that remain |
-| partners' memory | no lookups | an alternative to the last, of which neither is always the stronger; forwards must wait for those before |
+| partners' memory | no lookups | an alternative to the last one; forwards must wait for those of earlier stages |
 
 A bound names the relaxations that it can do without: it reads the problem that the others give. A value proved for
 that problem is proved, with the ticks added, for the problem itself. `pipesched.checking.relaxed` states all of this
