@@ -8,6 +8,7 @@ from itertools import islice, product
 from random import Random
 
 from pipesched.problem.features.device_resources import Pool
+from pipesched.problem.gradient_norm import norm_of
 from pipesched.problem.passes import (
     BW,
     OFFLOAD,
@@ -26,6 +27,7 @@ from pipesched.problem.state import Ran, State
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from tests.support.makers import always, problem, random_order
+from tests.support.norm_problems import tiny_norms
 from tests.support.task_brute_force import Game, gather_counts, savings, tiny_gathers, tiny_reductions, tiny_tasks
 from tests.support.tiny_memory import tiny_memory
 
@@ -75,10 +77,10 @@ def tiny_state_in_span(random: Random) -> tuple[Problem, State]:
             return replace(one, objective=Objective.SPAN), state
 
 
-def _run_for_a_while(orders: _Orders, random: Random) -> tuple[dict[Task, Ran], int]:
+def _run_for_a_while(orders: _Orders, random: Random, most: int = 6) -> tuple[dict[Task, Ran], int]:
     """Some tasks that may run, each for any time, and when the last of them began."""
     ran, now = dict[Task, Ran](), 0
-    for _ in range(random.randint(0, 6)):
+    for _ in range(random.randint(0, most)):
         able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
         if able:
             task, now = random.choice(able)
@@ -94,6 +96,19 @@ def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
     orders = _Orders(0)
     orders.play(Game(one, frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)))
     ran, now = _run_for_a_while(orders, random)
+    return one, State(now + random.randint(0, 2), ran)
+
+
+def tiny_state_of_norms(random: Random) -> tuple[Problem, State]:
+    """Steps that wait for the norm of all gradients, which may have ended by now, as may some of the steps."""
+    while True:
+        one = replace(tiny_norms(random), objective=Objective.ITERATION)
+        if not one.network.options and norm_of(one) is not None and not any(stage.gather for stage in one.stages):
+            break
+    pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
+    orders = _Orders(0)
+    orders.play(Game(one, frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)))
+    ran, now = _run_for_a_while(orders, random, 40)
     return one, State(now + random.randint(0, 2), ran)
 
 
@@ -215,7 +230,8 @@ class _Orders:
         game = self._game
         for task in game.ticks:
             if task not in ends and all(before in ends for before, _ in self._needs[task]):
-                free = [ends[other] for other in ends if game.stream[other] == game.stream[task]]
+                own = {*game.streams_of(task)}
+                free = [ends[other] for other in ends if own.intersection(game.streams_of(other))]
                 there = self._there(task, ends)
                 if there is None:
                     continue

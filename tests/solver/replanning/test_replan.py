@@ -24,7 +24,7 @@ from formulations.window.window_jobs import WindowJobs
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.state_file import json_schema, state_from
-from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, Task
+from pipesched.problem.passes import BW, NORM, RECOMPUTATIONS, STEP, B, F, Pass, Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.problem.stage import TaskSpec
@@ -48,6 +48,7 @@ from tests.support.states import (
     tiny_state_in_span,
     tiny_state_of_gathers,
     tiny_state_of_memory,
+    tiny_state_of_norms,
     tiny_state_of_tasks,
 )
 from tests.support.task_brute_force import TooManyOrdersError, optimum
@@ -87,6 +88,65 @@ def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random]
             assert better.tasks is not None and better.lower_bound <= best <= (better.value or 0), seed
             assert validate_from_state(better.problem, better.state, better.tasks) == [], seed
     assert compared > 10
+
+
+def test_what_remains_around_the_norm_of_all_gradients() -> None:
+    """Against every order: before the norm, while it runs, and after it, where steps of some devices have begun."""
+    seen = Counter[str]()
+    for seed in range(60):
+        one, state = tiny_state_of_norms(Random(seed))
+        try:
+            best = least_end(one, state, 20_000)
+        except ValueError:
+            continue
+        assert best is not None
+        found = replan(one, state, SURE)
+        assert (found.status, found.value) == (Status.OPTIMAL, best), seed
+        assert found.tasks is not None and validate_from_state(found.problem, found.state, found.tasks) == [], seed
+        norms, steps = ([ran for task, ran in state.ran.items() if task.of.kind is kind] for kind in (NORM, STEP))
+        if not norms:
+            seen["before the norm"] += 1
+        elif norms[0].end > state.now:
+            seen["during the norm"] += 1
+        elif not steps:
+            seen["after the norm"] += 1
+        else:
+            seen["after a step" if len(steps) < sum(STEP in own.kinds_once for own in one.stages) else "after all"] += 1
+            seen["a step under way"] += any(ran.end > state.now for ran in steps)
+    assert seen.keys() >= {"before the norm", "during the norm", "after the norm", "after a step", "a step under way"}
+
+
+NORMS: dict[str, Any] = {
+    "times": {"forward": 1, "backward": 2},
+    "parameters": {"reduce": {"time": 1}, "norm": {"time": 2}, "step": {"time": [1, 5]}},
+    "objective": "iteration",
+}
+# Device 0 is done with its step; device 1 has just begun its own.
+_PAST_THE_NORM = [
+    {"name": "F0.0", "start": 0, "end": 1}, {"name": "F1.0", "start": 1, "end": 2}, {"name": "BW1.0", "start": 2, "end": 4},
+    {"name": "BW0.0", "start": 4, "end": 6}, {"name": "G1.0", "start": 4, "end": 5}, {"name": "G0.0", "start": 6, "end": 7},
+    {"name": "N0.0", "start": 7, "end": 9}, {"name": "S0.0", "start": 9, "end": 10}, {"name": "S1.0", "start": 9},
+]  # fmt: skip
+
+
+def test_a_state_file_past_the_norm_leaves_the_steps_alone() -> None:
+    one = problem(2, 1, **NORMS)
+    found = replan(*state_from({"now": 10, "passes": _PAST_THE_NORM}, one), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 14)
+    # Step and norm of device 1 have not begun: its stream waits for the norm that device 0 owns.
+    found = replan(*state_from({"now": 7, "passes": _PAST_THE_NORM[:6]}, one), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 7 + 2 + 5)
+    assert found.tasks is not None
+    late = found.tasks | {Task(Pass(STEP, 1, 0)): Ran(8, 13)}
+    assert {"precedence"} <= {each.rule for each in validate_from_state(found.problem, found.state, late)}
+
+
+@pytest.mark.parametrize(("without", "line"), [("N0.0", "S0.0 needs N0.0"), ("G1.0", "N0.0 needs G1.0")])
+def test_a_state_in_which_the_norm_comes_out_of_turn_is_refused(without: str, line: str) -> None:
+    """Reductions of every device come before the norm that one device owns."""
+    passes = [own for own in _PAST_THE_NORM if own["name"] != without]
+    with pytest.raises(BadInput, match=line):
+        state_from({"now": 10, "passes": passes}, problem(2, 1, **NORMS))
 
 
 def test_a_span_of_which_nothing_has_begun_is_that_of_the_whole() -> None:
