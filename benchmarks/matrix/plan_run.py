@@ -123,7 +123,7 @@ def _by_time(plan: PlanProblem, answer: dict[str, Any]) -> PlanProblem:
 def _against_exact(found: Outcome, plan: PlanProblem, answer: dict[str, Any]) -> None:
     """Every partition, recomputation and order, where these are all that is open and few."""
     given = plan.modules or plan.variants or plan.schedules or plan.even
-    pieces = any(choice.pieces > 1 for choice in plan.choices)
+    pieces = not all(choice.whole for choice in plan.choices)
     if given or pieces or any("rounded" in note for note in plan.notes):
         return
     plan = _by_time(plan, answer)

@@ -6,11 +6,13 @@ number: a piece of length x after L takes (1 - a) x + a (2 L x + x^2) of the who
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
+from typing import Any, NamedTuple
 
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
@@ -41,6 +43,58 @@ def ends_of(model: Model, count: int, lengths: Lengths) -> tuple[Fraction, ...]:
     ends = [(sqrt((1 - share) ** 2 + 4 * share * float(at)) - (1 - share)) / (2 * share) for at in equal]
     found = [Fraction(round(end * _GRAIN), _GRAIN) for end in ends]
     return tuple(found) if all(a < b for a, b in pairwise(found)) else equal
+
+
+class SequenceCut(NamedTuple):
+    """The cut of every micro-batch's sequence: its number of pieces and the rule for their lengths."""
+
+    number: int = 1
+    lengths: Lengths = Lengths.EQUAL
+
+    @property
+    def whole(self) -> bool:
+        """True if micro-batches are not cut."""
+        return self.number == 1
+
+    def ends(self, model: Model) -> tuple[Fraction, ...]:
+        """Return the ends of the pieces, as shares of the sequence from 0 to 1."""
+        return ends_of(model, *self)
+
+    def shares(self, model: Model) -> list[Fraction]:
+        """Return the share of the sequence of each piece."""
+        return [b - a for a, b in pairwise(self.ends(model))]
+
+    def models(self, model: Model, tick: Fraction, step: Fraction) -> tuple[Model, ...]:
+        """Return the model's costs for each piece, times in whole ticks and memory in whole steps."""
+        return tuple(of_piece(model, *both, tick, step) for both in pairwise(self.ends(model)))
+
+    def __str__(self) -> str:
+        what = "length" if self.lengths is Lengths.EQUAL else "time"
+        return "" if self.whole else f"{self.number} pieces of equal {what}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the keys of files and of `--json`; empty if micro-batches are not cut."""
+        return {} if self.whole else {"sequence_chunks": self.number, "lengths": self.lengths.value}
+
+    @property
+    def narrowed_by_settings(self) -> str:
+        """The narrower choice that settings of a runtime leave; empty if they leave this one."""
+        return "" if self.whole else "micro-batches of one piece"
+
+    @property
+    def refused_by_settings(self) -> str:
+        """The reason why no settings express a plan with this cut; empty if some do."""
+        return "" if self.whole else "micro-batches of several pieces (sequence_chunks 1 in the plan file)"
+
+
+def cut_from(document: Mapping[str, Any]) -> SequenceCut:
+    """Read a cut from the keys of `SequenceCut.document`; TypeError or ValueError for any other form."""
+    return SequenceCut(int(document.get("sequence_chunks", 1)), Lengths(document.get("lengths", Lengths.EQUAL)))
+
+
+WHOLE = SequenceCut()
+# The keys of `SequenceCut.document`, in order.
+CUT_KEYS = ("sequence_chunks", "lengths")
 
 
 def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -16,7 +16,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.parameters import Gathering, Parameters
 from pipesched.layers.partition import Partition
-from pipesched.layers.pieces import Lengths, ends_of, of_piece
+from pipesched.layers.pieces import CUT_KEYS, WHOLE, SequenceCut, cut_from
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
@@ -35,13 +35,16 @@ from pipesched.problem.units import Units
 
 
 class Choice(NamedTuple):
-    """A choice of a plan: the placement by name, stages of a chain on each device, and pieces of a micro-batch's
-    sequence."""
+    """A choice of a plan: the placement by name, stages of a chain on each device, and the cut of micro-batches."""
 
     placement: str
     chunks: int
-    pieces: int = 1
-    lengths: Lengths = Lengths.EQUAL
+    cut: SequenceCut = WHOLE
+
+    @property
+    def whole(self) -> bool:
+        """True if micro-batches are not cut, so that a stage has one pass of each."""
+        return self.cut.whole
 
     def on(self, devices: int) -> Placement:
         """Return the placement on this many devices, for whole micro-batches."""
@@ -50,20 +53,21 @@ class Choice(NamedTuple):
     def __str__(self) -> str:
         fixed = self.placement in ("linear", "v-shape", "bidirectional")
         where = self.placement if fixed else f"{self.placement}, {self.chunks} chunks"
-        what = "length" if self.lengths is Lengths.EQUAL else "time"
-        return where if self.pieces == 1 else f"{where}, {self.pieces} pieces of equal {what}"
+        return where if self.whole else f"{where}, {self.cut}"
 
     def document(self) -> dict[str, Any]:
-        """Return the choice's keys in files and in `--json`; those of pieces only if there are several."""
-        own: dict[str, Any] = {"placement": self.placement, "chunks": self.chunks}
-        more = {"sequence_chunks": self.pieces, "lengths": self.lengths.value}
-        return own | (more if self.pieces > 1 else {})
+        """Return the choice's keys in files and in `--json`."""
+        return {"placement": self.placement, "chunks": self.chunks} | self.cut.document()
 
 
 def placement_from(document: Mapping[str, Any]) -> Choice:
     """Read a choice from the keys of `Choice.document`; KeyError, TypeError or ValueError for any other form."""
-    lengths = Lengths(document.get("lengths", Lengths.EQUAL))
-    return Choice(str(document["placement"]), int(document["chunks"]), int(document.get("sequence_chunks", 1)), lengths)
+    return Choice(str(document["placement"]), int(document["chunks"]), cut_from(document))
+
+
+def choice_from_row(row: Sequence[Any]) -> Choice:
+    """Read a choice from the values of `Choice.document`, in its order."""
+    return placement_from(dict(zip(("placement", "chunks", *CUT_KEYS), row, strict=False)))
 
 
 class Decide(StrEnum):
@@ -167,13 +171,12 @@ class PlanProblem:
 
         If the choice has a single piece, that is this plan problem.
         """
-        if choice.pieces == 1:
+        if choice.whole:
             return (self,)
         if choice not in self._pieces:
             # Where a layer runs it takes whole ticks of its device.
             tick = self.tick * lcm(*(each.denominator for each in self.cluster.slowness))
-            ends = pairwise(ends_of(self.model, choice.pieces, choice.lengths))
-            models = (of_piece(self.model, *both, tick, self.resolution) for both in ends)
+            models = choice.cut.models(self.model, tick, self.resolution)
             self._pieces[choice] = tuple(replace(self, model=model) for model in models)
         return self._pieces[choice]
 
@@ -186,7 +189,7 @@ class PlanProblem:
         trunk = Problem(
             replace(placement, devices=cluster.devices),
             self.microbatches,
-            tuple(self.stage(costs, choice.pieces > 1, len(where), self.microbatches) for costs in where),
+            tuple(self.stage(costs, not choice.whole, len(where), self.microbatches) for costs in where),
             tuple(Pool(limit) for limit in limits),
             self.objective if self.model.parameters.runs_once else self.objective.of_passes,
             self.name,

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipesched.layers.partition import Partition
-from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
@@ -159,8 +157,7 @@ class Plan(Tabular):
         """The share of the sequence of each piece of a micro-batch; empty without a plan."""
         if self.best is None:
             return []
-        ends = ends_of(self.problem.model, self.best.choice.pieces, self.best.choice.lengths)
-        return [float(b - a) for a, b in pairwise(ends)]
+        return list(map(float, self.best.choice.cut.shares(self.problem.model)))
 
     @property
     def idle(self) -> float | None:

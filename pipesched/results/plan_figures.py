@@ -106,7 +106,7 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     again = sum(
         row.costs.recomputation
         / cluster.slowness_of(row.device)
-        * len(problem.microbatches_of[row.stage * best.choice.pieces])
+        * len(problem.microbatches_of[row.stage * best.choice.cut.number])
         / (problem.microbatches if plan.objective.repeats else 1)
         for row in stage_rows(plan, best)
     )

@@ -145,8 +145,8 @@ def _first_modes(model: Model) -> list[tuple[RecomputeMode, ...]]:
 
 def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, ...]:
     layers = sum(role_of(layer.name) is Role.TRANSFORMER for layer in plan.model.sequence)
-    found = [choice for choice in plan.choices if choice.placement in limits.placements and choice.pieces == 1]
-    more = ["micro-batches of one piece"] if any(choice.pieces > 1 for choice in plan.choices) else []
+    found = [choice for choice in plan.choices if choice.placement in limits.placements and choice.whole]
+    more = [*dict.fromkeys(choice.cut.narrowed_by_settings for choice in plan.choices if not choice.whole)]
     if limits.without_mtp and any(role_of(layer.name) is Role.MTP for layer in plan.model.layers):
         found = [one for one in found if one.placement not in limits.without_mtp]
         more.append(f"{', '.join(limits.without_mtp)} without multi-token prediction layers only")

@@ -72,9 +72,8 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
     if plan.best is None:
         reason = plan.reason or "no plan was found in the time given"
         return PlanSettings(form, free, refusal=f"{form.name}: {reason}", words=words)
-    if plan.best.choice.pieces > 1:
-        refusal = f"{form.name}: not supported: micro-batches of several pieces (sequence_chunks 1 in the plan file)"
-        return PlanSettings(form, free, refusal=refusal)
+    if refused := plan.best.choice.cut.refused_by_settings:
+        return PlanSettings(form, free, refusal=f"{form.name}: not supported: {refused}")
     order = plan.best.schedule.partition(":")[0]
     if form.limits.schedules and order not in form.limits.schedules:
         runs = " or ".join(form.limits.schedules)

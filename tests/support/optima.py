@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from pipesched.files.atomic_write import write_whole
-from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.objective import Objective
 from pipesched.problem.problem import Problem
 
@@ -165,6 +165,9 @@ def _numbers(value: object) -> object:
 
 def without_later_fields(value: Sequence[Any]) -> Sequence[Any]:
     """The entries of a list or tuple, without newer fields that are left at their default."""
+    if isinstance(value, Choice):
+        # Stored keys have the number and lengths of pieces as fields of a choice.
+        return [*value[:2], *value.cut]
     defaults = getattr(value, "_field_defaults", {})
     names = getattr(value, "_fields", ())
     newer = {at for at, name in enumerate(names) if name in _LATER_FIELDS and value[at] == defaults[name]}

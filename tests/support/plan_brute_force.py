@@ -13,7 +13,7 @@ from typing import Any
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed, mistakes
-from pipesched.layers.pieces import Lengths
+from pipesched.layers.pieces import Lengths, SequenceCut
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.problem import Objective, Problem
@@ -74,12 +74,15 @@ def least(problem: Problem, objective: Objective) -> Fraction | None:
 
 
 def _as_json(found: dict[Choice, Fraction | None]) -> list[Any]:
-    return [[*choice[:3], choice.lengths.name, fraction_as_json(value)] for choice, value in found.items()]
+    return [
+        [*choice[:2], choice.cut.number, choice.cut.lengths.name, fraction_as_json(value)]
+        for choice, value in found.items()
+    ]
 
 
 def _of_json(found: list[Any]) -> dict[Choice, Fraction | None]:
     return {
-        Choice(placement, chunks, pieces, Lengths[lengths]): fraction_of_json(value)
+        Choice(placement, chunks, SequenceCut(pieces, Lengths[lengths])): fraction_of_json(value)
         for placement, chunks, pieces, lengths, value in found
     }
 
@@ -156,7 +159,7 @@ def in_pieces(plan: PlanProblem, random: Random) -> PlanProblem:
     cuttings = random.choice(
         (((1, Lengths.EQUAL), (2, Lengths.EQUAL)), ((2, Lengths.EQUAL_TIME),), ((2, Lengths.EQUAL),))
     )
-    choices = tuple(Choice(*choice[:2], *cutting) for choice in plan.choices for cutting in cuttings)
+    choices = tuple(Choice(*choice[:2], SequenceCut(*cutting)) for choice in plan.choices for cutting in cuttings)
     model, few = replace(plan.model, layers=layers), 1 if plan.model.splittable or choices[0].chunks > 1 else 2
     # Halves and quarters of whole numbers; equal times are rounded.
     tick, step = plan.tick / 8, plan.resolution / 4

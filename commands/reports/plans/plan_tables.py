@@ -78,7 +78,7 @@ def choice_rows(plan: Plan) -> list[list[str]]:
                 str(result.choice),
                 ""
                 if result.best is None
-                else str(result.best.timeline.problem.placement.stages // result.choice.pieces),
+                else str(result.best.timeline.problem.placement.stages // result.choice.cut.number),
                 "" if result.best is None else time_text(plan, result.best.value),
                 "" if result.lower_bound is None else time_text(plan, result.lower_bound),
                 gap,

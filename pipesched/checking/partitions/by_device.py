@@ -59,7 +59,7 @@ def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool |
     Covered are makespan, span and period of whole micro-batches on one chain whose work is all in its stages.
     """
     of_passes = plan.objective.passes is None and not plan.model.parameters.some
-    if not of_passes or plan.additions or choice.pieces > 1 or len(choice.on(plan.cluster.devices).chains) > 1:
+    if not of_passes or plan.additions or not choice.whole or len(choice.on(plan.cluster.devices).chains) > 1:
         return None
     try:
         return _ByDevice(plan, choice, bound / plan.tick).none_remains()

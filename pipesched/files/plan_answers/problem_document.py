@@ -14,7 +14,7 @@ from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.problems.document import add_keys
 from pipesched.files.schema_errors import shown
 from pipesched.layers.layer import LayerType
-from pipesched.layers.plan_problem import PlanProblem, placement_from
+from pipesched.layers.plan_problem import PlanProblem, choice_from_row
 
 _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 # Keys whose values are text even where they look like numbers.
@@ -52,7 +52,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "decide": {"recompute": plan.recompute.value, "recompute_layers": plan.recompute_rule.value},
         "transfer": transfer,
         "objective": plan.objective.name,
-        "choices": [[*choice][: 2 if choice.pieces == 1 else None] for choice in plan.choices],
+        "choices": [[*choice.document().values()] for choice in plan.choices],
         # Evidence counts in these: numbers rounded to multiples of a step may all be multiples of a larger one.
         "steps": {"time": str(tick), "memory": str(step)},
     }
@@ -71,8 +71,7 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
         return plan_problem_from(document, source)
     exact = _NOT_OF_FILES.union(*(feature.exact_keys for feature in PLAN_FEATURES))
     own = {key: _numbers(value, str(key)) for key, value in document.items() if key not in exact}
-    keys = ("placement", "chunks", "sequence_chunks", "lengths")
-    choices = tuple(placement_from(dict(zip(keys, one, strict=False))) for one in document["choices"])
+    choices = tuple(map(choice_from_row, document["choices"]))
     plan = _in_steps(plan_problem_from(own, source), own, document.get("steps"), source)
     devices = plan.cluster.devices
     for choice in choices:

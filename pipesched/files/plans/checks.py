@@ -132,7 +132,7 @@ def _choices(form: PlanFile) -> Iterator[str]:
         if len(form.partition) not in lengths:
             allowed = " or ".join(map(str, lengths))
             yield f"partition: found {len(form.partition)} values; allowed: a list of {allowed}, one per stage"
-    cells = form.devices * max(choice.chunks * choice.pieces for choice in choices) * (form.microbatches or 1)
+    cells = form.devices * max(choice.chunks * choice.cut.number for choice in choices) * (form.microbatches or 1)
     if cells > MOST_CELLS:
-        pieces = " and pieces" if any(choice.pieces > 1 for choice in choices) else ""
+        pieces = " and pieces" if not all(choice.whole for choice in choices) else ""
         yield f"microbatches: found {cells} stages times micro-batches{pieces}; allowed: up to {MOST_CELLS}"

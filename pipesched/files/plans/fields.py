@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 from pipesched.files.fields.field import (
-    WrongEntries,
     as_list,
     at_least,
     field,
@@ -18,20 +17,7 @@ from pipesched.files.fields.field import (
     whole_number,
 )
 from pipesched.files.fields.field_types import A_COUNT
-from pipesched.layers.pieces import Lengths
 from pipesched.problem.placement import PLACEMENTS
-
-
-class PieceChoices(NamedTuple):
-    """The numbers of pieces that a micro-batch may be cut into, and the rules for their lengths."""
-
-    counts: tuple[int, ...]
-    lengths: tuple[Lengths, ...]
-
-
-_FREE = "free"
-# A plan tries every number of pieces on every placement, and each piece has stages of its own.
-MOST_PIECES = 64
 
 
 def _share(value: object) -> Fraction | None:
@@ -64,7 +50,8 @@ _whole_numbers = list_of(whole_number(1), A_COUNT)
 _counts = list_of(whole_number(0), "a whole number of at least 0")
 
 
-def _chunks(value: object) -> list[int] | None:
+def counts_of(value: object) -> list[int] | None:
+    """Return a whole number of at least 1, or several, as a list; None for any other value."""
     one = whole_number(1)(value)
     return _whole_numbers(value) if one is None else [one]
 
@@ -77,19 +64,6 @@ def _schedules(value: object) -> object:
     if as_list(value) is None:
         return value if isinstance(value, str) else None
     return _each_once(value, lambda one: one if isinstance(one, str) else None, "a name")
-
-
-def _pieces(value: object) -> PieceChoices | None:
-    given = value if isinstance(value, dict) else {"count": value}
-    try:
-        counts = _chunks(given.get("count"))
-    except WrongEntries:
-        return None
-    lengths = str(given.get("lengths", Lengths.EQUAL))
-    known = lengths in (*Lengths, _FREE)
-    if not set(given) <= {"count", "lengths"} or counts is None or max(counts) > MOST_PIECES or not known:
-        return None
-    return PieceChoices(tuple(dict.fromkeys(counts)), tuple(Lengths) if lengths == _FREE else (Lengths(lengths),))
 
 
 _MODE = "[A-Za-z_][A-Za-z0-9_+-]{0,79}"
@@ -134,27 +108,7 @@ PlacementsField = Annotated[
     ),
 ]
 ChunksField = Annotated[
-    list[int], field("a whole number of at least 1, or a list of them to choose from", _chunks, or_list(_WHOLE))
-]
-_PIECES: dict[str, Any] = or_list(_WHOLE | {"maximum": MOST_PIECES})
-PiecesField = Annotated[
-    PieceChoices,
-    field(
-        f"a whole number from 1 to {MOST_PIECES}, a list of them, or count with these and lengths "
-        f"({', '.join((*Lengths, _FREE))})",
-        _pieces,
-        {
-            "anyOf": [
-                *_PIECES["anyOf"],
-                {
-                    "type": "object",
-                    "properties": {"count": _PIECES, "lengths": {"enum": [*Lengths, _FREE]}},
-                    "required": ["count"],
-                    "additionalProperties": False,
-                },
-            ]
-        },
-    ),
+    list[int], field("a whole number of at least 1, or a list of them to choose from", counts_of, or_list(_WHOLE))
 ]
 PartitionField = Annotated[
     str | list[int],

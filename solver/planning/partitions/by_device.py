@@ -41,7 +41,7 @@ _PARAMS = PartitionBoundParams()
 def applies(plan: PlanProblem, choice: Choice) -> bool:
     """True if the bound supports the problem: whole micro-batches on one chain, no passes for parameters."""
     passes = plan.objective.of_one_iteration and not plan.model.parameters.some
-    return passes and choice.pieces == 1 and len(choice.on(plan.cluster.devices).chains) == 1
+    return passes and choice.whole and len(choice.on(plan.cluster.devices).chains) == 1
 
 
 def bound_by_device(plan: PlanProblem, choice: Choice, upper: int | None, late: Callable[[], bool]) -> int:

@@ -44,7 +44,8 @@ class Master:
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:
         self.plan, self.choice = plan, choice
         self.model = PartitionModel(plan, choice)
-        self.value = self.model.cp.new_int_var(0, choice.pieces * _most_ticks(plan) + self.model.extra.most, "value")
+        most = choice.cut.number * _most_ticks(plan) + self.model.extra.most
+        self.value = self.model.cp.new_int_var(0, most, "value")
         self._bounds = BoundRows(self.model, choice, self.value)
         if every_order:
             self._bounds.add()

@@ -14,7 +14,6 @@ import numpy as np
 from pipesched.int64_arrays import int64_array
 from pipesched.layers.layer import RecomputeMode
 from pipesched.layers.partition import Partition, Recomputed
-from pipesched.layers.pieces import ends_of
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
@@ -86,7 +85,7 @@ class MemoryFit:
         self._length = len(placement.chains[0])
         self._stages_of = placement.stages_of
         self._moments_of_pieces = [_fullest(order, device) for device in range(placement.devices)]
-        shares = [b - a for a, b in pairwise(ends_of(plan.model, choice.pieces, choice.lengths))]
+        shares = choice.cut.shares(plan.model)
         self._moments = [[one.of_whole(shares) for one in own] for own in self._moments_of_pieces]
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
         kept = [

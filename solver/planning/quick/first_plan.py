@@ -114,7 +114,7 @@ class _Orders:
         plan, choice = self._plan, self._choice
         name = _ONE if self._chunks == 1 else _SEVERAL
         placed = choice.placement == "linear" or (choice.placement == "interleaved" and self._devices > 1)
-        if not placed or choice.pieces > 1 or (plan.schedules and name not in plan.schedules):
+        if not placed or not choice.whole or (plan.schedules and name not in plan.schedules):
             return None
         if choice.placement == "interleaved" and (self._chunks == 1 or plan.microbatches % self._devices):
             return None

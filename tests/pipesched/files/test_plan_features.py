@@ -39,8 +39,7 @@ def test_central_files_name_no_key_of_a_feature() -> None:
         for key in keys
         if re.search(rf"\.{key}\b|[\"']{key}[\"']", path.read_text(encoding="utf-8"))
     }
-    # The base that surrounds a step by its name in an answer, and the key under which a list of pieces is refused.
-    assert found <= {("plan_settings.py", "sequence_chunks"), ("problem_document.py", "sequence_chunks")}
+    assert found == set()
 
 
 def test_planner_bounds_and_check_know_no_addition_by_name() -> None:

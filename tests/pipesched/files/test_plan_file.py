@@ -133,7 +133,7 @@ def test_examples_and_the_documented_file_are_read():
     (first, *_) = with_each_size({"devices": 4} | read_yaml(batch, "docs"), "docs")
     assert plan_problem_from(first.document).model.layers[0].forward == 5
     cut = plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(pieces, "docs")).choices
-    assert {choice.pieces for choice in cut} == {1, 2, 4, 8}
+    assert {choice.cut.number for choice in cut} == {1, 2, 4, 8}
     assert plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(own, "docs")).model.parameters.some
     assert plan_problem_from({"devices": 4, "microbatches": 4} | read_yaml(frozen, "docs")).model.before_training == 62
     together = plan_problem_from(
@@ -176,7 +176,7 @@ def test_rounded_costs_of_pieces_are_the_same_in_a_plan_that_is_written_and_read
     again = plan_from_document(read_json(write_json(plan_document(plan)), ""), "")
     assert (again.tick, again.resolution) == (plan.tick, plan.resolution)
     (*_, choice), partition = plan.choices, Partition((1, 1))
-    assert choice.pieces == 2
+    assert choice.cut.number == 2
     assert problem_document(again.problem(choice, partition)) == problem_document(plan.problem(choice, partition))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.field import WrongEntries, field, or_list
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import (
@@ -19,12 +20,58 @@ from pipesched.files.plans.features.catalogue import (
     Rounding,
     WriteLayer,
 )
-from pipesched.files.plans.fields import PieceChoices, PiecesField, ShareField
+from pipesched.files.plans.fields import ShareField, counts_of
 from pipesched.files.schema_errors import shown_amount
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
-from pipesched.layers.pieces import Lengths, ends_of, exact_numbers
+from pipesched.layers.pieces import Lengths, SequenceCut, exact_numbers
 from pipesched.layers.plan_problem import Choice, PlanProblem
+
+# A plan tries every number of pieces on every placement, and each piece has stages of its own.
+_MOST_PIECES = 64
+_FREE = "free"
+
+
+class PieceChoices(NamedTuple):
+    """The numbers of pieces that a micro-batch may be cut into, and the rules for their lengths."""
+
+    counts: tuple[int, ...]
+    lengths: tuple[Lengths, ...]
+
+
+def _pieces(value: object) -> PieceChoices | None:
+    given = value if isinstance(value, dict) else {"count": value}
+    try:
+        counts = counts_of(given.get("count"))
+    except WrongEntries:
+        return None
+    lengths = str(given.get("lengths", Lengths.EQUAL))
+    known = lengths in (*Lengths, _FREE)
+    if not set(given) <= {"count", "lengths"} or counts is None or max(counts) > _MOST_PIECES or not known:
+        return None
+    return PieceChoices(tuple(dict.fromkeys(counts)), tuple(Lengths) if lengths == _FREE else (Lengths(lengths),))
+
+
+_PIECES: dict[str, Any] = or_list({"type": "integer", "minimum": 1, "maximum": _MOST_PIECES})
+PiecesField = Annotated[
+    PieceChoices,
+    field(
+        f"a whole number from 1 to {_MOST_PIECES}, a list of them, or count with these and lengths "
+        f"({', '.join((*Lengths, _FREE))})",
+        _pieces,
+        {
+            "anyOf": [
+                *_PIECES["anyOf"],
+                {
+                    "type": "object",
+                    "properties": {"count": _PIECES, "lengths": {"enum": [*Lengths, _FREE]}},
+                    "required": ["count"],
+                    "additionalProperties": False,
+                },
+            ]
+        },
+    ),
+]
 
 
 class Keys(Section):
@@ -79,14 +126,14 @@ def _choices(choice: Choice, form: Any) -> Iterator[Choice]:
     for count in counts:
         # Without attention equal time is equal length.
         for how in lengths if count > 1 and attention else (Lengths.EQUAL,):
-            yield choice._replace(pieces=count, lengths=how)
+            yield choice._replace(cut=SequenceCut(count, how))
 
 
 def _parts(form: Any, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
     """Return the times, and the amounts of memory, of each layer up to the ends of pieces, for every allowed cut."""
-    cuts = {(choice.pieces, choice.lengths) for choice in choices if choice.pieces > 1}
+    cuts = {choice.cut for choice in choices if not choice.whole}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
-    every = [(layer, ends) for layer in layers for ends in [ends_of(Model(layers), *cut) for cut in cuts]]
+    every = [(layer, ends) for layer in layers for ends in [cut.ends(Model(layers)) for cut in cuts]]
     times = [number for layer, ends in every for number in exact_numbers(layer, ends)]
     return times, [end * amount for layer, ends in every for amount in _amounts(layer) for end in ends]
 
@@ -122,10 +169,10 @@ def _layer(entry: Any, _form: Any, rounding: Rounding) -> Mapping[str, Any]:
 
 
 def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
-    counts = sorted({choice.pieces for choice in plan.choices})
+    counts = sorted({choice.cut.number for choice in plan.choices})
     if counts == [1]:
         return {}
-    lengths = sorted({choice.lengths.value for choice in plan.choices if choice.pieces > 1})
+    lengths = sorted({choice.cut.lengths.value for choice in plan.choices if not choice.whole})
     return {"sequence_chunks": {"count": counts, "lengths": lengths[0] if len(lengths) == 1 else "free"}}
 
 
