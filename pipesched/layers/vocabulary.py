@@ -57,7 +57,7 @@ class SharedVocabulary(Addition[PlanProblem]):
                 layer,
                 (
                     tuple(
-                        FixedStage(device, Fraction(1, len(devices)), _part_of(layer, plan, device))
+                        FixedStage(device, Fraction(layer.count, len(devices)), _part_of(layer, plan, device))
                         for device in devices
                     ),
                 ),
@@ -123,9 +123,9 @@ def shared_of(plan: PlanProblem) -> tuple[LayerType, ...]:
 
 
 def _part_of(layer: LayerType, plan: PlanProblem, device: int) -> StageCosts:
-    """Return the costs of a device's equal part of a layer, at the device's speed."""
+    """Return the costs of a device's equal part of a layer, of all `count` together, at the device's speed."""
     splits = plan.model.splittable
-    parts, whole = plan.cluster.devices, layer.weight is None or not splits
+    parts, whole = Fraction(plan.cluster.devices, layer.count), layer.weight is None or not splits
     costs = StageCosts(
         forward=layer.forward / parts,
         backward=(layer.full_backward if whole else layer.backward) / parts,

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from pipesched.checking.finding import Verdict
-from pipesched.checking.plan_check import partition_finding
+from pipesched.checking.plan_check import mean_load, partition_finding
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, write_json
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
 from pipesched.validation.validator import validate
 from solver.planning.plan import plan
 from solver.planning.sensitivity import changed_problems
@@ -45,6 +46,21 @@ def test_each_device_has_a_part_of_embedding_and_head() -> None:
     assert (head.activation * problem.resolution * 10, problem.static[0] * problem.resolution) == (1, 2.5)
     again = plan_from_document(read_json(write_json(plan_document(one)), ""), "")
     assert (again.problem(one.choices[0], Partition((1, 1))).content_key) == problem.content_key
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_several_layers_of_an_end_are_shared_as_one_of_all_their_costs(place: int) -> None:
+    """The problem of a plan had one of them alone, so that its value was of a smaller model."""
+    own, problems = LAYERS[place], list[Problem]()
+    numbers = {key: 2 * value for key, value in own.items() if isinstance(value, int | float) and value is not True}
+    for several in (own | {"count": 2}, own | numbers):
+        layers = [several if one is own else one for one in LAYERS]
+        one = given(vocabulary="shared", layers=layers)
+        problems.append(one.problem(one.choices[0], Partition((1, 1))))
+        # Two micro-batches on two devices: the work of all stages is the mean load.
+        work = (stage.forward + min(stage.backward + (stage.weight or 0), stage.fused) for stage in problems[-1].stages)
+        assert mean_load(one, one.choices[0]) == sum(work) * one.tick
+    assert problems[0].content_key == problems[1].content_key
 
 
 def test_the_better_of_one_device_and_all_is_found() -> None:
