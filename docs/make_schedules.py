@@ -25,6 +25,7 @@ PLACEMENTS = ({"placement": "linear"}, {"placement": "interleaved", "chunks": 2}
 UNEQUAL = {"microbatch_scale": [2, 1, 1.5, 2.5, 1, 0.5, 1.5, 2], "microbatch_order": "free"}
 # For schedules that hold less of activations.
 OFFLOAD = {"memory": {"offload": {"out": 1, "in": 1}}}
+PEERS = {"memory": {"offload": {"out": 1, "in": 1, "to": [3, 2, "host", "host"]}}}
 RECOMPUTE = {"memory": {"recompute": [{"name": "full", "time": 1, "keeps": 0}]}}
 # For schedules of pipelines side by side.
 PIPELINES = {"pipelines": {"count": 2, "lost": [[0, 1]]}}
@@ -34,16 +35,17 @@ SLICES = {"microbatches": 2, "sequence_chunks": 4, "placement": "interleaved", "
 # For schedules of an output layer on all devices.
 _PART = {"forward": 0.5, "backward": 0.25, "weight": 0.25}
 SHARED = {"modules": {"head": {"placement": "shared", "follows": DEVICES - 1, "barriers": 2, "times": _PART}}}
-MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, PIECES, SLICES, SHARED)
+MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, PIECES, SLICES, SHARED, PEERS)
 
 
 HEADER = f"""# Published schedules
 
 What each needs, and the papers' bubble time and peak activations for equal stages and free transfers, tested against
 the simulator; an activation holds M_B until B, and M_W from there until W. The pictures show {DEVICES} devices and
-{MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2), offload of 1 each way, recomputation of 1, factors of unequal
-micro-batches from 0.5 to 2.5, 4 micro-batches of 2 pieces or 2 of 4, two pipelines side by side of which the first
-has lost its second device, or an output layer of which each device has a part.
+{MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2), offload of 1 each way (of bpipe: from devices 0 and 1
+to 3 and 2), recomputation of 1, factors of unequal micro-batches from 0.5 to 2.5, 4 micro-batches of 2 pieces or
+2 of 4, two pipelines side by side of which the first has lost its second device, or an output layer of which each
+device has a part.
 `pipesched simulate PROBLEM --schedule NAME` has the figures for your own problem.
 """
 
