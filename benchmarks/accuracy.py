@@ -23,6 +23,7 @@ from benchmarks.measured.table import (
     BLIND,
     CONFIGS,
     HOLDOUT,
+    SECOND_BLIND,
     TABLE,
     UNSEEN,
     kind,
@@ -45,7 +46,7 @@ RECOMMENDED_WITHIN = RecommendParams().as_good
 # Figures of the record that are better when larger.
 LARGER_IS_BETTER = ("within 20 %, BF16", "rank correlation", "rank correlation of schedules")
 # Tables of rows that no rate was fitted to, by what the record calls them.
-OTHERS = {"held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND}
+OTHERS = {"held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded last": SECOND_BLIND}
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 
 
@@ -147,6 +148,7 @@ def figures_left_out(without: Sequence[Compared]) -> dict[str, float]:
 
 def figures_of_others(rows: Sequence[Compared], which: str) -> dict[str, float]:
     """The figures of a table of rows that no rate was fitted to; `which` is its name in `OTHERS`."""
+    rows = [one for one in rows if one.row.seconds]
     own = {f"mean error, {name}, {which}": round(one.mean, 4) for name, one in by(kind_and_precision, rows).items()}
     return own | {f"mean error, {which}": round(errors(rows).mean, 4)}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measured.path_steps import path_step
 from benchmarks.measured.table import Row, source_of
-from pipesched.files.model_configs.hardware_table import DEVICES, Device
+from pipesched.files.model_configs.hardware_table import DEVICES, SUSTAINED, VBOOST, Device
 
 Numbers = NDArray[np.float64]
 # The GPUs that have rates of their own; others have those of the one most like them.
@@ -42,13 +42,10 @@ class FitParams(NamedTuple):
 
     `scatter`: the spread of a step around its prediction, beyond which a row counts by its distance, not its square.
     `crowd`: a source of n rows weighs n to this power, between 0 (sources alike) and 1 (rows alike).
-    `trend`: the spread of the logarithm of the newest GPUs' share of products around the one that the others' power
-    makes likely.
     `step`: by which each rate is moved to see its effect.
     """
 
     scatter: float = 0.1
-    trend: float = 0.1
     crowd: float = 0.5
     step: float = 0.03
     rounds: int = 4
@@ -60,6 +57,7 @@ PARAMS = FitParams()
 PRIORS: Mapping[str, Prior] = {
     "products": Prior(0.65, 0.2, 0.3, 0.9, of_family=True),
     "narrow_products": Prior(0.5, 0.25, 0.2, 0.9, of_family=True),
+    "vboost": Prior(1.1, 0.1, 1, 1.3),
     "attention": Prior(0.5, 0.25, 0.15, 0.8, of_family=True),
     "memory_share": Prior(0.85, 0.1, 0.6, 0.95),
     "tensor_share": Prior(0.5, 0.3, 0.2, 0.9),
@@ -69,10 +67,8 @@ PRIORS: Mapping[str, Prior] = {
     "moe_launch": Prior(1.0, 0.5, 0.1, 4),
     "moe_wait": Prior(1.5, 0.5, 0.1, 5),
 }
-# TFLOP/s a watt of the data sheets (400, 700 and 1,000 W): power bounds products, whose share falls the more of them a
-# watt has to pay for (thonking.ai, *Strangely, Matrix Multiplications on GPUs Run Faster When Given "Predictable"
-# Data*).
-_A_WATT = {"a100": 312 / 400, "h100": 989 / 700, "b200": 2250 / 1000}
+# Of the most that products sustain, what training reaches: what the table has of AMD's.
+_REACHED = 0.87
 # A rate by its name, and the family's where it has its own: `products/h100`.
 Rates = Mapping[str, float]
 
@@ -90,17 +86,24 @@ def devices_with(rates: Rates) -> dict[str, Device]:
     for name, device in DEVICES.items():
         family = _LIKE.get(name.partition("-")[0], "")
         own = {}
-        for key in PRIORS:
+        for key in (key for key in PRIORS if key != "vboost"):
             base = getattr(_OF[family], key) if family else 1.0
             # What a device's own power makes of its family's rate stays.
             own[key] = rates.get(f"{key}/{family}", rates.get(key, base)) * getattr(device, key) / base
+        if name.endswith("-vboost"):
+            own["products"] *= rates.get("vboost", VBOOST) / VBOOST
         found[name] = replace(device, **own) if family else device
     return found
 
 
 def table_rates() -> dict[str, float]:
     """The rates of the table of devices."""
-    return {name: getattr(_OF[name.partition("/")[2] or FAMILIES[0]], name.partition("/")[0]) for name in names()}
+    shares = {
+        name: getattr(_OF[name.partition("/")[2] or FAMILIES[0]], name.partition("/")[0])
+        for name in names()
+        if name != "vboost"
+    }
+    return {name: shares.get(name, VBOOST) for name in names()}
 
 
 class Fitted(NamedTuple):
@@ -158,26 +161,26 @@ def _linear(rows: Sequence[Row], configs: Path, rates: Rates, step: float) -> tu
     return base, slopes
 
 
-def least_rates(off: Numbers, slopes: Numbers, start: Numbers, weights: Numbers, params: FitParams = PARAMS) -> Numbers:
+def least_rates(off: Numbers, slopes: Numbers, start: Numbers, weights: Numbers) -> Numbers:
     """The rates' logarithms with the least sum of the rows' losses and the priors'."""
     from scipy.optimize import least_squares  # of the extra dev
 
-    priors = [PRIORS[name.partition("/")[0]] for name in names()]
+    priors = [prior_of(name) for name in names()]
     likely, spread, least, most = (np.array(column) for column in zip(*(prior[:4] for prior in priors), strict=True))
 
     def residuals(at: Numbers) -> Numbers:
         rows = weights * (off + slopes @ (at - start))
         # What soft_l1 would do to them, for the rows alone: priors keep their squares.
         robust = np.sign(rows) * np.sqrt(2 * (np.sqrt(1 + rows**2) - 1))
-        return np.concatenate([robust, (at - np.log(likely)) / spread, [_off_trend(at) / params.trend]])
+        return np.concatenate([robust, (at - np.log(likely)) / spread])
 
     bounds = np.log(least), np.log(most)
     return np.asarray(least_squares(residuals, np.clip(start, bounds[0] + 1e-6, bounds[1] - 1e-6), bounds=bounds).x)
 
 
-def _off_trend(at: Numbers) -> float:
-    """The newest family's share of products beyond the line, in logarithms, of the others' over TFLOP/s a watt."""
-    (x, y), (x1, y1), (x2, y2) = (
-        (log(_A_WATT[family]), at[names().index(f"products/{family}")]) for family in FAMILIES
-    )
-    return float(y2 - y1 - (y1 - y) * (x2 - x1) / (x1 - x))
+def prior_of(name: str) -> Prior:
+    """The prior of a rate, by its name; of products it follows from what the family sustains, where that is known."""
+    key, _, family = name.partition("/")
+    if key == "products" and family in SUSTAINED:
+        return PRIORS[key]._replace(likely=_REACHED * SUSTAINED[family], spread=0.1)
+    return PRIORS[key]

@@ -32,6 +32,9 @@ _RUNTIMES: Mapping[str, Mapping[str, object]] = {
     "NVIDIA/dgxc-benchmarking": {"loss": "fused"},
     "arXiv 2412.19437": {"optimizer_bytes": 8, "fused_experts": True},
 }
+# Whose layers, their sharding and recomputation are PyTorch's own; and XLA's, which drops products that nothing reads.
+_FSDP = ("mosaicml/llm-foundry", "pytorch/torchtitan", "pytorch/ao", "NVIDIA-NeMo/Automodel")
+_XLA = ("NVIDIA/dgxc-benchmarking maxtext", "NVIDIA/JAX-Toolbox")
 # Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
 _OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "NVIDIA/dgxc-benchmarking", "arXiv 2412.19437")
 _HIDDEN = 0.7
@@ -106,6 +109,8 @@ def training_of(row: Row) -> dict[str, object]:
         found["sharding"] = "gradients"
     if row.moe and "CUDA graph of the whole iteration" in runtime:
         found["fused_experts"] = True  # these recipes' `cutedsl_fused_grouped_mlp`
+    if row.source.startswith(_XLA):
+        found["early_stop"] = True
     if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", runtime):
         found["lora"] = {"rank": int(match[1]), "modules": re.findall(r"\w+", match[2])}
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
@@ -173,6 +178,8 @@ def rates_of(row: Row) -> dict[str, object]:
 def config_of(row: Row, configs: Path = CONFIGS) -> ModelConfig:
     """The model of a row; AutoModel's balanced gate gives every token consecutive experts."""
     config = _config(configs / f"{row.model}.json")
+    if row.source.startswith(_FSDP):
+        config = replace(config, fsdp=True)
     if "experts are consecutive" not in row.runtime:
         return config
     experts = config.model["experts"]

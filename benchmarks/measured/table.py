@@ -15,8 +15,9 @@ from pipesched.files.model_configs.hardware_table import DEVICES
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE, CONFIGS = DATA / "measured.csv", DATA / "configs"
-# Rows that no rate was fitted to; those of the last two were recorded before any was predicted, on different days.
+# Rows that no rate was fitted to; those of the last three were recorded before any was predicted, on different days.
 HOLDOUT, UNSEEN, BLIND = DATA / "holdout.csv", DATA / "unseen.csv", DATA / "blind.csv"
+SECOND_BLIND = DATA / "second_blind.csv"
 
 _GIB = {"GiB": 1.0, "GB": 1e9 / 2**30}
 # Of memory columns, those that count what tensors hold; others also count the CUDA context and unused blocks.
@@ -60,7 +61,7 @@ class Row:
     @property
     def moe(self) -> bool:
         return any(part in self.model for part in (
-            "deepseek", "qwen3-30b", "qwen3-235b", "gpt-oss", "mixtral", "moon", "kimi", "grok"
+            "deepseek", "qwen1.5-moe", "qwen3-30b", "qwen3-235b", "gpt-oss", "mixtral", "moon", "kimi", "grok"
         ))  # fmt: skip
 
 
@@ -96,7 +97,8 @@ def _row(cells: dict[str, str]) -> Row:
     kind, amount = cells["memory_kind"], cells["measured_memory"]
     part = cells["partition"]
     return Row(
-        id=cells["id"], model=cells["model"], source=cells["source"], gpu=_gpu(cells["gpu"]), gpus=int(cells["gpus"]),
+        id=cells["id"], model=cells["model"], source=cells["source"],
+        gpu=_gpu(cells["gpu"], description), gpus=int(cells["gpus"]),
         sizes=(("tensor", tensor), ("context", context), ("expert", expert), ("data", data)),
         pipeline=int(cells["pp"]), chunks=int(cells["vp"]), microbatch_size=size, microbatches=batch // (size * data),
         sequence=int(cells["seq"]), recompute=cells["recompute"], precision=cells["precision"],
@@ -109,9 +111,11 @@ def _row(cells: dict[str, str]) -> Row:
     )  # fmt: skip
 
 
-def _gpu(name: str) -> str:
+def _gpu(name: str, description: str) -> str:
     """The name in the hardware table of what a source calls its GPUs: `h100-96gb 500W`, `mi355x?`, `gb200`."""
     plain = name.partition(" ")[0].rstrip("?")
+    if "VBoost" in description:
+        plain += "-vboost"
     return next((known for known in DEVICES if known.startswith(plain)), plain)
 
 

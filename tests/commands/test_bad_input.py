@@ -62,7 +62,7 @@ WRONG: list[tuple[str, str, int]] = [
         "export schedule.json --format torch-cvs": "did you mean 'torch-csv'?",
         "export schedule.json -o schedule.json": "the schedule file itself",
         "frontier small.yaml --objective period": "objective: found period; ",
-        "layouts llama.json --gpus 8 --microbatches 8 --hardware h100": "found 'h100', which may be h100-80gb or h100-96gb; allowed: one of them",
+        "layouts llama.json --gpus 8 --microbatches 8 --hardware h100": "found 'h100', which may be h100-80gb or h100-80gb-vboost or h100-96gb; allowed: one of them",
         LAYOUTS: "--batch, --microbatches: found neither; allowed: one of them",
         f"{LAYOUTS} --microbatches 16 --tensor 3": "found no layout of 8 GPUs with --tensor 3; allowed: ",
         f"{LAYOUTS} --microbatches 16 -o config.json": "--output: found 'config.json', which is no directory",

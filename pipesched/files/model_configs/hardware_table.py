@@ -35,13 +35,13 @@ class Device:
     products: float = 0.53
     narrow_products: float = 0.56
     attention: float = 0.55
-    memory_share: float = 0.852
-    tensor_share: float = 0.485
-    expert_share: float = 0.69
-    data_share: float = 0.77
+    memory_share: float = 0.848
+    tensor_share: float = 0.482
+    expert_share: float = 0.687
+    data_share: float = 0.773
     dense_launch: float = 0.3
     moe_launch: float = 1
-    moe_wait: float = 1.385
+    moe_wait: float = 1.427
 
 
 # What may be fitted: shares, and times of launching.
@@ -49,23 +49,29 @@ SHARES = (
     "products", "narrow_products", "attention", "memory_share", "tensor_share", "expert_share", "data_share"
 )  # fmt: skip
 LAUNCHES = ("dense_launch", "moe_launch", "moe_wait")
+# The most of the data sheet that products sustain in 16 bits at the full power of an H200 (H100's chip) and of a B200:
+# 708.5 and 1,456.3 TFLOP/s (github.com/stas00/ml-engineering, *Maximum Sustained Matmul FLOPS*).
+SUSTAINED = {"h100": 708.5 / 989, "b200": 1456.3 / 2250}
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
 _A100 = Device(
     312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}",
-    products=0.713, attention=0.405,
+    products=0.71, attention=0.406,
 )  # fmt: skip
 _H100 = Device(
     989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
-    products=0.573, narrow_products=0.585, attention=0.618,
+    products=0.59, narrow_products=0.58, attention=0.619,
 )  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.462, narrow_products=0.486, attention=0.432,
+    products=0.475, narrow_products=0.49, attention=0.425,
 )  # fmt: skip
 # B300 and GB300 compute twice as many exponentials a second as B200 (NVIDIA, *Inside NVIDIA Blackwell Ultra*). That of
 # a score takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors
 # multiply 2.03 times as fast and whose exponentials are no faster; heads have 128 numbers.
 _ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
+# What 16-bit products gain where `nvidia-smi boost-slider --vboost 1` gives power of memory to tensor cores, fitted to
+# runs of NVIDIA's recipes that do so (`enable_vboost` in dgxc-benchmarking 25.02 to 25.05).
+VBOOST = 1.151
 # No published steps were fitted. Products reach 87 % of the most that AMD measured of its own (rocm.blogs.amd.com,
 # *Measuring Max-Achievable FLOPs*, part 2: 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X), which is what the
 # priors of `benchmarks.accuracy --fit` have of cuBLAS's.
@@ -86,6 +92,9 @@ DEVICES: Mapping[str, Device] = {
     "a100-80gb": _A100,
     "a800-80gb": replace(_A100, in_node=200, source=f"NVIDIA A800 {_SHEET} {_SLOW}"),
     "h100-80gb": _H100,
+    "h100-80gb-vboost": replace(
+        _H100, products=_H100.products * VBOOST, source=f"{_H100.source}; nvidia-smi boost-slider --vboost 1",
+    ),
     "h100-96gb": replace(
         _H100, memory=94, memory_bandwidth=2400, products=_H100.products * (500 / 700) ** _OF_POWER,
         narrow_products=_H100.narrow_products * (500 / 700) ** _OF_POWER,

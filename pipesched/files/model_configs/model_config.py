@@ -17,7 +17,7 @@ class ModelConfig:
     `model` has keys of a plan file's section `model`, without sequence and sizes of parallelism. `settings` has the
     settings that the source gives of `sequence`, `microbatch_size`, `devices`, `microbatches`, `tensor`, `context`,
     `expert` and `data`. `longest` is the longest sequence, in tokens, that the model takes; `notes` name what was left
-    out.
+    out. `fsdp`: a program trains it whose layers, their sharding and recomputation are PyTorch's own.
     """
 
     name: str
@@ -25,6 +25,7 @@ class ModelConfig:
     settings: Mapping[str, int] = field(default_factory=dict)
     longest: int | None = None
     notes: tuple[str, ...] = ()
+    fsdp: bool = False
 
 
 class Keys:

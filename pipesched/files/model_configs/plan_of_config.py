@@ -130,6 +130,8 @@ def _training(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
         yield _Entry("dtype", "bf16", "assumed: 16-bit passes, gradients and Adam's state in 32 bits")
     if "flash" not in own:
         yield _Entry("flash", True, "assumed: attention scores are never stored")
+    if config.fsdp and "early_stop" not in own:
+        yield _Entry("early_stop", True, "PyTorch's checkpoints do not run a layer's last product again")
     for key, value in own.items():
         yield _Entry(key, value, "given")
     sizes = sizes_of(config, wanted)

@@ -75,4 +75,4 @@ def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
         "expert": keys.optional("expert_parallel_degree"),
     }
     keys.check()
-    return ModelConfig(f"{name}-{flavor}", model, without_none(settings))
+    return ModelConfig(f"{name}-{flavor}", model, without_none(settings), fsdp=True)

@@ -71,6 +71,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         model.fused_activation,
         model.fused_accumulation,
         model.fused_experts,
+        model.early_stop,
         Loss(model.loss),
         **{key: value for feature in PLAN_FEATURES for key, value in feature.training(form).items()},
     )

@@ -137,6 +137,11 @@ class ModelKeys(Section):
         description="ways in which layers may be recomputed: full, or Megatron's modules joined by +; default full, "
         "and selective where scores are stored; [] for none",
     )
+    early_stop: field_types.YesOrNo = Field(
+        False,
+        description="recomputation of a whole layer stops before its last product, which no backward reads (PyTorch's "
+        "checkpoints that are not reentrant, XLA); Megatron runs it again; default false",
+    )
     weight_split: field_types.YesOrNo = Field(True, description="backwards may run as B and a later W")
     parallel: ParallelSection | None = None
 

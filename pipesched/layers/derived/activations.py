@@ -50,8 +50,9 @@ def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: 
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
     normalized = whole * 2 * h * operand  # inputs of the projections of attention and of the feed-forward block
-    # Inputs of normalizations, and masks of dropout; where they are not fused, also a copy in 32 bits.
-    inputs = whole * 2 * h * (size + (1 if training.dropout else 0) + (0 if training.fused_norms else 4))
+    # Inputs of normalizations, and masks of dropout; where they are not fused, inside them also a copy in 32 bits.
+    inputs = whole * 2 * h * (size + (1 if training.dropout else 0))
+    normalized += 0 if training.fused_norms else whole * 2 * h * 4
     modules = {"core_attn": own * a_score, "layernorm": normalized}
     if isinstance(shape.attention, LatentAttention):
         modules["mla_up_proj"] = own * size * _assembled(shape.attention)

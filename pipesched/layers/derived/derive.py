@@ -58,6 +58,8 @@ TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
 _GIB = 2**30
 # Kernels that a backward launches for one of the forward: products by their input and by their weights.
 _BACK_LAUNCH = 2
+# Of tensor parallelism in the forward of a dense layer: before and after attention and the feed-forward block.
+_EXCHANGES = 4
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,8 @@ class _Rates:
             modules = ("core_attn",) if name == "selective" else tuple(name.split("+"))
             if name == "full":
                 keeps = Fraction(kind.inputs) * activation.layer_input / activation.total
-                found.append(RecomputeMode(name, _ms(forward), min(Fraction(1), keeps)))
+                again = forward - (self._last(kind) if self.training.early_stop else 0.0)
+                found.append(RecomputeMode(name, _ms(again), min(Fraction(1), keeps)))
             elif has := [one for one in modules if one in activation.modules]:
                 again = sum(self._again(one) for one in has)
                 saved = sum((activation.modules[one] for one in has), Fraction(0))
@@ -254,6 +257,17 @@ class _Rates:
                     RecomputeMode(own, _ms(min(again, forward)), max(Fraction(0), 1 - saved / activation.total))
                 )
         return found
+
+    def _last(self, kind: _Kind) -> float:
+        """Return the seconds of a dense layer's last product and the exchange of its result, which no backward reads.
+
+        The results of experts are multiplied with the router's probabilities, which a backward reads.
+        """
+        if kind.moe:
+            return 0.0
+        last = layer_products(self.shape, self.training, self.parallel, False)[-1:]
+        exchanged = self._exchanged(kind) / _EXCHANGES
+        return products_seconds(last, self.training, self.parallel, self.hardware)[0] + exchanged
 
     def _again(self, module: str) -> float:
         """Return the seconds of recomputing a module, including its exchange."""

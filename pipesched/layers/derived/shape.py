@@ -173,7 +173,8 @@ class Training:
     kernel; else several in 32 bits, as in eager PyTorch. `fused_activation`: a gated activation function and its
     product are one kernel. `fused_experts`: products of experts have the activation function, and in narrow formats the
     conversion of its result, in their kernels. `fused_accumulation`: products of W add to the gradients of earlier
-    micro-batches; else separate kernels do.
+    micro-batches; else separate kernels do. `early_stop`: recomputation of a whole layer stops before its last product,
+    which no backward reads.
 
     For `frozen` layers, by name, no gradient of weights is computed, kept or exchanged, and there is no optimizer
     state. With `lora` this holds for all layers, except for the adapters of layers that are not `frozen`.
@@ -190,6 +191,7 @@ class Training:
     fused_activation: bool = True
     fused_accumulation: bool = True
     fused_experts: bool = False
+    early_stop: bool = False
     loss: Loss = Loss.PARALLEL
     frozen: frozenset[str] = frozenset()
     lora: Lora | None = None

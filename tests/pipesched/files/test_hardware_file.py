@@ -80,7 +80,7 @@ def test_mistakes_of_a_file(text: str, said: list[str], tmp_path: Path) -> None:
 def test_mistakes_of_a_name_and_of_rates(tmp_path: Path) -> None:
     for name, said in (
         ("h101-80gb", "did you mean 'h100-80gb'"),
-        ("h100", "which may be h100-80gb or h100-96gb; allowed: one of them, or a hardware"),
+        ("h100", "which may be h100-80gb or h100-80gb-vboost or h100-96gb; allowed: one of them, or a hardware"),
         ("h20", "which may be h20-96gb or h200-141gb"),
     ):
         with pytest.raises(BadInput, match=said):

@@ -209,6 +209,7 @@ def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
     document = {"model": {"name": name, "flavor": flavor}, "parallelism": {"pipeline_parallel_degree": 4}}
     found = from_torchtitan(document | {"training": {"seq_len": 2048}}, "job.toml")
     assert found.settings == {"devices": 4, "sequence": 2048}
+    assert plan_document(found, Wanted(4, 8, "h100-80gb", DEVICES["h100-80gb"]))["model"]["early_stop"] is True
     expected = 8.19 if (name, flavor) == ("qwen3", "8B") else BILLIONS[flavor]
     assert billions(plan_of(found)) == pytest.approx(expected, rel=0.015)
 

@@ -26,7 +26,7 @@ from pipesched.layers.derived.kernels import (
     ring_seconds,
 )
 from pipesched.layers.derived.model_operations import model_operations
-from pipesched.layers.derived.operations import Product, head_products, layer_operations, operations_of
+from pipesched.layers.derived.operations import Product, head_products, layer_operations, layer_products, operations_of
 from pipesched.layers.derived.parameters import (
     active_parameters,
     layer_parameters,
@@ -556,6 +556,49 @@ def test_kernels_that_are_not_fused_keep_and_move_more() -> None:
     assert norms[1] - kept == s * b * h * 2 * 4 and gated[1] - kept == s * b * LLAMA_8B.ffn * 2
     for found, moved in ((norms[0], 2 * 14 * h), (gated[0], 2 * LLAMA_8B.ffn)):
         assert float(found - time) == pytest.approx(s * b * moved * 2 / 3e12 * 1000, abs=0.01)
+
+
+def test_recomputation_that_stops_early_leaves_out_the_last_product() -> None:
+    """And one of a dense layer's four exchanges; a layer with experts runs all of it again, as Megatron does."""
+    training, rates = Training(4096), replace(RATES, tensor=1e11)
+    for shape, parallel in ((LLAMA_8B, Parallel(tensor=4)), (DEEPSEEK_V3, Parallel(expert=8, data=8))):
+        again = {}
+        for stops in (False, True):
+            layers = derive(shape, replace(training, early_stop=stops), parallel, rates).layers
+            again[stops] = {one.name: one.recompute[0].time for one in layers if one.recompute}
+        name = "layer" if shape.experts is None else "dense"
+        down = layer_products(shape, training, parallel, False)[-1]
+        assert (down.columns, down.inner) == (shape.hidden, shape.ffn // parallel.tensor)
+        exchanged = float(tensor_bytes(shape, training, parallel, False)) / 4 / 1e11
+        saved = products_seconds([down], training, parallel, rates)[0] + exchanged
+        assert float(again[False][name] - again[True][name]) == pytest.approx(saved * 1000, abs=0.01)
+        assert {key for key in again[True] if again[True][key] != again[False][key]} == {name}
+
+
+def test_pytorch_s_checkpoints_stop_early() -> None:
+    """Of a block of 1, 4 and 4 units of products the reentrant checkpoint runs all 9 again, the other one 5."""
+    torch = pytest.importorskip("torch")
+    counter, checkpoint = pytest.importorskip("torch.utils.flop_counter"), pytest.importorskip("torch.utils.checkpoint")
+    h, tokens = 16, 8
+    weights = [torch.ones(*sizes, requires_grad=True) for sizes in ((h, h), (h, 4 * h), (4 * h, h))]
+
+    def block(x: Any) -> Any:
+        x = x + torch.tanh(x @ weights[0])
+        return x + torch.tanh(x @ weights[1]) @ weights[2]
+
+    def units(**options: Any) -> float:
+        x = torch.ones(tokens, h, requires_grad=True)
+        with counter.FlopCounterMode(display=False) as counted:
+            (checkpoint.checkpoint(block, x, **options) if options else block(x)).sum().backward()
+        return float(counted.get_total_flops()) / (2 * tokens * h * h)
+
+    assert (units(), units(use_reentrant=True), units(use_reentrant=False)) == (27, 27 + 9, 27 + 5)
+
+
+def test_a_normalization_that_is_recomputed_frees_all_that_it_keeps() -> None:
+    for norms in (True, False):
+        own = layer_activation(LLAMA_8B, Training(4096, fused_norms=norms), Parallel(), False)
+        assert own.modules["layernorm"] == 4096 * 2 * 4096 * (2 if norms else 2 + 4)
 
 
 def test_sharded_gradients_are_reduced_by_every_micro_batch() -> None:
