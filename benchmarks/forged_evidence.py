@@ -23,7 +23,6 @@ from threading import Event
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.evidence_mutations import mutated
-from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.proofs.memory_options import exact
 from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.checking.check import ARGUMENTS, OF_PERIODS, check_bound
@@ -45,6 +44,7 @@ from solver.diagram.joint_weights import bounds_of_joint_weights
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
 from solver.tasks.as_stages import cut
+from tests.support.exhaustive.optimum import least_value
 from tests.support.mode_problems import mode_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
 from tests.support.task_brute_force import TooManyOrdersError, optimum, tiny_gathers, tiny_reductions
@@ -98,7 +98,7 @@ def forge(count: int, seed: int, each: int = _EACH) -> Tally:
             problem = replace(draw(random, random.choice(random.choice(of_kind)).likely), objective=objective)
         try:
             best = _least(problem)
-        except (NotTiny, TooManyOrdersError):
+        except TooManyOrdersError:
             continue
         if best is not None:
             attack(problem, best, random, tally, each)

@@ -24,10 +24,11 @@ from pipesched.validation.validator import validate
 from runtime.exporters.catalogue import EXPORTERS
 from solver.bounds.analytic.catalogue import BOUNDS
 from tests.formulations.test_constraints import feasible, granted, random_timeline, small_problem
-from tests.support.brute_force import optimum, tiny_problem
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem
 from tests.support.piece_problems import compared
 from tests.support.task_brute_force import TooManyOrdersError, tiny_reductions
+from tests.support.tiny_problem import tiny_problem
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "adding.md").read_text()
 EXAMPLES = dict(re.findall(r"<!-- example: (.*?) -->\n```python\n(.*?)```", PAGE, re.DOTALL))

@@ -26,11 +26,12 @@ from random import Random
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.branch import Branch, Claim
-from benchmarks.proofs.exhaustive.optimum import NotTiny, compared, least_value
 from benchmarks.reporting.page import exit_code, machine, show, table
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.bound_names import bound_name
+from tests.support.exhaustive.optimum import compared, least_value
+from tests.support.task_brute_force import TooManyOrdersError
 
 COMMAND = "python -m benchmarks.proofs.bound_attack"
 _RESULTS = Path(__file__).with_name("bound_attack.json")
@@ -63,7 +64,7 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf, most_wro
         objective, posed = branch.objective or problem.objective, branch.posed(problem)
         try:
             best = compared(posed, objective, claim.value, _STEPS)
-        except NotTiny:
+        except TooManyOrdersError:
             found.too_large += 1
             continue
         found.problems += 1
@@ -79,7 +80,7 @@ def _least(problem: Problem, objective: Objective, claim: Claim) -> Fraction | N
     """The optimum below a claim; None where that takes too long to find."""
     try:
         return least_value(problem, objective, ceil(claim.value))
-    except NotTiny:
+    except TooManyOrdersError:
         return None
 
 

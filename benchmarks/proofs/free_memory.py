@@ -24,12 +24,13 @@ from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support import brute_force, task_brute_force
-from tests.support.piece_problems import least_of, tiny_pieces
+from tests.support.exhaustive.optimum import least
+from tests.support.piece_problems import tiny_pieces
 from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.tiny_memory import tiny_memory
+from tests.support.tiny_problem import tiny_problem
 
-_SECONDS = 3.0
+_SECONDS, _MOST_ORDERS = 3.0, 1_000
 _KINDS = ("passes", "saved activations", "pieces")
 
 
@@ -37,7 +38,7 @@ def drawn(number: int) -> tuple[str, Problem]:
     """Return the kind of the problem of this number, and the problem: every device has a capacity."""
     kind, random = _KINDS[number % len(_KINDS)], Random(number)
     makers: dict[str, Callable[[Random], Problem]] = {
-        "passes": brute_force.tiny_problem,
+        "passes": tiny_problem,
         "saved activations": tiny_memory,
         "pieces": tiny_pieces,
     }
@@ -48,17 +49,9 @@ def drawn(number: int) -> tuple[str, Problem]:
     return kind, replace(one.with_room(tuple(room)), objective=MAKESPAN)
 
 
-def least(kind: str, one: Problem) -> Fraction | int | None:
+def _least(one: Problem) -> Fraction | None:
     """Return the least value over all orders; None if none fits the memory."""
-    if kind == "passes":
-        found = brute_force.optimum(one, one.objective)
-        return None if found is None else found.value
-    if kind == "saved activations":
-        try:
-            return task_brute_force.optimum(one, one.objective, 5)
-        except ValueError:
-            raise TooManyOrdersError from None
-    return least_of(one)
+    return least(one, one.objective, 5, _MOST_ORDERS)
 
 
 def compare(number: int, seconds: float = _SECONDS) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -69,9 +62,9 @@ def compare(number: int, seconds: float = _SECONDS) -> tuple[tuple[str, ...], tu
     found = solve(asked, Limits(seconds=seconds, workers=1))
     bound = -1 if found.free is None else int(found.free.bound / one.resolution)
     try:
-        assert least(kind, reserving(one, bound + 1)) is None, f"an order leaves more than {bound}"
+        assert _least(reserving(one, bound + 1)) is None, f"an order leaves more than {bound}"
         amount, best = bound, None
-        while amount >= 0 and (best := least(kind, reserving(one, amount))) is None:
+        while amount >= 0 and (best := _least(reserving(one, amount))) is None:
             amount -= 1
     except TooManyOrdersError:
         return has, ("too many orders",)

@@ -16,7 +16,6 @@ from random import Random
 from threading import Event
 from typing import NamedTuple
 
-from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -27,7 +26,8 @@ from solver.planning.budget import Budget
 from solver.planning.partitions.by_device import bound_by_device
 from solver.planning.partitions.master import Master
 from solver.planning.plan import plan
-from tests.support.plan_brute_force import best_value, least, partitions, tiny_plan, with_parameters
+from tests.support.exhaustive.optimum import least, least_value
+from tests.support.plan_brute_force import best_value, partitions, tiny_plan, with_parameters
 from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan
@@ -108,7 +108,7 @@ def _best(problem: PlanProblem, known: Fraction) -> Fraction:
         at_most = ceil(best) - (best.denominator == 1)
         try:
             value = least_value(one, problem.objective, at_most)
-        except NotTiny:
+        except TooManyOrdersError:
             value = least(one, problem.objective)
         if value is not None:
             best = min(best, value)

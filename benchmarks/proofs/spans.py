@@ -1,7 +1,7 @@
 """Spans of random tiny problems, solved and compared with every possible order, to the fraction of a tick.
 
-The brute force (tests/support/brute_force.py) knows neither simulator nor solver. Each problem is solved by one worker
-with a limit that counts work, so that counts are the same on every machine.
+The search over all orders (tests/support/exhaustive/) knows neither simulator nor solver. Each problem is solved by
+one worker with a limit that counts work, so that counts are the same on every machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import least_span, tiny_problem
+from tests.support.exhaustive.optimum import least_value
+from tests.support.tiny_problem import tiny_problem
 
 LIMITS = Limits(seconds=600, workers=1, deterministic=3)
 _SHAPES = (
@@ -64,7 +65,7 @@ _SORTS = any_kind, opposite_directions, no_length
 def compare(number: int) -> tuple[str, ...]:
     """Faults of a solve of a problem, the sorts in turn, against the brute force."""
     one = _SORTS[number % len(_SORTS)](Random(number // len(_SORTS)))
-    least = least_span(one)
+    least = least_value(one, one.objective)
     if least is None:
         return ("nothing fits",)
     solution = solve(one, LIMITS)

@@ -11,7 +11,6 @@ from random import Random
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.branch import FACTORS, scaled
-from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.schedule.rescale import value_of
@@ -21,6 +20,8 @@ from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.exhaustive.optimum import least_value
+from tests.support.task_brute_force import TooManyOrdersError
 
 # CP-SAT's units of work for a solve; every how many problems there is one.
 _WORK, _SOLVED_EVERY = 0.1, 10
@@ -41,7 +42,7 @@ def optimum_of(problem: Problem) -> Fraction | None:
     """The least value over all orders, in ticks; None where there are too many."""
     try:
         return least_value(problem, problem.objective, _known(problem))
-    except NotTiny:
+    except TooManyOrdersError:
         return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -15,17 +17,22 @@ from benchmarks.proofs.bound_attack import attack, problems
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.branch import Branch
-from benchmarks.proofs.exhaustive.optimum import NotTiny, compared, least_value
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import W
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time import busy_interval
-from tests.support.brute_force import least_span, optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.daily import daily
+from tests.support.drawers import tiny_unequal
+from tests.support.exhaustive.optimum import Optimum, compared, least_value, optimum
+from tests.support.module_problems import tiny_modules
+from tests.support.piece_problems import tiny_pieces
+from tests.support.task_brute_force import TooManyOrdersError, arcs_of, game_of
+from tests.support.task_brute_force import optimum as every_order
+from tests.support.tiny_problem import tiny_problem
 
 # Claims held to the optimum for each branch, and for those that take a linear program or are rare.
 COUNT, FEW = 3, 2
@@ -69,17 +76,31 @@ def test_an_attack_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
-@pytest.mark.parametrize("seed", range(20))
-def test_two_searches_over_all_orders_agree(seed: int, objective: Objective) -> None:
-    """That of the tests has micro-batches in line; the span to the fraction of a tick is of a third one."""
-    problem = tiny_problem(Random(seed))
-    best = optimum(problem, objective)
-    least = least_value(problem, objective, 1000)
-    assert compared(problem, objective, Fraction(1000)).beaten == (least is not None)
-    assert objective == Objective.MAKESPAN or least == least_span(problem)
-    assert (best is None) == (least is None) == (why_infeasible(problem) is not None)
-    if best is not None and least is not None:
-        assert -(-least.numerator // least.denominator) == best.value
+@pytest.mark.parametrize("make", (tiny_problem, tiny_pieces, tiny_modules, tiny_unequal))
+def test_two_searches_over_all_orders_agree(make: Callable[[Random], Problem], objective: Objective) -> None:
+    """The compiled one of whole passes, and that of any tasks, which tries every choice and order one by one."""
+    seen = Counter[str]()
+    for seed in range(40):
+        problem = make(Random(seed))
+        with suppress(TooManyOrdersError):
+            slow = every_order(problem, objective, most_orders=1_000)
+            found = optimum(problem, objective)
+            assert (None if found is None else found.value) == slow, seed
+            assert (found is None) == (why_infeasible(problem) is not None), seed
+            assert compared(problem, objective, Fraction(1000)).beaten == (found is not None)
+            if found is not None:
+                assert_has(found, problem, objective)
+            seen += Counter({"all": 1, "blocks": problem.overlaps, "split": problem.splittable, "none": found is None})
+    assert seen["all"] > 12
+    assert make is not tiny_problem or (seen["blocks"] > 5 and seen["split"] > 5 and seen["none"])
+
+
+def assert_has(found: Optimum, problem: Problem, objective: Objective) -> None:
+    """The optimum's schedule has its value by the definitions, and memory for it."""
+    game = game_of(problem, found.schedule)
+    arcs = arcs_of(game, found.schedule)
+    assert game.value(arcs, objective) == found.value
+    assert game.fits(arcs)
 
 
 @pytest.mark.parametrize("branch", BRANCHES[::6], ids=lambda branch: branch.name)
@@ -91,7 +112,7 @@ def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
         for _ in range(3):
             problem = changed(random, problem, branch.likely)
         above = ceil(certificates(problem, problem.objective)[0].value_ticks * 11 / 10) + 1
-        with suppress(NotTiny):
+        with suppress(TooManyOrdersError):
             least = least_value(problem, problem.objective, above)
             compared_to += 1
             assert compared(problem, problem.objective, Fraction(above)).beaten == (least is not None and least < above)
@@ -113,9 +134,9 @@ def test_too_many_orders_are_not_tried() -> None:
     many = build(
         placement.linear(2), 11, Costs((1, 1), (1, 1), (1, 1), (2, 2), (0, 0)), Memory((1, 1), (0, 0), (None,) * 2)
     )
-    with pytest.raises(NotTiny):
+    with pytest.raises(TooManyOrdersError):
         least_value(many, Objective.MAKESPAN, 10**6)
-    with pytest.raises(NotTiny):
+    with pytest.raises(TooManyOrdersError):
         least_value(replace(many, placement=placement.linear(4)), Objective.MAKESPAN, 10**6)
 
 

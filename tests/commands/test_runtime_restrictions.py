@@ -20,8 +20,8 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 from solver.solve import solve
 from targets.schedules import expressed, restricted
-from tests.support.brute_force import optimum
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem
 
 SURE = counted(5)

@@ -8,7 +8,6 @@ from threading import Event
 
 import pytest
 
-from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from formulations.exact.exact_model import ExactModel, improving
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables import model_variables
@@ -24,7 +23,9 @@ from solver.backends.exact_search import improve
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least_value
 from tests.support.makers import problem
+from tests.support.task_brute_force import TooManyOrdersError
 
 SURE = counted(20)
 # Placements and micro-batches of which every order can be tried: with a split backward, and with full ones only.
@@ -69,7 +70,7 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
         value = value_of(one, start)
         try:
             least = least_value(one, one.objective, ceil(value))
-        except NotTiny:
+        except TooManyOrdersError:
             continue
         assert least is not None
         for literals in (60_000, -1):

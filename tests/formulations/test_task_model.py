@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 from random import Random
@@ -9,6 +11,7 @@ from random import Random
 import pytest
 from ortools.sat.python import cp_model
 
+from benchmarks.proofs.memory_options import brute_force
 from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
@@ -27,6 +30,8 @@ from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
 from tests.support.makers import PLACEMENTS, problem
 from tests.support.task_brute_force import SHAPES, always_fits, optimum, tiny_tasks
+from tests.support.tiny_lent import tiny_lent
+from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
 
 
 def solved(problem: Problem) -> tuple[ExactModel, cp_model.CpSolver, Schedule]:
@@ -58,6 +63,16 @@ def test_the_optimum_is_that_of_every_order_mode_and_wait(part: int) -> None:
         assert always_fits(problem, schedule), seed
         compared += 1
     assert compared > 10
+
+
+@pytest.mark.parametrize("make", (tiny_memory, tiny_unequal_memory, tiny_lent))
+def test_with_activations_that_may_be_saved_the_optimum_is_that_of_every_order(
+    make: Callable[[Random], Problem],
+) -> None:
+    seen = Counter[str]()
+    for number in range(40):
+        seen.update(brute_force(make(Random(number))))
+    assert seen["problems"] > 20
 
 
 # In the first two a forward has two tasks on a stream where backwards may be fused or not.

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
+from benchmarks.proofs.unequal_problems import draw_unequal, optimum_of, solved
 from pipesched import problem_from, solve
 from pipesched.errors import BadInput
 from pipesched.problem.chains.microbatch_chains import is_job_shop, microbatch_chains, without_scale
@@ -34,14 +34,12 @@ def unequal(order: str, **keys: object) -> Problem:
     return problem_from(TINY | {"microbatch_scale": [1, 0.5, 1.5], "microbatch_order": order} | keys)
 
 
-def test_no_bound_is_above_the_optimum_and_a_solve_finds_it() -> None:
+def test_a_solve_finds_the_optimum() -> None:
     proved = 0
     for seed in (3, 4, 5):
         problem = draw_unequal(Random(seed))
         best = optimum_of(problem)
         assert best is not None
-        for kind, value in bounds(problem):
-            assert value <= best, (seed, kind)
         low, high = solved(problem, 0.05, seed)
         assert low <= best <= high, seed
         proved += low == high

@@ -1,29 +1,34 @@
-"""Drawn tiny problems of each kind whose optimum is found by trying all orders, and the claims that are compared with it.
+"""Drawn tiny problems of each kind whose optimum is found by trying all orders.
 
-A new bound is compared with all of them; a new kind of problem is a line in `DRAWERS`.
+Every bound is compared with all of them (`claims.py`); a new kind of problem is a line in `DRAWERS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from fractions import Fraction
 from functools import partial
-from itertools import count, islice
 from random import Random
 
+from benchmarks.proofs.branch import FACTORS, scaled
+from benchmarks.proofs.spans import opposite_directions
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.certificate import Certificate
-from solver.bounds.saving.certificates import certificates
-from solver.tasks.as_stages import cut
-from tests.support.brute_force import optimum as optimum_of_passes
-from tests.support.brute_force import tiny_problem
 from tests.support.collective_problems import tiny_collectives
+from tests.support.daily import DAY
+from tests.support.exact_optimum import exact_optimum
+from tests.support.exhaustive.optimum import least_value
+from tests.support.mode_problems import copying_back, putting_off
 from tests.support.module_problems import tiny_modules
+from tests.support.norm_problems import tiny_norms
+from tests.support.optima import OPTIMA
 from tests.support.piece_problems import least_of, tiny_pieces, tiny_saving_pieces
-from tests.support.rows_of_tasks import carried, proved_of, random_rows, tiny_mirrored
+from tests.support.rows_of_tasks import tiny_mirrored
+from tests.support.small_memory import small_memory
 from tests.support.task_brute_force import (
     TooManyOrdersError,
     optimum,
@@ -33,46 +38,43 @@ from tests.support.task_brute_force import (
     with_lookups,
     with_parameters,
 )
+from tests.support.tasks_at_once import tiny_at_once
+from tests.support.tiny_lent import tiny_lent
+from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
+from tests.support.tiny_problem import tiny_problem
 from tests.support.tiny_weights import tiny_weights
 
 
 @dataclass(frozen=True)
 class Drawer:
-    """Endless problems of one kind, how many of them are compared, and the least value of every order of one."""
+    """Problems of one kind: how many of fixed seeds and of the day's are compared, and the least value of every order.
 
-    draw: Callable[[], Iterator[Problem]]
+    `aims` are what they are drawn for, and how often that must happen at least: certificates of a kind, or by a
+    method, that are equal to the optimum; bounds of memory "alone" above all others; "best schedules" among those that
+    are constructed. With `seed` one generator of random numbers draws all fixed ones.
+    """
+
+    make: Callable[[Random], Problem]
     problems: int
     optimum: Callable[[Problem], Fraction | int | None]
-    rows: bool = False
+    aims: Mapping[str, int] = field(default_factory=dict)
+    of_day: int = 0
+    seed: int | None = None
 
-    def claims(self, one: Problem) -> Iterator[Certificate]:
-        """Everything that is proved of a problem without a search, and with `rows` of tasks as any rows of stages."""
-        yield from certificates(one, one.objective)
-        relaxed = (
-            None if any(stage.entry(F) for stage in one.stages) else cut(one)
-        )  # a search leaves lookups out before
-        if relaxed is not None:
-            yield from map(relaxed.claim, proved_of(relaxed.plain))
-        if self.rows:
-            yield from carried(one, random_rows(Random(one.microbatches), one))
+    def compared(self) -> Iterator[tuple[str, Problem, Fraction | None]]:
+        """The problems of which all orders can be tried, by a name, with their optimum; None where nothing fits."""
+        one = None if self.seed is None else Random(self.seed)
+        for number in range(self.problems):
+            yield from self._with_optimum(f"number {number}", one or Random(number))
+        with OPTIMA.every_order():
+            for number in range(DAY * self.of_day, (DAY + 1) * self.of_day):
+                yield from self._with_optimum(f"number {number} of day {date.fromordinal(DAY)}", Random(number))
 
-    def compared(self) -> Iterator[tuple[Problem, Fraction | int | None]]:
-        """The problems of which all orders can be tried, with their optimum; None where nothing fits."""
-        for one in islice(self.draw(), self.problems):
-            with suppress(TooManyOrdersError):
-                yield one, self.optimum(one)
-
-
-def _seeds(make: Callable[[Random], Problem]) -> Callable[[], Iterator[Problem]]:
-    return lambda: map(make, map(Random, count()))
-
-
-def _one_random(make: Callable[[Random], Problem], seed: int) -> Callable[[], Iterator[Problem]]:
-    def draw() -> Iterator[Problem]:
-        random = Random(seed)
-        return (make(random) for _ in count())
-
-    return draw
+    def _with_optimum(self, name: str, random: Random) -> Iterator[tuple[str, Problem, Fraction | None]]:
+        problem = self.make(random)
+        with suppress(TooManyOrdersError):
+            best = self.optimum(problem)
+            yield name, problem, None if best is None else Fraction(best)
 
 
 def cheaper_in_one_go(random: Random) -> Problem:
@@ -100,29 +102,84 @@ def _lookups(random: Random) -> Problem:
     return with_lookups(random, tiny_tasks(random))
 
 
-def _of_passes(one: Problem) -> int | None:
-    found = optimum_of_passes(one, one.objective)
-    return None if found is None else found.value
+def _of_passes(one: Problem) -> Fraction | None:
+    return least_value(one, one.objective)
 
 
 def _of_tasks(one: Problem, waits: int, orders: int) -> Fraction | None:
     return optimum(one, one.objective, waits, orders)
 
 
+def _of_memory(one: Problem) -> Fraction | None:
+    return optimum(one, one.objective, 5)
+
+
+def _by_model(one: Problem) -> Fraction | None:
+    return None if why_infeasible(one) is not None else exact_optimum(one)
+
+
+def _that_save(random: Random) -> Problem:
+    """Blocks whose two passes save time, each of its own amount."""
+    one = tiny_problem(random)
+    saves = [random.randint(0, min(stage.forward, stage.fused)) for stage in one.stages]
+    one = one.with_stages(overlapped=[None] * len(saves), block_saves=saves)
+    return replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+
+
+def tiny_unequal(random: Random) -> Problem:
+    """Micro-batches of several sizes, in order or not."""
+    one = tiny_problem(random).without_blocks()
+    one = replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    return scaled(one, [random.choice(FACTORS) for _ in range(one.microbatches)], random.random() < 0.4)
+
+
 _FEW, _MANY = partial(_of_tasks, waits=5, orders=300), partial(_of_tasks, waits=4, orders=50_000)
+# The method (`claims.py`) that all problems have.
+_ANALYTIC = "bounds without a search"
 DRAWERS: dict[str, Drawer] = {
-    "passes": Drawer(_seeds(tiny_problem), 80, _of_passes),
-    "passes in span": Drawer(_seeds(_in_span), 80, _of_passes),
-    "tasks": Drawer(_seeds(tiny_tasks), 100, _MANY),
-    "backwards that gain in one go": Drawer(_seeds(cheaper_in_one_go), 100, _MANY),
-    "weight tasks that wait": Drawer(_seeds(tiny_weights), 60, _MANY),
-    "mirrored tasks": Drawer(_one_random(tiny_mirrored, 7), 60, _FEW, rows=True),
-    "mirrored tasks and parameters": Drawer(_one_random(_mirrored_with_parameters, 2), 300, _FEW),
-    "gatherings": Drawer(_seeds(tiny_gathers), 40, _FEW),
-    "reductions and steps": Drawer(_seeds(tiny_reductions), 40, _FEW),
-    "lookups": Drawer(_seeds(_lookups), 40, _FEW),
-    "pieces": Drawer(_seeds(tiny_pieces), 40, least_of),
-    "pieces that save memory": Drawer(_seeds(tiny_saving_pieces), 30, least_of),
-    "modules": Drawer(_seeds(tiny_modules), 40, least_of),
-    "collectives": Drawer(_seeds(tiny_collectives), 60, least_of),
-}
+    "passes": Drawer(tiny_problem, 80, _of_passes, of_day=20, aims={
+        _ANALYTIC: 120, "bounds of tasks as stages": 20, "cool-down": 12, "head and tail": 20, "in-flight limit": 5,
+        "integral warm-up": 10, "load": 8, "round trip": 20, "unpaired passes": 12, "decision diagram": 4,
+        "best schedules": 150, "memory and modes": 2,
+    }),
+    "passes in span": Drawer(_in_span, 80, _of_passes, of_day=20, aims={
+        "cool-down": 12, "head and tail": 20, "integral warm-up": 10, "round trip": 20, "unpaired passes": 12,
+    }),
+    "blocks that save time": Drawer(_that_save, 120, _of_passes, of_day=20, aims={
+        "unpaired passes": 40, "in-flight limit": 8, "memory and modes": 1,
+    }),
+    "unequal micro-batches": Drawer(tiny_unequal, 60, _of_passes, of_day=20, aims={
+        "head and tail in order": 4, "cool-down": 10, "decision diagram": 1,
+    }),
+    "spans that are fractions": Drawer(opposite_directions, 60, _of_passes, of_day=10, aims={"round trip": 8}),
+    "tasks": Drawer(tiny_tasks, 100, _MANY, {"stream heads and tails": 30, "stream memory": 20}),
+    "backwards that gain in one go": Drawer(cheaper_in_one_go, 100, _MANY, {
+        "stream heads and tails": 40, "memory over time of tasks": 12, "waiting weight tasks": 12,
+    }),
+    "weight tasks that wait": Drawer(tiny_weights, 60, _MANY, {"waiting weight tasks": 12, "memory alone": 4}),
+    "mirrored tasks": Drawer(tiny_mirrored, 60, _FEW, seed=7, aims={
+        "bounds of tasks as stages": 40, "bounds of tasks as any rows of stages": 40, "tasks as stages": 12,
+    }),
+    "mirrored tasks and parameters": Drawer(_mirrored_with_parameters, 300, _FEW, seed=2, aims={
+        "stream heads and tails": 40, "memory alone": 3, "best schedules": 600,
+    }),
+    "tasks of several streams at once": Drawer(tiny_at_once, 60, least_of, {"load": 9, "stream heads and tails": 12}),
+    "norms": Drawer(tiny_norms, 60, least_of, {"load": 3, "stream heads and tails": 12}),
+    "gatherings": Drawer(tiny_gathers, 40, _FEW, {"a solve of plain passes": 4, "load": 9}),
+    "reductions and steps": Drawer(tiny_reductions, 40, _FEW, {"stream heads and tails": 6, "load": 4}),
+    "lookups": Drawer(_lookups, 40, _FEW, {"stream heads and tails": 5, "bounds of tasks as stages": 2}),
+    "pieces": Drawer(tiny_pieces, 40, least_of, {"a solve of plain passes": 2, "stream heads and tails": 14}),
+    "pieces that save memory": Drawer(tiny_saving_pieces, 30, least_of, {"memory and copies": 4}),
+    "modules": Drawer(tiny_modules, 40, least_of, {"a solve of plain passes": 2, "stream heads and tails": 12}),
+    "collectives": Drawer(tiny_collectives, 60, least_of, {"a solve of plain passes": 2, "load": 10}),
+    "saved activations": Drawer(tiny_memory, 50, _of_memory, {
+        "diagrams of activation modes": 16, "memory and copies": 12, "decision diagram": 18,
+    }),
+    "saved activations of unequal micro-batches": Drawer(tiny_unequal_memory, 20, _of_memory, {"memory and copies": 4}),
+    "copies to other devices": Drawer(tiny_lent, 60, _of_memory, {"memory and copies": 12, "cool-down": 7}),
+    "copies as long as passes": Drawer(small_memory, 40, _by_model, {
+        "diagrams of activation modes": 20, "memory and copies": 17,
+    }),
+    "copies back": Drawer(copying_back, 20, _by_model, {"diagrams of activation modes": 10}),
+    "recomputation put off": Drawer(putting_off, 20, _by_model, {"diagrams of activation modes": 8}),
+}  # fmt: skip

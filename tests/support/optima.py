@@ -14,7 +14,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -37,7 +38,7 @@ RECORD = "PIPESCHED_OPTIMA_RECORD"
 SHARE = 20
 # Tests that compare with optima, by what they import.
 _USES = re.compile(
-    r"brute_force|exact_optimum|piece_problems|relaxed_cases|support\.drawers|benchmarks\.(forged_evidence|proofs\.(arguments|attack|"
+    r"brute_force|exhaustive|exact_optimum|piece_problems|relaxed_cases|support\.drawers|benchmarks\.(forged_evidence|proofs\.(arguments|attack|"
     r"memory_options|plan_attack|spans))"
 )
 
@@ -76,6 +77,15 @@ class Optima:
         self.stored = {} if record == "all" or not TABLE.exists() else json.loads(TABLE.read_text(encoding="utf-8"))
         self.read = record is None
 
+    @contextmanager
+    def every_order(self) -> Iterator[None]:
+        """Inside, every optimum is computed: of problems that no table can have."""
+        inside, self._inside = self._inside, True
+        try:
+            yield
+        finally:
+            self._inside = inside
+
     def find(self, key: str, compute: Callable[[], Any]) -> Any:
         """The value of a key as JSON has it: the stored one, or that of the computation, which has to be the same."""
         if self._inside or not (self.read or self.record is not None):
@@ -83,11 +93,8 @@ class Optima:
         known = self.stored.get(key, MISSING)
         if known is not MISSING and not _drawn(key):
             return known
-        self._inside = True  # what an optimum is made of is not kept by itself
-        try:
+        with self.every_order():  # what an optimum is made of is not kept by itself
             found = compute()
-        finally:
-            self._inside = False
         if known is MISSING and self.record is not None:
             self.record[key] = found
         elif known is MISSING:

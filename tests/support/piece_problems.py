@@ -19,10 +19,9 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.solve import solve
-from tests.support import brute_force, task_brute_force
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least, of_whole_passes, optimum
 from tests.support.makers import problem
-from tests.support.task_brute_force import TooManyOrdersError
 
 # Where stages lie: devices, keys, stages in all, and (micro-batches, pieces) that can be tried in every order, the last
 # of them with a backward that may split too.
@@ -45,7 +44,7 @@ _ON_STREAM: tuple[tuple[int, dict[str, Any], int, tuple[tuple[int, int], ...]], 
 )
 # Units of CP-SAT's work in which each is proved.
 PROVED = counted(3)
-_MOST_ORDERS, _MOST_ORDERS_OF_STREAMS = 5_000, 1_000
+_MOST_ORDERS = 1_000
 
 
 def tiny_pieces(random: Random) -> Problem:
@@ -116,21 +115,17 @@ def _transfer(random: Random, devices: int) -> dict[str, object]:
 
 def least_of(one: Problem) -> int | None:
     """The least value over all orders, micro-batches out of turn too; None if none fits."""
-    tasks = one.network.options or any(stage.tasks for stage in one.stages)
-    if one.resources.transfer_stream is not None or one.network.has_collectives or tasks:
-        try:
-            found = task_brute_force.optimum(one, one.objective, 5, _MOST_ORDERS_OF_STREAMS)
-        except ValueError:
-            raise TooManyOrdersError from None
+    if not of_whole_passes(one):
+        found = least(one, one.objective, 5, _MOST_ORDERS)
         # A value that no whole tick reaches is that of the next one.
-        return None if found is None else -(-found.numerator // found.denominator)
-    best = brute_force.optimum(one, one.objective, fifo=bool(one.walks.queues), most=_MOST_ORDERS)
+        return None if found is None else ceil(found)
+    best = optimum(one, one.objective)
     if best is None:
         return None
     timeline = simulate(one, best.schedule)
     assert validate(timeline) == [], "the validator refuses the best order"
     assert one.objective == Objective.SPAN or value_of(one, timeline) == best.value, "the simulator takes other times"
-    return best.value
+    return best.whole
 
 
 def features(one: Problem) -> tuple[str, ...]:

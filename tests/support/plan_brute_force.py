@@ -16,11 +16,7 @@ from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.pieces import Lengths, SequenceCut
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import why_not_expressible
-from pipesched.problem.problem import Objective, Problem
-from tests.support import task_brute_force
-from tests.support.brute_force import optimum
-from tests.support.optima import fraction_as_json, fraction_of_json, stored
-from tests.support.task_brute_force import TooManyOrdersError
+from tests.support.exhaustive.optimum import least
 
 
 def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
@@ -65,29 +61,6 @@ def _recomputations(plan: PlanProblem, layers_by_name: Counter[str]) -> Iterator
         )
 
 
-def least(problem: Problem, objective: Objective) -> Fraction | None:
-    """The least value of all orders in ticks; None if none fits."""
-    if problem.network.has_collectives:
-        return task_brute_force.optimum(problem, objective)
-    best = optimum(problem, objective)
-    return None if best is None else Fraction(best.value)
-
-
-def _as_json(found: dict[Choice, Fraction | None]) -> list[Any]:
-    return [
-        [*choice[:2], choice.cut.number, choice.cut.lengths.name, fraction_as_json(value)]
-        for choice, value in found.items()
-    ]
-
-
-def _of_json(found: list[Any]) -> dict[Choice, Fraction | None]:
-    return {
-        Choice(placement, chunks, SequenceCut(pieces, Lengths[lengths])): fraction_of_json(value)
-        for placement, chunks, pieces, lengths, value in found
-    }
-
-
-@stored(_as_json, _of_json, TooManyOrdersError)
 def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
     """The least value of each placement in the file's unit; None where no plan fits."""
     found: dict[Choice, Fraction | None] = {}

@@ -19,7 +19,7 @@ from benchmarks.matrix.switch import together
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
-from tests.support import brute_force, task_brute_force
+from tests.support.exhaustive.optimum import least as least_of_orders
 from tests.support.task_brute_force import TooManyOrdersError
 
 # Orders, and waits, that are tried at most for one optimum.
@@ -61,17 +61,8 @@ def richest(names: tuple[str, ...], seed: int) -> Value | None:
 def least(problem: Problem) -> Value | None:
     """The optimum by trying every order, in the unit of time; None where there are too many."""
     try:
-        if problem.overlaps:
-            if not problem.network.one_task_each or problem.walks.queues:
-                return None
-            if problem.objective == Objective.SPAN:
-                found = brute_force.least_span(problem)
-            else:
-                best = brute_force.optimum(problem, problem.objective, most=_ORDERS)
-                found = None if best is None else Fraction(best.value)
-        else:
-            found = task_brute_force.optimum(problem, problem.objective, _WAITS, _ORDERS)
-    except (TooManyOrdersError, brute_force.TooManyOrdersError):
+        found = least_of_orders(problem, problem.objective, _WAITS, _ORDERS)
+    except TooManyOrdersError:
         return None
     return NOTHING_FITS if found is None else found * problem.tick
 

@@ -1,7 +1,7 @@
 """A problem by the definitions alone, and exact optima by every order of every stream, mode and wait.
 
-Knows neither simulator nor solver, and no more of the task network than names. `brute_force.py` tries the orders of
-whole passes, which are fewer.
+Knows neither simulator nor solver, and no more of the task network than names. `exhaustive/` tries the orders of whole
+passes, which are fewer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pipesched.problem.passes import (
 )
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE, Gather, Once, TaskSpec
+from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.stream_orders import stream_orders
 from tests.support.columns import Costs, Memory, build, with_tasks
@@ -346,9 +346,7 @@ class Game:
 
     def _together(self, forward: Pass) -> int:
         one, other = (self.problem.stages[p.stage] for p in (forward, self.blocks[forward]))
-        if one.overlapped is not None or one.block_saves is None:
-            return one.overlapped or 0
-        return one.forward + other.fused - min(one.block_saves, other.block_saves or 0)
+        return block_ticks(one, other) or 0
 
     def _add(self, p: Pass) -> None:
         stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
@@ -556,6 +554,15 @@ class Game:
         ]
 
 
+def block_ticks(forward: Stage, backward: Stage) -> int | None:
+    """The ticks of a block of passes of these stages; None where there is none."""
+    if forward.overlapped is not None:
+        return forward.overlapped
+    if forward.block_saves is None or backward.block_saves is None:
+        return None
+    return forward.forward + backward.fused - min(forward.block_saves, backward.block_saves)
+
+
 def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Task]]:
     """The pairs of tasks with a path from one to the other."""
     return frozenset((one, task) for task, before in ancestors(tasks, arcs).items() for one in before)
@@ -596,7 +603,7 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
 def optimum(
     problem: Problem, objective: Objective, most_waits: int = MOST_WAITS, most_orders: int = MOST_ORDERS
 ) -> Fraction | None:
-    """The least value over modes, orders and waits; None if nothing fits.
+    """The least value over modes, blocks, orders and waits; None if nothing fits.
 
     `TooManyOrdersError` where there are too many to try.
     """
@@ -605,8 +612,11 @@ def optimum(
     fusings = (
         chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
     )
-    for fused, saving, gathers in product(list(fusings), list(savings(problem, pairs)), list(gather_counts(problem))):
-        game = Game(problem, frozenset(fused), saving, gathers)
+    chosen = product(list(fusings), list(savings(problem, pairs)), list(gather_counts(problem)))
+    for fused, saving, gathers, blocks in (
+        (*one, blocks) for one in chosen for blocks in blockings(problem, pairs, one[0])
+    ):
+        game = Game(problem, frozenset(fused), saving, gathers, blocks)
         events = game.waits()
         if len(events) > most_waits:
             raise TooManyOrdersError("too many waits to try")
@@ -624,6 +634,22 @@ def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int)
             best = optimum(one, one.objective, most_waits, most_orders)
             if best is not None:
                 yield one, best
+
+
+def blockings(
+    problem: Problem, forwards: Sequence[tuple[int, int]], fused: Iterable[tuple[int, int]]
+) -> Iterator[dict[Pass, Pass]]:
+    """All choices of pairs of these forwards and full backwards that run as blocks, none among them."""
+    if not forwards or not problem.overlaps:
+        yield {}
+        return
+    (stage, j), *others = forwards
+    yield from blockings(problem, others, fused)
+    where = problem.placement.stage_device
+    for mate in fused:
+        if where[mate[0]] == where[stage] and block_ticks(*(problem.stages[s] for s in (stage, mate[0]))) is not None:
+            for more in blockings(problem, others, [one for one in fused if one != mate]):
+                yield {Pass(F, stage, j): Pass(BW, *mate)} | more
 
 
 def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:

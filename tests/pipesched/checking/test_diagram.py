@@ -12,7 +12,6 @@ import pytest
 
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.branch import Likely
-from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import decision_diagram
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
@@ -24,6 +23,8 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import UnknownForm
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from tests.support.diagrams import UNEVEN, bidirectional, of_tasks, v_shape
+from tests.support.exhaustive.optimum import least_value
+from tests.support.task_brute_force import TooManyOrdersError
 
 LIKELY = {
     "any": Likely(bidirectional=0.3),
@@ -67,7 +68,7 @@ def tiny(random: Random, likely: Likely) -> Iterator[tuple[Problem, int, Diagram
         problem = replace(draw(random, likely), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
         try:
             best = least_value(problem, problem.objective, 3_000)
-        except NotTiny:
+        except TooManyOrdersError:
             continue
         problem = with_least_memory(without_scale(problem))
         diagram = drawn_with(random, problem)

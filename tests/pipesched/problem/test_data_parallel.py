@@ -22,8 +22,8 @@ from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.solve import solve
-from tests.support.brute_force import optimum
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem
 
 # The times of ReCycle's figure: F 20, B 30, W 10, a transfer of 1.

@@ -21,7 +21,6 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from pipesched.validation.violation import Violation
-from tests.support.brute_force import tiny_problem
 from tests.support.collective_problems import tiny_collectives
 from tests.support.makers import random_order, random_problem
 from tests.support.piece_problems import tiny_saving_pieces
@@ -40,6 +39,7 @@ from tests.support.task_brute_force import (
 from tests.support.tasks_at_once import tiny_at_once
 from tests.support.tiny_lent import tiny_lent_of_files
 from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
+from tests.support.tiny_problem import tiny_problem
 
 
 def tiny_lookups(rng: Random) -> Problem:

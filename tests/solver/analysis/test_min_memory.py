@@ -22,10 +22,11 @@ from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.min_memory import LeastMemory, least_memory
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import SHAPES, least_span, optimum, tiny_problem
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least_value
 from tests.support.makers import problem
 from tests.support.report_text import report_text
+from tests.support.tiny_problem import SHAPES, tiny_problem
 
 SURE = counted(60)
 # One worker's orders are few on these, and memory has several levels.
@@ -49,8 +50,7 @@ def levels_of(one: Problem) -> Iterator[tuple[Fraction, Problem]]:
 
 def least_by_brute_force(one: Problem, allowed: Value) -> Fraction:
     for level, held in levels_of(one):
-        best = optimum(held, one.objective)
-        value = None if best is None else best.value if one.objective == Objective.MAKESPAN else least_span(held)
+        value = least_value(held, one.objective)
         if value is not None and value <= allowed:
             return level
     raise AssertionError("the problem itself has a schedule")

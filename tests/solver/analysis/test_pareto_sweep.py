@@ -26,9 +26,10 @@ from solver.analysis import pareto_front, pareto_sweep
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_sweep import frontier
 from solver.limits import Limits
-from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least_value
 from tests.support.makers import problem
+from tests.support.tiny_problem import SHAPES, tiny_problem
 
 SURE = counted(60)
 SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].stages < 4)
@@ -50,15 +51,15 @@ def test_every_point_and_every_bound_holds_against_brute_force(seed: int) -> Non
     assert found.points
     for point in found.points:
         held = levels.under(point.level)
-        truth = optimum(held, one.objective)
+        truth = least_value(held, one.objective)
         assert truth is not None
         assert point.value is not None
         assert point.timeline is not None
-        assert point.lower_bound <= truth.value <= point.value
+        assert point.lower_bound <= truth <= point.value
         assert not validate(replace(point.timeline, problem=held))
     for level, bound in found.bounds:
-        truth = optimum(levels.under(level), one.objective)
-        assert truth is None or bound <= truth.value
+        truth = least_value(levels.under(level), one.objective)
+        assert truth is None or bound <= truth
     values = [point.value for point in found.points if point.value is not None]
     assert values == sorted(values, reverse=True)
 

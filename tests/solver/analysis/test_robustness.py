@@ -34,7 +34,6 @@ from solver.limits import Limits
 from solver.local_search.equal_value_kernel import Heat
 from solver.solve import solve
 from solver.tasks.job_units import equal_value_search
-from tests.support.brute_force import tiny_problem
 from tests.support.collective_problems import tiny_collectives
 from tests.support.counted import counted
 from tests.support.makers import gpt_1_5b, problem, random_order, random_problem
@@ -42,6 +41,7 @@ from tests.support.module_problems import tiny_modules
 from tests.support.piece_problems import tiny_pieces, tiny_saving_pieces
 from tests.support.report_text import report_text
 from tests.support.task_brute_force import tiny_tasks
+from tests.support.tiny_problem import tiny_problem
 
 SURE = counted(5)
 HALT = np.zeros(1, np.int64)

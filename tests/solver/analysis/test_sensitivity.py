@@ -26,13 +26,13 @@ from solver.analysis.perturbations import changes
 from solver.analysis.sensitivity import explain
 from solver.analysis.shared_ends import sharing_ends
 from solver.solve import solve
-from tests.support import task_brute_force
-from tests.support.brute_force import SHAPES, TooManyOrdersError, optimum, tiny_problem
 from tests.support.columns import costs_of
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least
 from tests.support.makers import problem
 from tests.support.report_text import report_text
-from tests.support.task_brute_force import tiny_tasks
+from tests.support.task_brute_force import TooManyOrdersError, tiny_tasks
+from tests.support.tiny_problem import SHAPES, tiny_problem
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SURE = counted(60)
@@ -93,14 +93,6 @@ def test_with_ample_memory_and_unequal_stages_the_work_binds_and_moving_it_helps
     assert faster[0] <= Fraction(24 * 3, 10) <= faster[1] + 1
 
 
-def least(one: Problem) -> Fraction | None:
-    """Of all orders; `TooManyOrdersError` where there are too many to try."""
-    if any(stage.tasks for stage in one.stages):
-        return task_brute_force.optimum(one, one.objective, most_orders=2_000)
-    best = optimum(one, one.objective, most=5_000)
-    return None if best is None else Fraction(best.value)
-
-
 @pytest.mark.parametrize("tasks", [False, True])
 def test_what_is_said_of_every_change_holds_against_brute_force(tasks: bool) -> None:
     kinds = Counter[PerturbationKind]()
@@ -109,7 +101,7 @@ def test_what_is_said_of_every_change_holds_against_brute_force(tasks: bool) -> 
         one = tiny_tasks(random) if tasks else tiny_problem(random, SMALL)
         one = one if tasks else replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
         with suppress(TooManyOrdersError):
-            best = None if one.network.one_task_each is tasks else least(one)
+            best = None if one.network.one_task_each is tasks else least(one, one.objective, most_orders=2_000)
             if best is not None and (not tasks or kinds.total() < 10):
                 kinds.update(holds(one, best))
     assert kinds[PerturbationKind.STREAM if tasks else PerturbationKind.MOVE] and kinds[PerturbationKind.PASSES], kinds
@@ -121,7 +113,7 @@ def holds(one: Problem, best: Fraction) -> list[PerturbationKind]:
     for found in it.effects:
         changed = found.change.problem
         try:
-            truth = least(changed)
+            truth = least(changed, changed.objective, most_orders=2_000)
         except TooManyOrdersError:  # parts on all devices are passes more
             assert found.change.kind is PerturbationKind.SHARE or changed.streams[1:]
             continue

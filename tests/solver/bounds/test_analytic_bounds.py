@@ -20,10 +20,11 @@ from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.timing import times_within
 from tests.solver.bounds.test_certificate_values import KINDS, drawn
-from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem as problem_of
 from tests.support.published import ROWS, Row
+from tests.support.tiny_problem import tiny_problem
 
 objectives = pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 
@@ -67,7 +68,7 @@ FIFO_SHAPES = (
 def test_micro_batch_order_is_without_loss(seed: int, objective: Objective) -> None:
     """The exact model has passes of one kind run in micro-batch order on each stage; all orders give the same."""
     problem = tiny_problem(Random(seed), FIFO_SHAPES)
-    one, other = optimum(problem, objective), optimum(problem, objective, fifo=False)
+    one, other = (optimum(problem, objective, in_order=in_order) for in_order in (True, False))
     assert (one is None) == (other is None)
     if one is not None and other is not None:
         assert one.value == other.value

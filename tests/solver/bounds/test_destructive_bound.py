@@ -22,12 +22,13 @@ from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
-from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import gpt_1_5b, problem
 from tests.support.task_brute_force import SHAPES, tiny_tasks
 from tests.support.task_brute_force import optimum as optimum_of_tasks
+from tests.support.tiny_problem import tiny_problem
 
 SURE = counted(5.0)
 

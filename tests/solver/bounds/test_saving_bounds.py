@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
-from benchmarks.proofs.attack import KINDS, Counts, count
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.checking.memory.memory_and_copies import memory_and_copies as checked
@@ -57,15 +55,6 @@ def test_compute_and_memory_together_prove_more_than_either() -> None:
     assert isinstance(found.evidence, ResourceWeights)
     assert sum(weight > 0 for weight in found.evidence.weights) == 2
     assert found.value_ticks == 364
-
-
-@pytest.mark.parametrize("kind", ("memory", "memory-bounds"))
-def test_never_above_the_optimum(kind: str) -> None:
-    found = Counter[str]()
-    counts: Counts = {"all": found}
-    while found["problems"] < 25:
-        count(found["drawn"], counts, KINDS[kind])
-    assert not found["wrong"] and found["strongest bound attained"] > 10
 
 
 def test_the_check_proves_of_the_evidence_just_what_the_bound_claims() -> None:

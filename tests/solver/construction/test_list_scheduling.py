@@ -28,10 +28,10 @@ from solver.construction.lists.tables import list_run, rules_of, schedule_of_run
 from solver.construction.policy import Policy
 from solver.construction.timing import best_times
 from solver.construction.tuned_lists import TunedLists
-from tests.support.brute_force import tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.makers import PLACEMENTS
 from tests.support.makers import problem as problem_of
+from tests.support.tiny_problem import tiny_problem
 
 several = settings(
     max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)

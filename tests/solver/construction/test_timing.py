@@ -17,8 +17,8 @@ from pipesched.schedule.timeline import block_ticks
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.timing import times_within
-from tests.support.brute_force import tiny_problem
 from tests.support.makers import visit
+from tests.support.tiny_problem import tiny_problem
 
 objectives = pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 

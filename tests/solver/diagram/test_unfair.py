@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.proofs.exhaustive.optimum import compared
 from benchmarks.proofs.further_bounds import (
     all_orders,
     diagrams_by_device,
@@ -19,6 +18,7 @@ from pipesched.problem.objective import objectives
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from tests.support.certified import verdict
+from tests.support.exhaustive.optimum import compared
 from tests.support.makers import problem
 
 LINE, V = {"placement": "linear"}, {"placement": "v-shape"}

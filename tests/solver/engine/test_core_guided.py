@@ -34,9 +34,10 @@ from solver.engine.subsolvers import core_guided
 from solver.engine.subsolvers.core_guided import CoreGuided
 from solver.engine.subsolvers.destructive import DestructiveBounds
 from solver.limits import Limits
-from tests.support.brute_force import optimum, tiny_problem
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem
+from tests.support.tiny_problem import tiny_problem
 
 SURE = counted(5)
 MUCH = 10**6

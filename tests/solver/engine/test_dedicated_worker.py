@@ -27,9 +27,10 @@ from solver.engine.slices import Work
 from solver.engine.subsolvers import core_guided
 from solver.engine.subsolvers.core_guided import CoreGuided
 from solver.limits import Limits
-from tests.support.brute_force import optimum, tiny_problem
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem
 from tests.support.subsolvers import MadeSubsolver, open_search
+from tests.support.tiny_problem import tiny_problem
 
 TWO = Limits(seconds=60.0, workers=2)
 

@@ -25,9 +25,11 @@ from solver.backends.destructive_bound import RefutedValue, destructive_bounds
 from solver.backends.exact_search import improve
 from solver.construction.timing import best_times, times_within
 from solver.solve import solve
-from tests.support.brute_force import Orders, least_span, tiny_problem
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least_value
 from tests.support.makers import problem, random_order
+from tests.support.task_brute_force import arcs_of, game_of
+from tests.support.tiny_problem import tiny_problem
 
 SURE = counted(20)
 HALF = problem(
@@ -85,7 +87,8 @@ def test_the_times_of_an_order_have_its_least_span(seed: int) -> None:
     if seed % 3 == 0:
         one = HALF if seed % 2 else QUARTER
     order = random_order(one, random)
-    least = Orders(one, order.fused).value_of(order)
+    game = game_of(one, order)
+    least = game.value(arcs_of(game, order), Objective.SPAN)
     assert least is not None
     timeline = best_times(one, order)
     assert value_of(one, timeline) == least <= measure(simulate_late(one, order)).span_ticks
@@ -114,7 +117,7 @@ def test_a_span_that_is_a_fraction_of_a_tick_is_found_and_proved(one: Problem, s
 @pytest.mark.parametrize("seed", FRACTIONS)
 def test_no_bound_is_above_a_fraction_of_a_tick_and_the_solve_reaches_it(seed: int) -> None:
     one = two_ways(seed)
-    least = least_span(one)
+    least = least_value(one, Objective.SPAN)
     assert least is not None
     assert least.denominator > 1
     start = best_times(one, random_order(one, Random(seed)))

@@ -23,9 +23,10 @@ from solver.engine.search import Search
 from solver.engine.subsolvers import exact_model
 from solver.limits import Limits
 from solver.solve import solve, without_search
-from tests.support.brute_force import optimum, tiny_problem
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import gpt_1_5b, problem, schedule
+from tests.support.tiny_problem import tiny_problem
 
 # One worker and CP-SAT's own clock: the same answer on every machine.
 SURE = counted(60)

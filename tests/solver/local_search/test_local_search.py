@@ -14,8 +14,9 @@ from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.moves import shift
 from solver.local_search.units.order_units import Units
-from tests.support.brute_force import optimum, tiny_problem
+from tests.support.exhaustive.optimum import optimum
 from tests.support.published import ROWS
+from tests.support.tiny_problem import tiny_problem
 
 HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6)
 

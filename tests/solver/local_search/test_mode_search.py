@@ -19,7 +19,8 @@ from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.units.operation_units import Operations, modes_matter
 from tests.solver.local_search.test_local_search import openings
 from tests.support import makers
-from tests.support.brute_force import optimum, tiny_problem
+from tests.support.exhaustive.optimum import optimum
+from tests.support.tiny_problem import tiny_problem
 
 HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6, changing=0.4)
 

@@ -22,7 +22,7 @@ from solver.planning.joint.given_order import GivenOrder
 from solver.planning.joint.loads import Loads
 from solver.planning.joint.orders import OrderArrays
 from solver.planning.joint.search import JointSearch
-from tests.support.brute_force import optimum
+from tests.support.exhaustive.optimum import optimum
 from tests.support.plan_brute_force import partitions, tiny_plan
 
 _LAYERS = [

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.exhaustive.optimum import least_value
 from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
 from solver.planning.partitions.by_device import applies, bound_by_device
+from tests.support.exhaustive.optimum import least_value
 from tests.support.plan_brute_force import partitions, tiny_plan
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan

@@ -10,7 +10,6 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.exhaustive.optimum import least_value
 from heuristics.catalogue import HEURISTICS
 from pipesched.checking.partitions.by_device import no_better_plan
 from pipesched.files.plan_file import plan_problem_from, read_plan
@@ -25,6 +24,7 @@ from solver.planning.partitions.by_device import applies, bound_by_device
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.plan import plan
 from tests.support.counted import counted
+from tests.support.exhaustive.optimum import least_value
 from tests.support.plan_brute_force import partitions, tiny_plan
 from tests.support.unequal_devices import on_unequal_devices
 from tests.support.varied_plans import varied_plan

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from benchmarks.proofs.mutation.named.mutant import NamedMutant
 
-_EVERY_ORDER = "tests/solver/tasks/test_lent_memory.py::test_no_claim_is_above_every_order_and_no_schedule_below"
+_EVERY_ORDER = (
+    "tests/formulations/test_task_model.py::test_with_activations_that_may_be_saved_the_optimum_is_that_of_every_order"
+    "[tiny_lent]"
+)
 _NETWORK = "tests/pipesched/files/test_offload_to.py::test_the_network_has_the_other_device_as_the_reservoir_of_copies"
 _RULES = "tests/pipesched/validation/test_lent_memory_rules.py"
 _RELAXED = "tests/pipesched/problem/test_lent_memory_relaxed.py"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from benchmarks.proofs.mutation.named.mutant import NamedMutant
 
-_EVERY_ORDER = "tests/solver/tasks/test_tasks_at_once.py::test_no_claim_is_above_every_order_and_no_construction_below"
+_CLAIMS = "tests/solver/bounds/test_every_bound.py::test_no_claim_is_above_the_optimum_and_each_is_confirmed"
+_EVERY_ORDER = f"{_CLAIMS}[tasks of several streams at once]"
 _SOLVES = "tests/solver/tasks/test_tasks_at_once.py::test_a_solve_proves_the_optimum_of_every_order"
 _BLOCKING = "tests/solver/tasks/test_rendezvous.py"
 
 _NORMS = "tests/solver/tasks/test_norms.py"
+_CLAIMS_OF_NORMS = f"{_CLAIMS}[norms]"
 
 RESOURCES = (
     NamedMutant(
@@ -24,7 +26,7 @@ RESOURCES = (
     NamedMutant(
         "norm: the bound counts all steps of all devices after it", "pipesched/problem/relaxed/parameter_times.py",
         "if problem.placement.stage_device[s] == device and ONCE", "if ONCE",
-        "the time added back after the norm", (_NORMS,),
+        "the time added back after the norm", (_CLAIMS_OF_NORMS,),
     ),
     NamedMutant(
         "load: a task counts on its further streams of any name", "solver/bounds/analytic/load.py",

@@ -1,0 +1,80 @@
+"""The registry of the methods that prove certificates, each with the drawn problems on which it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from random import Random
+from threading import Event
+
+from pipesched.problem.passes import F
+from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.relaxations import relaxed
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import of_original
+from solver.bounds.saving.certificates import certificates
+from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
+from solver.solve import solve
+from solver.tasks.as_stages import cut
+from tests.support.counted import counted
+from tests.support.rows_of_tasks import carried, proved_of, random_rows
+
+# Units of work of a diagram, and how far from bound and optimum it is asked to start and to end, in ticks.
+_AMPLE, _AROUND = 10**8, 4
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Certificates of a problem whose optimum is given; the drawers they are compared on, all if None; and of each of
+    these so many problems at most."""
+
+    of: Callable[[Problem, Fraction], Iterable[Certificate]]
+    drawers: tuple[str, ...] | None = None
+    problems: float = inf
+
+
+def _analytic(one: Problem, _: Fraction) -> list[Certificate]:
+    return certificates(one, one.objective)
+
+
+def _as_stages(one: Problem, _: Fraction) -> Iterator[Certificate]:
+    if any(stage.entry(F) for stage in one.stages):
+        return  # a search leaves lookups out before
+    found = cut(one)
+    if found is not None:
+        yield from map(found.claim, proved_of(found.plain))
+
+
+def _any_rows(one: Problem, _: Fraction) -> Iterator[Certificate]:
+    return carried(one, random_rows(Random(one.microbatches), one))
+
+
+def _plain_passes(one: Problem, _: Fraction) -> Iterator[Certificate]:
+    """Proved by a short solve of plain passes alone, to which what was left out is added back."""
+    poorer = relaxed(one)
+    if poorer.problem.view is not None:
+        found = solve(poorer.problem, counted(0.3))
+        if found.certificate is not None:
+            yield of_original(poorer, found.certificate)
+
+
+def _activation_modes(one: Problem, best: Fraction) -> Iterator[Certificate]:
+    if not one.walks.scale:
+        proved = max(claim.value_ticks for claim in certificates(one, one.objective))
+        around = max(0.0, float(proved) - _AROUND), float(best) + _AROUND
+        yield from bounds_of_activation_modes(one, Event(), lambda: around, _AMPLE)
+
+
+CLAIMS: dict[str, Claims] = {
+    "bounds without a search": Claims(_analytic),
+    "bounds of tasks as stages": Claims(_as_stages),
+    "bounds of tasks as any rows of stages": Claims(_any_rows, ("mirrored tasks",)),
+    "a solve of plain passes": Claims(
+        _plain_passes, ("gatherings", "pieces", "pieces that save memory", "modules", "collectives"), 12
+    ),
+    "diagrams of activation modes": Claims(
+        _activation_modes, ("saved activations", "copies as long as passes", "copies back", "recomputation put off")
+    ),
+}

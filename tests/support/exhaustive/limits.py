@@ -1,0 +1,198 @@
+"""Lower bounds on the starts of all passes under orders that are known in part: compiled.
+
+A start is counted in units. Each arc adds one unit, which is too little to count, so that a circle of passes without
+length is found as any other is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipesched.compiled import compiled
+
+Numbers = Any
+# Units of the part of a tick in which values are counted, far more than there are arcs on a path.
+UNIT = 4096
+NEVER = -(2**50)
+
+# Roles of a pass: rows of what passes take. A backward, split or full, is one node.
+F, B, W, BW = range(4)
+
+
+class Passes(NamedTuple):
+    """Passes of each pair of a stage and a micro-batch, k: its node 3k is the forward, 3k+1 the backward, 3k+2 W.
+
+    `device[k]`; `ticks[role, k]`, -1 for what there is not; `takes[role, k]`, the memory from its start, and
+    `adds[role, k]`, how much more is in use after its end than before its start; `block[k, q]`, the ticks of a block of
+    the forward of k and the full backward of q, -1 where there is none.
+
+    `needs[node]` are the passes of its own device that surely come first, as bits. `order` are nodes in topological
+    order, and the i-th starts `lag[a]` after the end of `before[a]` for a from `first[i]` to `first[i + 1]`.
+    """
+
+    device: Numbers
+    ticks: Numbers
+    takes: Numbers
+    adds: Numbers
+    block: Numbers
+    needs: Numbers
+    order: Numbers
+    first: Numbers
+    before: Numbers
+    lag: Numbers
+
+
+@compiled
+def least_ticks(passes: Passes, blocks: bool) -> tuple[Numbers, Numbers]:
+    """The least ticks from start to end of each forward and backward; the least work that a backward is in all.
+
+    A full backward in a block of its device takes no time of its own.
+    """
+    pairs = len(passes.device)
+    least, work = np.zeros(3 * pairs, np.int64), np.zeros(pairs, np.int64)
+    for k in range(pairs):
+        least[3 * k] = passes.ticks[F, k]
+        whole = passes.ticks[BW, k]
+        for other in range(pairs):
+            if passes.block[other, k] >= 0:
+                whole = min(whole, passes.block[other, k])
+            if passes.block[k, other] >= 0:
+                least[3 * k] = min(least[3 * k], passes.block[k, other])
+        own = 0 if blocks else whole
+        split = passes.ticks[B, k] + passes.ticks[W, k]
+        if passes.ticks[BW, k] < 0:
+            least[3 * k + 1], work[k] = passes.ticks[B, k], split
+        elif passes.ticks[W, k] < 0:
+            least[3 * k + 1], work[k] = whole, own
+        else:
+            least[3 * k + 1] = min(passes.ticks[B, k], whole)
+            work[k] = min(split, own)
+        least[3 * k + 2] = max(0, passes.ticks[W, k])
+    return least, work
+
+
+@compiled
+def tails_of(passes: Passes, least: Numbers, devices: int, span: bool) -> Numbers:
+    """From the end of each pass to the last end on each device that surely follows, if any; of all for makespan."""
+    pairs, owners = len(passes.device), devices if span else 1
+    tails = np.full((3 * pairs, owners), NEVER)
+    for e in range(owners):
+        for k in range(pairs):
+            if not span or passes.device[k] == e:
+                tails[3 * k : 3 * k + 3, e] = 0
+        for i in range(len(passes.order) - 1, -1, -1):
+            node = passes.order[i]
+            # W runs for itself only if it must.
+            if tails[node, e] < 0 or (node % 3 == 2 and passes.ticks[BW, node // 3] >= 0):
+                continue
+            for a in range(passes.first[i], passes.first[i + 1]):
+                further = passes.lag[a] + least[node] + tails[node, e]
+                tails[passes.before[a], e] = max(tails[passes.before[a], e], further)
+    return tails
+
+
+@compiled
+def settle(
+    passes: Passes,
+    own: tuple[Numbers, Numbers, Numbers, Numbers],
+    order: tuple[int, int, Numbers, Numbers],
+    tails: Numbers,
+    span: bool,
+    parts: int,
+    limit: int,
+) -> bool:
+    """Raise starts to the least that order, needs and limit allow; False if there are none within the limit, in
+    `parts` of a tick.
+
+    `own` are the starts, which end with those of the devices; the ticks of each pass; the last pass of each device and
+    the work left to it. `order` are the passes in order so far and the backwards known to be split, as bits; the pass
+    before each on its device, and the other one of a block.
+    """
+    start, ticks, last, left = own
+    ran, split = order[:2]
+    n, devices, tick = len(ticks), len(last), parts * UNIT
+    until = limit * UNIT + n
+    for _ in range(3):
+        rounds, changed = 0, True
+        while changed:
+            rounds += 1
+            if rounds > n + devices + 1:
+                return False
+            changed = raised(passes, own, order, span, parts, until)
+            if not span:
+                for p in range(n):
+                    if start[p] + (ticks[p] + tails[p, 0]) * tick > until and (p % 3 < 2 or split >> p // 3 & 1):
+                        return False
+        for d in range(devices):
+            begin, tails_left = 2**60, np.full(tails.shape[1], 2**60)
+            for k in range(len(passes.device)):
+                if passes.device[k] != d:
+                    continue
+                for role in range(3):
+                    p = 3 * k + role
+                    if ran >> p & 1 or (role == W and not split >> k & 1):
+                        continue
+                    begin = min(begin, start[p])
+                    # After a backward that may be split its weight pass may be the last.
+                    end = p + 1 if role == B and passes.ticks[W, k] >= 0 else p
+                    for e in range(len(tails_left)):
+                        tails_left[e] = min(tails_left[e], tails[end, e])
+            if begin == 2**60:
+                continue
+            for e in range(len(tails_left)):
+                if tails_left[e] < 0:
+                    continue
+                end_ = begin + (left[d] + tails_left[e]) * tick
+                if span and end_ - until > start[n + e]:
+                    start[n + e] = end_ - until
+                    changed = True
+                elif not span and end_ > until:
+                    return False
+        if not changed:
+            break
+    return True
+
+
+@compiled
+def raised(
+    passes: Passes,
+    own: tuple[Numbers, Numbers, Numbers, Numbers],
+    order: tuple[int, int, Numbers, Numbers],
+    span: bool,
+    parts: int,
+    until: int,
+) -> bool:
+    """One round over all arcs; whether any start was raised."""
+    start, ticks, last, left = own
+    ran, split, previous, same = order
+    n, tick, changed = len(ticks), parts * UNIT, False
+    for i in range(len(passes.order)):
+        p = passes.order[i]
+        device = passes.device[p // 3]
+        if p % 3 == W and not split >> p // 3 & 1:
+            continue
+        begin = max(start[p], start[n + device])
+        for a in range(passes.first[i], passes.first[i + 1]):
+            q = passes.before[a]
+            begin = max(begin, start[q] + (ticks[q] + passes.lag[a]) * tick + 1)
+        if ran >> p & 1:
+            q = previous[p]
+            if same[p] >= 0:
+                begin = max(begin, start[same[p]])
+        else:
+            q = last[device]
+        if q >= 0:
+            begin = max(begin, start[q] + ticks[q] * tick + 1)
+        if begin > start[p]:
+            start[p] = begin
+            changed = True
+        if span:
+            end = begin + ticks[p] * tick - until
+            if last[device] == p:
+                end += left[device] * tick
+            if end > start[n + device]:
+                start[n + device] = end
+                changed = True
+    return changed
