@@ -159,6 +159,14 @@ def test_every_module_that_a_page_or_a_docstring_tells_to_run_is_there() -> None
     ] == []
 
 
+def test_files_of_ours_that_a_page_for_contributors_names_are_there() -> None:
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    for page in ("code-walks.md", "engine.md", "evidence.md", "proofs.md", "../CONTRIBUTING.md"):
+        named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", (ROOT / "docs" / page).read_text()))
+        ours = {name for name in named if name.partition("/")[0] in packages}
+        assert [name for name in sorted(ours) if not (ROOT / name).exists()] == [], page
+
+
 def test_the_page_of_schedules_is_current() -> None:
     from docs.make_schedules import PICTURES, page
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.catalogue import BOUNDS
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.clock import BACKGROUND
-from solver.engine.construction.analytic_bounds import AnalyticBounds
 from solver.engine.construction.published import Published
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE

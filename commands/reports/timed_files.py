@@ -63,8 +63,8 @@ class TimedFiles:
 def timed_files(args: Namespace, timeline: Timeline, interrupted: bool) -> Iterator[TimedFiles]:
     """Context that yields a writer for a command that began at `args.began`.
 
-    For a timeline of many passes, its deadline is a little after the command's time limit. With `interrupted` Ctrl-C
-    has already ended the search, and pictures are not drawn.
+    For a timeline of many passes, its deadline is a little after the command's time limit; with `interrupted`, since
+    Ctrl-C has already ended the search, `_AFTER_STOP` from now. Files of few passes have none.
     """
     passes = sum(map(len, timeline.schedule.orders))
     if passes <= _FEW_PASSES:

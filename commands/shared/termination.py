@@ -1,6 +1,6 @@
 """Signals and closed output: SIGTERM (from `timeout`, Slurm, Docker) ends a command as Ctrl-C does.
 
-A closed pipe does not.
+A closed pipe does not. While a search runs, `commands/options/search.py: interrupt_sets` handles Ctrl-C in its place.
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ def graph_of(problem: Problem) -> BlockGraph:
     """Return the blocks of a problem: the tasks of F, of the backward that sends the gradient, and of W on each stage.
 
     A backward block has B's duration where it may be split; `fusions` list those that may be full, and `overlaps` the
-    forwards and full backwards that are shorter together: both only for passes of one task. Raises `BadInput` for a
-    problem without periods.
+    forwards and full backwards that are shorter together: both only for passes of one task. Raises `BadInput` where
+    the periodic model does not apply (`refuse_no_period`).
     """
     refuse_no_period(problem)
     network = problem.network

@@ -18,8 +18,8 @@ class WindowJobs:
     """Jobs that start from `since` to before `until`, in steps; devices not in `free` keep their orders.
 
     `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or
-    its recomputation and its backward are all inside, its mode is open: the jobs of the other modes, which do not
-    currently run, are inside as well.
+    its recomputation and its backward are all inside on free devices, its mode is open: the jobs of the other modes,
+    which do not currently run, are inside as well. Modes of backwards and of gathers stay.
     """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:

@@ -45,7 +45,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
             continue
         rows = columns.on(device)
         when, turns, steps = ticks[rows].ravel(), turn[rows].ravel(), changes[rows].ravel()
-        copies = _copies(timeline, device)
+        copies = _copies_of_others(timeline, device)
         if copies:
             when, turns, steps = (
                 np.append(own, np.array([one[n] for one in copies], own.dtype))
@@ -68,7 +68,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
             yield Violation("memory", (p,), text)
 
 
-class _Copy(NamedTuple):
+class _CopyOfOther(NamedTuple):
     """A change of a device's memory by a copy of another device, and its tick."""
 
     tick: int
@@ -77,15 +77,15 @@ class _Copy(NamedTuple):
     of: Pass
 
 
-def _copies(timeline: Timeline, device: int) -> list[_Copy]:
+def _copies_of_others(timeline: Timeline, device: int) -> list[_CopyOfOther]:
     """Return the changes of a device's memory by copies of other devices.
 
     Memory that a copy gives back is free before any is taken at its tick; the rule by orders and waits checks that.
     """
-    problem, found = timeline.problem, list[_Copy]()
+    problem, found = timeline.problem, list[_CopyOfOther]()
     for p in copies_to(timeline.schedule, problem, device):
         taken, given = for_one(problem, changes_elsewhere(problem, p.kind, p.stage), p.microbatch)
-        found += [_Copy(timeline.start(p), True, taken, p), _Copy(timeline.end(p), False, given, p)]
+        found += [_CopyOfOther(timeline.start(p), True, taken, p), _CopyOfOther(timeline.end(p), False, given, p)]
     return found
 
 

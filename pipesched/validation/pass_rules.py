@@ -285,12 +285,12 @@ def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int,
             return 0, -taken - of_all
     # Copies move memory from the device elsewhere and back; a recomputation takes what was dropped after the forward;
     # parameters take theirs while they are gathered.
-    out, back = changes_elsewhere(problem, kind, stage)
+    taken_there, given_there = changes_elsewhere(problem, kind, stage)
     own = problem.stages[stage].gather
     gathered = own.memory if own else 0
     return (
-        dropped(problem, kind, stage) - back + (gathered if kind is UNSHARD else 0),
-        -out - (gathered if kind is RESHARD else 0),
+        dropped(problem, kind, stage) - given_there + (gathered if kind is UNSHARD else 0),
+        -taken_there - (gathered if kind is RESHARD else 0),
     )
 
 

@@ -18,7 +18,7 @@ from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.megatron_module import module_text
 from runtime.exporters.order_limits import ANYTHING, every_device_works, one_chain
 from runtime.exporters.rank_program import offloaded_shares
-from runtime.exporters.stream_orders import proof_of_streams, runs_on_streams, stream_orders
+from runtime.exporters.rank_rows import proof_of_streams, rank_rows, runs_on_streams
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import Compute, Instruction, Send, lower
 from runtime.lowering.weight_order import weight_microbatches
@@ -38,7 +38,7 @@ def program_document(timeline: Timeline) -> dict[str, Any]:
         "microbatches": problem.microbatches,
         "rank_of_stage": list(problem.placement.stage_device),
         "offloaded": offloaded_shares(timeline),
-        "rows": stream_orders(_NAME, timeline) if _on_streams(timeline) else _words(timeline),
+        "rows": rank_rows(_NAME, timeline) if _on_streams(timeline) else _words(timeline),
     }
 
 

@@ -20,7 +20,7 @@ from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.order_limits import ANYTHING, labels, one_chain, order_of
 from runtime.exporters.primus_module import module_text
-from runtime.exporters.stream_orders import proof_of_streams, runs_on_streams
+from runtime.exporters.rank_rows import proof_of_streams, runs_on_streams
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import lower
 

@@ -11,7 +11,7 @@ from pipesched.problem.passes import SAVING
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.order_limits import every_device_works, one_chain
-from runtime.exporters.stream_orders import proof_of_streams, stream_orders
+from runtime.exporters.rank_rows import proof_of_streams, rank_rows
 
 
 def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
         "microbatches": problem.microbatches,
         "rank_of_stage": list(problem.placement.stage_device),
         "offloaded": offloaded_shares(timeline),
-        "rows": stream_orders(name, timeline),
+        "rows": rank_rows(name, timeline),
     }
 
 

@@ -1,4 +1,6 @@
-"""Bounds by all orders on some devices of a chain: all of the chain's stages there are modelled and no label is merged.
+"""Bounds by all orders on some devices of a chain: all of the chain's stages there are modelled.
+
+Labels are merged only beyond `width` in a state.
 
 The sets of devices grow; where passes may overlap, blocks are possible steps too.
 """

@@ -22,7 +22,7 @@ from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.threshold_bounds import bounds_of_devices
 from solver.diagram.threshold_search import ThresholdSearch
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.published import Published
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.first_schedule import FirstSchedule
 from solver.engine.construction.microbatch_orders import MicrobatchOrders
 from solver.engine.construction.published import Published

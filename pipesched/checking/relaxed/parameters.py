@@ -20,7 +20,7 @@ from pipesched.problem.problem import Problem
 
 
 def without_parameters(problem: Problem) -> Problem:
-    """Return the problem of the passes of micro-batches alone; the problem itself if no passes run for parameters.
+    """Return the problem of the passes of micro-batches alone, with their objective; itself if none run for parameters.
 
     A pass that takes memory runs while the parameters of its stage are on the device, so that the memory is reduced by
     the smallest parameters. This does not apply where copies of activations, of the device or of others to it, may take

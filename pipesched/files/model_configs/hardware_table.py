@@ -19,7 +19,8 @@ class Device:
     `expert_share`, `data_share` those of the link bandwidths in collectives. `dense_launch` and `moe_launch` are the
     least time, in ms, of a layer's forward; `moe_wait` is the time, in ms, that each pass of a layer with experts waits
     for its host where no CUDA graph launches its kernels. They are fitted to published steps (`python -m
-    benchmarks.accuracy --fit`); a device without any has those of the most similar one.
+    benchmarks.accuracy --fit`). A device of this table without any has those of the most similar one, one of a hardware
+    file those of the device that its `like` names, or these defaults.
     """
 
     tflops: float

@@ -1,4 +1,7 @@
-"""Activations that are offloaded or recomputed: the passes for it, the modes, and their memory."""
+"""Activations that are offloaded or recomputed: what these passes wait for, the modes, and their memory.
+
+`Stage.tasks_of` makes the passes.
+"""
 
 from __future__ import annotations
 

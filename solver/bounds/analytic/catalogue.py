@@ -19,7 +19,8 @@ from pipesched.results.evidence import MemoryOfPartners, Refutation
 class Bound:
     """A lower bound on the makespan or span of a problem; `certify` gives one certificate for each device concerned.
 
-    Among certificates of equal value the one of the lowest `rank` is first. `several_streams`: the bound is also valid
+    Bounds are computed in order of `rank` within one share of the time limit, and among certificates of equal value the
+    one of the lowest rank is first. `several_streams`: the bound is also valid
     where passes consist of several tasks, which may alternate or overlap with tasks of other passes. `keeping`:
     features of the problem that the bound can use, and that are therefore not relaxed for it.
     """

@@ -45,7 +45,7 @@ def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Reco
 
 
 class AnyLayers:
-    """Changes where any layer of any stage may be recomputed independently."""
+    """Random changes of plans in which any layer of any stage may be recomputed independently."""
 
     def __init__(self, sums: StageSums, random: Random) -> None:
         self._sums, self._random = sums, random

@@ -29,7 +29,10 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
 
 @inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move a job past `other` on the given side, in stream and sequence, with its successors on that side."""
+    """Move a job past `other` on the given side, alone in its stream; `may_move` must be true.
+
+    In the sequence the jobs between that depend on it (before: that it depends on) move with it.
+    """
     back, step = 1 - side, 1 if side == AFTER else -1
     start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
     link(orders, side, start, inner)

@@ -43,7 +43,7 @@ from solver.diagram.projected_completion import SmallerDiagram, projected_comple
 from solver.diagram.steps import ModelledSteps
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.sequential import Sequential
 from solver.engine.finish import finished
 from solver.engine.run import run

@@ -17,7 +17,7 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.engine import claims
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.engine.slices import Slice

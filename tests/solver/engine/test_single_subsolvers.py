@@ -11,8 +11,8 @@ import pytest
 from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver.cyclic.solve_period import solve_period
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.clock import Clock, PartTimes
-from solver.engine.construction.analytic_bounds import AnalyticBounds
 from solver.engine.construction.published import Published
 from solver.engine.construction.published_extended import PublishedExtended
 from solver.engine.search import Engine, Search

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.engine.subsolvers.tuned_lists import RulesOfShorter, TunedListSchedules

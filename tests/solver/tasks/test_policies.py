@@ -15,7 +15,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.sequential import Sequential
 from solver.engine.run import run
 from solver.engine.search import Engine, Search

@@ -13,7 +13,7 @@ from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.construction.analytic_bounds import AnalyticBounds
+from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.sequential import Sequential
 from solver.engine.finish import finished
 from solver.engine.run import run

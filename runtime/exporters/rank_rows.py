@@ -15,7 +15,7 @@ def runs_on_streams(timeline: Timeline) -> bool:
     return bool(timeline.schedule.waits) or len(resources) > len({resource.device for resource in resources})
 
 
-def stream_orders(name: str, timeline: Timeline) -> list[str]:
+def rank_rows(name: str, timeline: Timeline) -> list[str]:
     """Return the row of every rank; waiting for a task of another rank is receiving what it yields."""
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
