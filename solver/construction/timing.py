@@ -14,6 +14,7 @@ from fractions import Fraction
 from pipesched.deadline import asking
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.attainable_spans import Value, simplest
+from pipesched.problem.passes import ONCE
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import device_reach
@@ -73,8 +74,12 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
     """Return a timeline's order with its best times in a problem of other stages; None if it cannot run there.
 
-    Where tasks occupy several streams, the order of passes alone is tried too: there may be others of these.
+    Where tasks occupy several streams, the order of passes alone is tried too: there may be others of these. Passes
+    that run once may be those of other stages there, as the norm of all gradients if the first stages are frozen.
     """
+    here, there = set(timeline.schedule.columns.pass_types), set(problem.network.tasks)
+    if not here <= there or any(kind in ONCE for kind, _ in there - here):
+        return None
     schedules = [timeline.schedule]
     if problem.network.occupies_several:
         schedules.append(Schedule(timeline.schedule.orders, timeline.schedule.name))

@@ -8,6 +8,8 @@ from random import Random
 
 import pytest
 
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition
 from pipesched.problem import placement
 from pipesched.problem.passes import Pass, PassKind
 from pipesched.problem.problem import Objective, Problem
@@ -16,7 +18,9 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.construction.timing import times_within
+from solver.construction.timing import retimed, times_within
+from solver.solve import solve
+from tests.support.counted import counted
 from tests.support.makers import visit
 from tests.support.tiny_problem import tiny_problem
 
@@ -105,3 +109,17 @@ def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, obje
         if timeline is not None:
             assert validate(timeline) == []
             assert measure(timeline).value_ticks(objective) <= value
+
+
+def test_an_order_cannot_run_where_the_norm_of_gradients_is_a_pass_of_another_stage() -> None:
+    """With the frozen layer alone on the first stage the norm is a pass of the second."""
+    layer = {"forward": 2, "backward": 3, "weight": 1, "activation": 1, "step": 1}
+    layers = [{"name": "first", "frozen": True, **layer}, {"name": "later", "count": 2, **layer}]
+    parameters = {"step": {}, "norm": {"time": 3}}
+    document = {"devices": 2, "microbatches": 2, "layers": layers, "placement": "linear", "parameters": parameters}
+    plan = plan_problem_from({**document, "objective": "iteration"})
+    frozen, trained = (plan.problem(plan.choices[0], Partition(counts)) for counts in ((1, 2), (2, 1)))
+    timeline = solve(frozen, counted(1)).timeline
+    assert timeline is not None
+    assert retimed(frozen, timeline) is not None
+    assert retimed(trained, timeline) is None
