@@ -20,7 +20,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.validation.validator import validate
 from pipesched.version import VERSION
-from solver.engine.construction import analytic_bounds
+from solver.engine import analytic_bounds
 from tests.support.report_text import report_text
 
 # The names the contract promises.

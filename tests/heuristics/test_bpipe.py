@@ -106,5 +106,5 @@ def test_it_needs_activations_that_may_be_kept() -> None:
 
 @pytest.mark.parametrize(("p", "m"), [(3, 8), (2, 4), (8, 5)])
 def test_where_1f1b_has_no_more_it_is_1f1b(p: int, m: int) -> None:
-    with pytest.raises(DoesNotApply, match=f"1f1b has no more than {most_activations(p)} activations on any device"):
+    with pytest.raises(DoesNotApply, match=f"needs more than {most_activations(p)} activations on some device in 1f1b"):
         BPIPE.order(problem(p, m))

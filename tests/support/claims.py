@@ -28,11 +28,13 @@ _AMPLE, _AROUND = 10**8, 4
 @dataclass(frozen=True)
 class Claims:
     """Certificates of a problem whose optimum is given; the drawers they are compared on, all if None; and of each of
-    these so many problems at most."""
+    these so many problems at most. With `searched` some rest on an exhaustive search, which the check does not repeat.
+    """
 
     of: Callable[[Problem, Fraction], Iterable[Certificate]]
     drawers: tuple[str, ...] | None = None
     problems: float = inf
+    searched: bool = False
 
 
 def _analytic(one: Problem, _: Fraction) -> list[Certificate]:
@@ -72,7 +74,7 @@ CLAIMS: dict[str, Claims] = {
     "bounds of tasks as stages": Claims(_as_stages),
     "bounds of tasks as any rows of stages": Claims(_any_rows, ("mirrored tasks",)),
     "a solve of plain passes": Claims(
-        _plain_passes, ("gatherings", "pieces", "pieces that save memory", "modules", "collectives"), 12
+        _plain_passes, ("gatherings", "pieces", "pieces that save memory", "modules", "collectives"), 12, True
     ),
     "diagrams of activation modes": Claims(
         _activation_modes, ("saved activations", "copies as long as passes", "copies back", "recomputation put off")

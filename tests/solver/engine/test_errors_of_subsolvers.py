@@ -16,9 +16,8 @@ from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver import published
 from solver.cyclic import period_search, problem_period, solve_period
-from solver.engine import finish, relaxed
+from solver.engine import analytic_bounds, finish, relaxed
 from solver.engine.allocation import Allocation
-from solver.engine.construction import analytic_bounds
 from solver.engine.engine import ENGINE
 from solver.engine.incumbent import incumbent
 from solver.engine.search import ConstructionHeuristic, Search, Subsolver, members_of

@@ -16,8 +16,9 @@ from pipesched.results.solution import Progress, Status
 from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE
 from solver.bounds.analytic.catalogue import certificates
+from solver.engine import analytic_bounds
 from solver.engine import exact_model as shared_model
-from solver.engine.construction import analytic_bounds, sequential
+from solver.engine.construction import sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.engine.subsolvers import exact_model

@@ -34,7 +34,7 @@ RESERVOIRS = (
     ),
     NamedMutant(
         "validator: a device holds nothing of others", "pipesched/validation/memory_rule.py",
-        "copies = _copies(timeline, device)", "copies = list[_Copy]()",
+        "copies = _copies_of_others(timeline, device)", "copies = list[_CopyOfOther]()",
         "the level of a device over time", (_RULES,),
     ),
     NamedMutant(
