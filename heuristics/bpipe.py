@@ -32,7 +32,7 @@ def bpipe(problem: Problem) -> Schedule:
     chain, most = one_stage_a_device(problem), most_activations(problem.devices)
     if min(problem.devices, problem.microbatches) <= most:
         raise DoesNotApply(
-            f"needs more than {most} activations on some device in 1f1b: 4 devices or more, and more micro-batches than that"
+            f"needs more than {most} activations on some device in 1f1b: 4 or more devices, more micro-batches"
         )
     where, one = problem.placement.stage_device, one_f_one_b(problem)
     orders, waits = [list(one.passes_on(device)) for device in range(problem.devices)], list[Wait]()
