@@ -134,6 +134,27 @@ class PlanProblem:
             } or found
         return {} if list(found) == [""] else found
 
+    @property
+    def may_have_modules(self) -> bool:
+        """True if a narrower problem, or this one, has modules."""
+        return any(each.modules for each in self._narrowest)
+
+    def allows(self, choice: Choice) -> bool:
+        """Return True if the placement of a choice has one chain, or no narrower problem excludes several.
+
+        A module feeds one copy of a stage, and the stages at one place of all chains take equal times.
+        """
+        return all(
+            len(where.chains) == 1
+            or (not each.modules and where.alike_on_chains([*map(each.cluster.slowness_of, range(where.devices))]))
+            for each in self._narrowest
+            for where in (choice.on(each.cluster.devices),)
+        )
+
+    @property
+    def _narrowest(self) -> tuple[PlanProblem, ...]:
+        return (*self.variants.values(),) or (self,)
+
     def without_blocks(self) -> PlanProblem:
         """Return the problem in which no two passes run as one block."""
         layers = tuple(replace(layer, overlapped=None) for layer in self.model.layers)

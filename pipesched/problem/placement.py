@@ -57,6 +57,11 @@ class Placement:
         """Return all stages on the device of `stage`, in stage order, `stage` included."""
         return self.stages_of[self.stage_device[stage]]
 
+    def alike_on_chains(self, of_device: Sequence[object]) -> bool:
+        """Return True if at each place of the chains the stages of all chains are on devices of equal values."""
+        places = zip(*self.chains, strict=True)
+        return all(len({of_device[self.stage_device[stage]] for stage in place}) == 1 for place in places)
+
     def chunk(self, stage: int) -> int:
         """Return the position of a stage among its device's stages, from 0."""
         return self.on_device_of(stage).index(stage)

@@ -142,15 +142,13 @@ def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tu
     The second value is the reason where none does.
     """
     chunks = sorted({1, 2, *(choice.chunks for choice in problem.choices)})
-    # As of plan files: a module feeds one copy of a stage, and both copies take the same time.
-    twice = not problem.modules and len(set(problem.cluster.slowness)) < 2
     others = [
         *(Choice("interleaved", number) for number in chunks if number > 1),
-        Choice("linear", 1), Choice("v-shape", 2), *([Choice("bidirectional", 2)] if twice else []),
+        Choice("linear", 1), Choice("v-shape", 2), Choice("bidirectional", 2),
         *(Choice("wave", number) for number in chunks if number > 2),
     ]  # fmt: skip
     reasons = list[str]()
-    for allowed in (problem.choices, others if elsewhere else ()):
+    for allowed in (problem.choices, [one for one in others if problem.allows(one)] if elsewhere else ()):
         found = [choice for choice in allowed if any(_applies(problem, choice, name, reasons) for name in orders)]
         if found:
             return tuple(found), ""

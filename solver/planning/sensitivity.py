@@ -76,15 +76,11 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
         added = plain(float(max(more) - max(capacity)))
         cluster = replace(problem.cluster, capacity=more)
         yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
-    if any(is_vocabulary(layer.name) for layer in problem.model.layers[1:]) and problem.cluster.transfer_stream is None:
-        able = tuple(choice for choice in problem.choices if choice.placement != "bidirectional")
-        # Modules, which shared layers are, have no period.
-        if able and not (problem.modules or problem.objective.repeats or problem.model.overlaps):
-            shared = sharing(replace(problem, choices=able, schedules=()))
-            names = " and ".join(dict.fromkeys(layer.name for layer in shared_of(shared)))
-            # Published orders have no passes for shared modules.
-            free = ", in any order" if problem.schedules else ""
-            yield Changed(f"{names} in equal parts on all devices{free}", shared)
+    # Modules, which shared layers are, have no period.
+    alone = not (problem.may_have_modules or problem.objective.repeats or problem.model.overlaps)
+    several = any(is_vocabulary(layer.name) for layer in problem.model.layers[1:])
+    if alone and several and problem.cluster.transfer_stream is None:
+        yield from _with_shared_vocabulary(problem)
     if problem.cluster.transfer or problem.cluster.links:
         halved = replace(
             problem.cluster,
@@ -92,6 +88,17 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
             links=tuple(tuple(lag * 2 for lag in row) for row in problem.cluster.links),
         )
         yield Changed("links half as fast", replace(problem, cluster=halved), Fraction(0))
+
+
+def _with_shared_vocabulary(problem: PlanProblem) -> Iterator[Changed]:
+    """Yield the problem with embedding and head on all devices, unless no placement of it allows that."""
+    # Published orders have no passes for shared modules.
+    shared = sharing(replace(problem, schedules=()))
+    able = tuple(choice for choice in problem.choices if shared.allows(choice))
+    if able:
+        names = " and ".join(dict.fromkeys(layer.name for layer in shared_of(shared)))
+        free = ", in any order" if problem.schedules else ""
+        yield Changed(f"{names} in equal parts on all devices{free}", replace(shared, choices=able))
 
 
 def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:

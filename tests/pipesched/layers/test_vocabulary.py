@@ -82,6 +82,11 @@ def test_the_better_of_one_device_and_all_is_found() -> None:
     assert "embedding and head in equal parts on all devices, in any order" in [
         change.text for change in changed_problems(given(schedule="1f1b"))
     ]
+    # Where the file leaves it open already, it is no change.
+    assert not any("in equal parts" in change.text for change in changed_problems(given(vocabulary="free")))
+    both = changed_problems(given(chunks=[1, 2], placement=["linear", "bidirectional"]))
+    (shared_by_all,) = [change.problem for change in both if "in equal parts" in change.text]
+    assert {choice.placement for choice in shared_by_all.choices} == {"linear"}
 
 
 @pytest.mark.parametrize(

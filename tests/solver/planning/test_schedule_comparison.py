@@ -178,12 +178,16 @@ def test_no_schedule_is_worse_than_a_plan_of_it_alone_in_its_share(seed: int) ->
     [
         {"encoder": {"placement": "own-device", "count": 2, "forward": 1, "backward": 2, "activation": 1}},
         {"cluster": [{"devices": 1, "speed": 1}, {"devices": 1, "speed": 0.5}]},
+        {"cluster": [{"devices": 2, "speed": 1}, {"devices": "0..2", "speed": 0.5}], "decide": {"cluster": "free"}},
+        {"vocabulary": "free"},
+        {"vocabulary": "shared"},
     ],
-    ids=["encoder", "unequal devices"],
+    ids=["encoder", "unequal devices", "devices left out", "free vocabulary", "shared vocabulary"],
 )
 def test_schedules_of_two_copies_of_each_stage_are_not_tried_where_none_can_run(feature: dict[str, object]) -> None:
-    layers = [{"name": "layer", "count": 4, "forward": 2, "backward": 4, "activation": 1, "memory": 1}]
-    document = {"devices": 2, "microbatches": 4, "layers": layers, "placement": "linear"}
-    problem = plan_problem_from({**document, **feature})
+    times = {"forward": 2, "backward": 2, "weight": 2, "activation": 1, "memory": 1}
+    layers = [{"name": "embedding"} | times, {"name": "block", "count": 6} | times, {"name": "head"} | times]
+    devices = {} if "cluster" in feature else {"devices": 2}
+    problem = plan_problem_from({"microbatches": 4, "layers": layers, "placement": "linear", **devices, **feature})
     (row,) = compared_schedules(problem, {"chimera": ["chimera"]}, None, LIMITS, lambda _: None, Event())
     assert row.plan is None and row.reason.startswith("needs every stage on two devices")

@@ -210,10 +210,7 @@ def _mistakes_of_ranges(form: Any) -> Iterator[str]:
 def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
     """Return True if a stage of placement bidirectional, which two devices run, has devices of unequal speed."""
     speeds = [classes[at].speed for at, number in chosen for _ in range(number)]
-    where = PLACEMENTS["bidirectional"](len(speeds), 2)
-    return any(
-        len({speeds[where.stage_device[stage]] for stage in same}) > 1 for same in zip(*where.chains, strict=True)
-    )
+    return not PLACEMENTS["bidirectional"](len(speeds), 2).alike_on_chains(speeds)
 
 
 def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
