@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from pipesched.layers.addition import FixedModule, Joins
+from pipesched.layers.fixed_module import FixedModule, Joins
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.problem.gradient_lag import gradient_lag
@@ -45,9 +45,9 @@ class ExtraLoads:
         where = choice.on(plan.cluster.devices)
         ends = where.stage_device[where.chains[0][0]], where.stage_device[where.chains[0][-1]]
         for module in plan.modules:
-            parts = [stage.costs for stage in module.stages]
+            parts = [part.costs for part in module.parts]
             if module.joins is Joins.FEEDS:
-                found._copies(module, ends[0])
+                found._chains(module, ends[0])
             elif module.joins is Joins.PARTS_BEFORE:
                 found._parts_before(parts, ends[0])
             else:
@@ -63,9 +63,9 @@ class ExtraLoads:
         """Return all extra ticks of a device."""
         return self.before[device] + self.between[device] + self.after[device]
 
-    def _copies(self, module: FixedModule, fed: int) -> None:
-        """Add the stages of a module whose copies take passes in turn and feed micro-batches in order."""
-        chains, passes = module.copies, self.plan.microbatches // module.serves
+    def _chains(self, module: FixedModule, fed: int) -> None:
+        """Add the stages of a module whose chains take passes in turn and feed micro-batches in order."""
+        chains, passes = module.chains, self.plan.microbatches // module.serves
         copies = len(chains)
         for copy, chain in enumerate(chains):
             for stage in chain:

@@ -140,9 +140,9 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
         each += sum((layer.count * _work(layer) for layer in model.layers), Fraction(0))
     overhead = plan.model.forward_overhead + plan.model.backward_overhead
     for module in plan.modules:
-        # Of several equal copies one runs each pass. Stages on devices of their own are no work of these devices.
-        for stage in (one for one in module.copies[0] if one.device < plan.cluster.devices):
-            each += (stage.layers * _work(module.layer) + (0 if module.in_parts else overhead)) / module.serves
+        # Stages on devices of their own are no work of these devices.
+        for stage in (one for one in module.of_one_pass if one.device < plan.cluster.devices):
+            each += (stage.layers * _work(module.layer) + (0 if module.parts else overhead)) / module.serves
     # Every copy of a layer steps once.
     once = stages * (plan.model.parameters.step or 0) + sum(layer.count * layer.step for layer in plan.model.layers)
     steps, cluster = len(choice.on(plan.cluster.devices).chains) * once, plan.cluster

@@ -4,73 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
-from fractions import Fraction
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
+from pipesched.layers.fixed_module import FixedModule
 from pipesched.layers.layer import LayerType
-from pipesched.layers.stage_costs import StageCosts
 from pipesched.problem.problem import Problem
 
-Plan = TypeVar("Plan")
-
-
-class Joins(Enum):
-    """The tie between the stages of a module and those that a partition makes."""
-
-    # Copies take the module's passes in turn; each pass feeds the first stage.
-    FEEDS = auto()
-    # A part of every pass on each device: all of them before the first stage's forward, and after its backward.
-    PARTS_BEFORE = auto()
-    # A part of every pass on each device: all of them between the last stage's forward and its backward.
-    PARTS_AFTER = auto()
-
-
-class FixedStage(NamedTuple):
-    """A stage that no partition changes: its device, how many layers it has, and the costs of a pass on that device."""
-
-    device: int
-    layers: Fraction
-    costs: StageCosts
-
-
-class FixedModule(NamedTuple):
-    """Stages that no partition changes, all of one layer type: the chain of each copy.
-
-    One pass serves `serves` micro-batches.
-    """
-
-    layer: LayerType
-    copies: tuple[tuple[FixedStage, ...], ...]
-    joins: Joins
-    serves: int = 1
-
-    @property
-    def stages(self) -> tuple[FixedStage, ...]:
-        """All stages, copy by copy."""
-        return tuple(stage for copy in self.copies for stage in copy)
-
-    @property
-    def in_parts(self) -> bool:
-        """True if its stages are parts of a layer, which add no overhead of a stage."""
-        return self.joins is not Joins.FEEDS
+if TYPE_CHECKING:
+    from pipesched.layers.plan_problem import PlanProblem
 
 
 @dataclass(frozen=True)
-class Addition(Generic[Plan]):
+class Addition:
     """An addition of a plan problem; the default of each method and property adds nothing.
 
-    One that is `of_whole` is added to a problem after all others, since it concerns their stages too.
+    One addition of a plan problem may have modules, and with them devices of its own: how passes of two of them were
+    ordered is not said anywhere.
 
     Bounds over partitions count the work and memory of `modules` alone: everything else that it adds to a problem must
     only lengthen schedules or take memory.
     """
 
-    of_whole: ClassVar[bool] = False
-
     @property
     def own_devices(self) -> int:
-        """The number of devices that it has for itself, after those of the cluster."""
+        """The number of devices that it has for itself, the last ones, after those of the cluster."""
         return 0
 
     @property
@@ -78,19 +35,20 @@ class Addition(Generic[Plan]):
         """The layers besides those that a partition cuts, each with its `count`."""
         return ()
 
-    def modules(self, _plan: Plan, /) -> tuple[FixedModule, ...]:
-        """Return the stages that no partition changes."""
+    def modules(self, _plan: PlanProblem, /) -> tuple[FixedModule, ...]:
+        """Return the stages that no partition changes, which the problem of every partition has."""
         return ()
 
-    def added(self, problem: Problem, _plan: Plan, /) -> Problem:
-        """Return the problem of a partition with this addition."""
+    def added(self, problem: Problem, _plan: PlanProblem, /) -> Problem:
+        """Return the problem of a partition, all modules included, with what this adds besides modules."""
         return problem
 
-    def narrowings(self) -> Mapping[str, Callable[[Plan], Plan]]:
-        """Return by name the decisions that it leaves open, as functions to a narrower problem; empty if none."""
+    def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
+        """Return by name each decision that is open, as a function to the problem that it leaves; empty if
+        nothing is open."""
         return {}
 
-    def of_settings(self, plan: Plan, /) -> Plan:
+    def of_settings(self, plan: PlanProblem, /) -> PlanProblem:
         """Return the plan problem as far as a runtime's settings express it.
 
         `BadInput` for what they do not, as what was found and what is allowed.

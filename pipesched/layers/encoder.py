@@ -9,14 +9,11 @@ from fractions import Fraction
 from functools import partial
 
 from pipesched.errors import BadInput
-from pipesched.layers.addition import Addition, FixedModule, FixedStage, Joins
+from pipesched.layers.addition import Addition
+from pipesched.layers.fixed_module import FixedModule, FixedStage, Joins
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.stage_costs import costs_of
-from pipesched.problem.chains.with_modules import with_modules
-from pipesched.problem.features.module import Module
-from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Problem
 
 
 class EncoderPlacement(StrEnum):
@@ -31,7 +28,7 @@ class EncoderPlacement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Encoder(Addition[PlanProblem]):
+class Encoder(Addition):
     """An encoder of `layer.count` equal layers.
 
     One pass serves `serves` micro-batches, and costs are those of a pass.
@@ -52,19 +49,22 @@ class Encoder(Addition[PlanProblem]):
         return (self.layer,)
 
     def copies(self, devices: int) -> list[list[tuple[int, int]]]:
-        """Return for each copy of the encoder the device and the number of layers of each of its stages."""
+        """Return for each copy of the encoder the device and the number of layers of each of its stages.
+
+        `devices` are those of the trunk; those of the encoder alone follow them.
+        """
         count = self.layer.count
         if self.placement is EncoderPlacement.REPLICATED:
             return [[(device, count)] for device in range(devices)]
-        if self.placement is EncoderPlacement.OWN_DEVICE:
-            return [[(devices - 1, count)]]
+        if self.own_devices:
+            return [[(devices, count)]]
         stages = min(count, devices) if self.placement is EncoderPlacement.IN_THE_BUBBLES else 1
         return [[(device, (count + stages - 1 - device) // stages) for device in range(stages)]]
 
     def modules(self, plan: PlanProblem, /) -> tuple[FixedModule, ...]:
         """Return its stages; their costs include the model's overheads of a stage."""
         cluster = plan.all_devices
-        copies = tuple(
+        chains = tuple(
             tuple(
                 FixedStage(
                     device,
@@ -73,24 +73,9 @@ class Encoder(Addition[PlanProblem]):
                 )
                 for device, number in copy
             )
-            for copy in self.copies(cluster.devices)
+            for copy in self.copies(plan.cluster.devices)
         )
-        return (FixedModule(self.layer, copies, Joins.FEEDS, self.serves),)
-
-    def added(self, problem: Problem, plan: PlanProblem, /) -> Problem:
-        """Return the problem of a trunk (of one chain) with the encoder, which feeds its first stage."""
-        (own,) = self.modules(plan)
-        trunk, passes = problem.placement, problem.microbatches // self.serves
-        stages = tuple(
-            plan.stage(one.costs, in_pieces=False, stages=trunk.stages + len(own.stages), passes=passes)
-            for one in own.stages
-        )
-        module = Module(
-            self.layer.name, trunk.stages, len(own.copies[0]), len(own.copies), (trunk.chains[0][0],), self.serves
-        )
-        where = tuple(stage.device for stage in own.stages)
-        placement = Placement("", problem.devices, where, module._replace(first=0).chains)
-        return with_modules(problem, [(module, replace(problem, placement=placement, stages=stages, pools=()))])
+        return (FixedModule(self.layer, Joins.FEEDS, chains, serves=self.serves),)
 
     def placed(self, plan: PlanProblem, where: EncoderPlacement) -> PlanProblem:
         """Return the plan problem with its encoder placed as `where` says; a device of its own is the last one."""
@@ -99,7 +84,7 @@ class Encoder(Addition[PlanProblem]):
         cluster = plan.cluster.of_equal(plan.cluster.devices - more) if more else plan.cluster
         return replace(plan, cluster=cluster, additions=tuple(own if one == self else one for one in plan.additions))
 
-    def narrowings(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
+    def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
         """Return each placement, where it is free."""
         if self.placement is not EncoderPlacement.FREE:
             return {}

@@ -12,13 +12,11 @@ from pipesched.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class GradientNorm(Addition[PlanProblem]):
+class GradientNorm(Addition):
     """A norm that takes `time`, in the file's unit, on a stream of every device that trains."""
 
     stream: str
     time: Fraction
-
-    of_whole = True
 
     def added(self, problem: Problem, plan: PlanProblem, /) -> Problem:
         """Return the problem in which every step waits for the norm of the gradients of all stages."""

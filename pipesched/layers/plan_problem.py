@@ -10,8 +10,9 @@ from itertools import pairwise
 from math import lcm
 from typing import Any, NamedTuple
 
-from pipesched.layers.addition import Addition, FixedModule
+from pipesched.layers.addition import Addition
 from pipesched.layers.cluster import Cluster
+from pipesched.layers.fixed_module import FixedModule
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.parameters import Gathering, Parameters
@@ -20,6 +21,7 @@ from pipesched.layers.pieces import CUT_KEYS, WHOLE, SequenceCut, cut_from
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.layers.training_step import TrainingStep
+from pipesched.layers.with_fixed_modules import with_fixed_modules
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathering_each_pass
@@ -113,7 +115,7 @@ class PlanProblem:
     recompute_rule: RecomputeRule = RecomputeRule.ANY
     whole_last: bool = False
     clusters: tuple[tuple[str, Cluster], ...] = ()
-    additions: tuple[Addition[PlanProblem], ...] = ()
+    additions: tuple[Addition, ...] = ()
     frozen: tuple[str, ...] = field(default=(), compare=False)
     adapter_rank: int | None = field(default=None, compare=False)
     leaves: Leaves | None = None
@@ -129,7 +131,7 @@ class PlanProblem:
         for addition in self.additions:
             found = {
                 f"{decision}; {name}".rstrip("; "): narrowed(each)
-                for decision, narrowed in addition.narrowings().items()
+                for decision, narrowed in addition.open_decisions().items()
                 for name, each in found.items()
             } or found
         return {} if list(found) == [""] else found
@@ -162,14 +164,17 @@ class PlanProblem:
 
     @property
     def all_devices(self) -> Cluster:
-        """The cluster including the additions' own devices, which are the last."""
-        own = sum(addition.own_devices for addition in self.additions)
+        """The cluster including the own devices of an addition, of which one may have some; they are the last."""
+        own = max((addition.own_devices for addition in self.additions), default=0)
         return self.cluster.of_equal(self.cluster.devices + own) if own else self.cluster
 
     @property
     def modules(self) -> tuple[FixedModule, ...]:
-        """The stages that no partition changes."""
-        return tuple(module for addition in self.additions for module in addition.modules(self))
+        """The stages that no partition changes; ValueError if several additions have some."""
+        found = [own for addition in self.additions if (own := addition.modules(self))]
+        if len(found) > 1:
+            raise ValueError(f"found {len(found)} additions with modules; allowed: one")
+        return found[0] if found else ()
 
     @property
     def every_layer(self) -> tuple[LayerType, ...]:
@@ -183,7 +188,8 @@ class PlanProblem:
         Every chain of the placement has the same stages.
         """
         problem = in_sequence_chunks([piece._alone(choice, partition) for piece in self.pieces_of(choice)])
-        for addition in sorted(self.additions, key=lambda one: one.of_whole):
+        problem = with_fixed_modules(problem, self)
+        for addition in self.additions:
             problem = addition.added(problem, self)
         return problem
 

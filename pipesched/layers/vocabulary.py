@@ -8,14 +8,13 @@ from enum import StrEnum
 from fractions import Fraction
 
 from pipesched.errors import BadInput
-from pipesched.layers.addition import Addition, FixedModule, FixedStage, Joins
+from pipesched.layers.addition import Addition
+from pipesched.layers.fixed_module import FixedModule, FixedStage, Joins
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
-from pipesched.problem.chains.with_modules import with_shared
-from pipesched.problem.problem import Problem
 
 
 class Vocabulary(StrEnum):
@@ -39,7 +38,7 @@ def is_vocabulary(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class SharedVocabulary(Addition[PlanProblem]):
+class SharedVocabulary(Addition):
     """An embedding, a head, or both, of which every device has an equal part."""
 
     whole: tuple[LayerType, ...]
@@ -55,35 +54,14 @@ class SharedVocabulary(Addition[PlanProblem]):
         return tuple(
             FixedModule(
                 layer,
-                (
-                    tuple(
-                        FixedStage(device, Fraction(layer.count, len(devices)), _part_of(layer, plan, device))
-                        for device in devices
-                    ),
-                ),
                 Joins.PARTS_AFTER if role_of(layer.name) is Role.HEAD else Joins.PARTS_BEFORE,
+                parts=tuple(
+                    FixedStage(device, Fraction(layer.count, len(devices)), _part_of(layer, plan, device))
+                    for device in devices
+                ),
             )
             for layer in self.whole
         )
-
-    def added(self, problem: Problem, plan: PlanProblem, /) -> Problem:
-        """Return the problem of a trunk (of one chain) with a part of these layers on each device.
-
-        Collectives take as long as the longest transfer. A head has two of them a micro-batch.
-        """
-        modules = self.modules(plan)
-        number, lag = sum(len(own.stages) for own in modules), plan.ticks(plan.cluster.longest_lag)
-        shared = [
-            (
-                own.layer.name,
-                [
-                    replace(plan.stage(part.costs, False, number, problem.microbatches), transfer=lag)
-                    for part in own.stages
-                ],
-            )
-            for own in modules
-        ]
-        return with_shared(problem, shared, [own.layer.name for own in modules if own.joins is Joins.PARTS_AFTER])
 
     def of_settings(self, _plan: PlanProblem, /) -> PlanProblem:
         """Raise `BadInput`, since no setting cuts these layers over all devices."""
@@ -91,10 +69,10 @@ class SharedVocabulary(Addition[PlanProblem]):
 
 
 @dataclass(frozen=True)
-class FreeVocabulary(Addition[PlanProblem]):
+class FreeVocabulary(Addition):
     """The choice between embedding and head in one stage each, and in parts on all devices."""
 
-    def narrowings(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
+    def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
         """Return both."""
         return {"vocabulary one": self.of_settings, "vocabulary shared": lambda plan: sharing(self.of_settings(plan))}
 

@@ -169,7 +169,7 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
         runs = tuple((group[0], len(group)) for group in grouped)
         rows.append(StageRow(stage, placement.stage_device[stage], runs, costs[stage], counts[at], again))
     for module in plan.modules:
-        for own in () if module.in_parts else module.stages:
+        for own in (stage for chain in module.chains for stage in chain):
             rows.append(StageRow(len(rows), own.device, ((module.layer, int(own.layers)),), own.costs, {}, {}))
     return rows
 
@@ -178,7 +178,7 @@ def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
     """Return the memory of each device at its peak: parameters, activations, and what recomputation saves."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)
-    parts = [stage for module in plan.modules if module.in_parts for stage in module.stages]
+    parts = [stage for module in plan.modules for stage in module.parts]
     peaks = measure(best.timeline).peak_quanta
     found = []
     for device in range(problem.devices):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesched.problem.features.chain_arcs import ChainArcs
+from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.module import Module
 from pipesched.problem.features.stage_arc import StageArc
@@ -21,13 +21,15 @@ from pipesched.problem.stage import Stage
 
 
 def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> Problem:
-    """Return the problem of a trunk (of one chain) joined with its modules, each given with the problem of its own
-    stages.
+    """Return the problem of a trunk joined with all its modules, each given with the problem of its own stages.
 
     If a module has several copies, they take its passes in turn, and micro-batches keep their order on every stage.
+    ValueError for a trunk of several chains, such as one that has modules already.
     """
     if not modules:
         return trunk
+    if len(trunk.placement.chains) > 1 or trunk.chain_arcs != NO_ARCS:
+        raise ValueError(f"found a trunk of {len(trunk.placement.chains)} chains; allowed: one, without arcs")
     trunk, *others = in_common_steps([trunk, *(own for _, own in modules)])
     where, devices, stages = trunk.placement, list(trunk.placement.stage_device), list(trunk.stages)
     chains, shares, arcs = [*where.chains], [trunk.microbatches], list[StageArc]()
@@ -62,7 +64,8 @@ def with_modules(trunk: Problem, modules: Sequence[tuple[Module, Problem]]) -> P
 
 
 def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], heads: Sequence[str]) -> Problem:
-    """Return the problem of a trunk (of one chain) with modules that are split over all devices, one part on each.
+    """Return the problem of a trunk with modules that are split over all devices, one part on each; ValueError as of
+    `with_modules`.
 
     `shared` gives each module's name and its stage on every device, in the trunk's ticks. Modules named in `heads`
     follow the last stage, with two barriers; the others feed the first stage.

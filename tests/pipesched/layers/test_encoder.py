@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pipesched.files.problem_file import problem_from, read_document, read_probl
 from pipesched.files.problems.document import problem_document
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.with_fixed_modules import with_fixed_modules
 from pipesched.problem.problem import Problem
 from pipesched.results.plan_figures import device_memory, step_time, time_parts
 from pipesched.schedule.metrics import measure
@@ -34,6 +36,18 @@ TINY = {"devices": 2, "microbatches": 2, "layers": [LAYER], "chunks": 1, "transf
 def given(encoder: dict[str, Any] | None = None, **changes: Any) -> PlanProblem:
     own = {"count": 2, "forward": 1, "backward": 1, "activation": 0.5, "memory": 1} | (encoder or {})
     return plan_problem_from(TINY | {"encoder": own} | changes)
+
+
+def test_one_addition_has_modules_and_no_trunk_gets_them_twice() -> None:
+    """A second one would replace the arcs and the shares of the first."""
+    both = given({"placement": "first-stage"})
+    both = replace(both, additions=both.additions * 2)
+    with pytest.raises(ValueError, match="found 2 additions with modules; allowed: one"):
+        both.problem(both.choices[0], Partition((1, 2)))
+    one = replace(both, additions=both.additions[:1])
+    problem = one.problem(one.choices[0], Partition((1, 2)))
+    with pytest.raises(ValueError, match="found a trunk of 2 chains; allowed: one, without arcs"):
+        with_fixed_modules(problem, one)
 
 
 def costs(problem: Problem) -> list[tuple[Any, ...]]:

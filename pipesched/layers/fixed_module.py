@@ -1,0 +1,53 @@
+"""Modules of a plan problem: stages that no partition changes, and how they join the stages of a partition."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.stage_costs import StageCosts
+
+
+class Joins(Enum):
+    """The tie between the stages of a module and those that a partition makes."""
+
+    # Chains take the module's passes in turn; each pass feeds the first stage.
+    FEEDS = auto()
+    # A part of every pass on each device: all of them before the first stage's forward, and after its backward.
+    PARTS_BEFORE = auto()
+    # A part of every pass on each device: all of them between the last stage's forward and its backward.
+    PARTS_AFTER = auto()
+
+
+class FixedStage(NamedTuple):
+    """A stage that no partition changes: its device, how many layers it has, and the costs of a pass on that device."""
+
+    device: int
+    layers: Fraction
+    costs: StageCosts
+
+
+class FixedModule(NamedTuple):
+    """Stages that no partition changes, all of one layer type.
+
+    One that `FEEDS` has a chain of stages for each of its equal copies, the others have equal `parts`, that of device d
+    at index d. One pass serves `serves` micro-batches.
+    """
+
+    layer: LayerType
+    joins: Joins
+    chains: tuple[tuple[FixedStage, ...], ...] = ()
+    parts: tuple[FixedStage, ...] = ()
+    serves: int = 1
+
+    @property
+    def stages(self) -> tuple[FixedStage, ...]:
+        """All stages, chain by chain."""
+        return (*(stage for chain in self.chains for stage in chain), *self.parts)
+
+    @property
+    def of_one_pass(self) -> tuple[FixedStage, ...]:
+        """The stages that one pass runs on: all parts, or one of the chains."""
+        return self.parts or self.chains[0]
