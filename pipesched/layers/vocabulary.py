@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from math import lcm
 
 from pipesched.errors import BadInput
 from pipesched.layers.addition import Addition
@@ -84,7 +85,7 @@ class FreeVocabulary(Addition):
 def sharing(plan: PlanProblem) -> PlanProblem:
     """Return the plan problem in which every device has a part of embedding and head, in finer units."""
     model, shared = _without_vocabulary(plan.model)
-    finer = plan.cluster.devices
+    finer = lcm(*(cluster.devices for _, cluster in plan.clusters or (("", plan.cluster),)))
     return replace(
         plan,
         model=model,

@@ -28,7 +28,7 @@ _AMPLE, _AROUND = 10**8, 4
 @dataclass(frozen=True)
 class Claims:
     """Certificates of a problem whose optimum is given; the drawers they are compared on, all if None; and of each of
-    these so many problems at most. With `searched` some rest on an exhaustive search, which the check does not repeat.
+    these so many problems at most. With `searched` some depend on a search of all orders, not repeated by the check.
     """
 
     of: Callable[[Problem, Fraction], Iterable[Certificate]]

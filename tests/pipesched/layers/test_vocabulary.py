@@ -89,6 +89,19 @@ def test_the_better_of_one_device_and_all_is_found() -> None:
     assert {choice.placement for choice in shared_by_all.choices} == {"linear"}
 
 
+def test_what_sharing_would_bring_is_asked_of_every_number_of_devices() -> None:
+    """Parts were in units for all devices, so that plans with fewer could not be built."""
+    open_cluster = [{"devices": 2, "speed": 1}, {"devices": "0..2", "speed": 0.5}]
+    layers = [LAYERS[0], LAYERS[1] | {"count": 6}, LAYERS[2]]
+    one = plan_problem_from({"cluster": open_cluster, "microbatches": 2, "layers": layers, "chunks": 1})
+    (shared,) = [change.problem for change in changed_problems(one) if "in equal parts" in change.text]
+    assert [each.cluster.devices for each in shared.variants.values()] == [2, 3, 4]
+    for each in shared.variants.values():
+        problem = each.problem(each.choices[0], Partition((1,) * (each.cluster.devices - 1) + (2,)))
+        heads = [problem.stages[stage] for (stage,) in problem.chain_arcs.modules[1].chains]
+        assert heads[0].forward * problem.tick * each.cluster.devices == 6
+
+
 @pytest.mark.parametrize(
     ("changes", "mistake"),
     [
