@@ -104,10 +104,14 @@ def _end(problem: Problem, p: Pass) -> Task:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the time of 1F1B, where both copies together take no longer than a forward or a backward."""
+    """Return the time of 1F1B, where both copies together take no longer than a forward or a backward.
+
+    None also where copies of several devices share a stream, on which they wait for each other.
+    """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     copies = [stage.offload for stage in problem.stages if stage.offload is not None]
     busy = any(stage.stream in (one.out_stream, one.in_stream) for stage in problem.stages for one in copies)
+    busy = busy or bool(problem.resources.shared_streams)
     if cost is None or busy or any(one.out_ticks + one.in_ticks > min(cost.F, cost.BW) for one in copies):
         return None
     makespan = (m + p - 1) * (cost.F + cost.BW)

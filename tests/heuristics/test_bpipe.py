@@ -79,6 +79,18 @@ def test_it_takes_the_time_of_1f1b() -> None:
     assert stated == 27
 
 
+def test_no_time_is_stated_where_copies_of_several_devices_wait_for_each_other() -> None:
+    """Twelve devices on one link: 1F1B takes (24 + 11) * 20 = 700, and 30 more with the copies' waits."""
+    link = {"stream": "link", "devices": [*range(12)]}
+    times = {"forward": 10, "backward": 10}
+    shared, alone = (problem(12, 24, times, out=5, on=on, **{"in": 5}) for on in (link, "link"))
+    found = {one: measured(one, BPIPE.order(one)).makespan_ticks * one.tick for one in (shared, alone)}
+    form = BPIPE.closed_form(alone)
+    assert form is not None and form.makespan is not None
+    assert form.makespan * alone.tick == found[alone] == 700 and found[shared] == 730
+    assert BPIPE.closed_form(shared) is None
+
+
 def test_it_fits_where_1f1b_does_not() -> None:
     one = problem(4, 8)
     found = {name: candidate(one, HEURISTICS[name]) for name in ("1f1b", "bpipe")}
