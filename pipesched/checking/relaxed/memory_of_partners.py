@@ -20,8 +20,8 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import MemoryOfPartners
 
 
-def as_shared(certificate: Certificate, evidence: MemoryOfPartners) -> Certificate:
-    """Return the certificate with the evidence of the argument that speaks of the memory of partners."""
+def argument_within(certificate: Certificate, evidence: MemoryOfPartners) -> Certificate:
+    """Return the certificate of the argument about the problem with the memory of partners."""
     return replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
 
 
@@ -33,14 +33,18 @@ def with_memory_of_partners(poorer: Problem, problem: Problem, devices: Sequence
     """
     pools, stages = list(poorer.pools), list(poorer.stages)
     for device in dict.fromkeys(devices):
-        group = _group(problem, device) if device in range(problem.devices) else set[int]()
+        if device not in range(problem.devices):
+            raise RefusedEvidenceError(f"memory of partners of device {device}, which does not exist")
+        group = _group(problem, device)
         rooms = [problem.room[one] for one in group]
         limited = [room for room in rooms if room is not None]
-        if len(group) < 2 or len(limited) < len(rooms):
-            raise RefusedEvidenceError(f"device {device} has no partners of limited memory")
+        if len(group) < 2:
+            raise RefusedEvidenceError(f"device {device} has no partners: no activations move to it or from it")
+        if len(limited) < len(rooms):
+            raise RefusedEvidenceError(f"device {device} has partners of unlimited memory")
         pools[device] = Pool(sum(limited) + problem.static[device], pools[device].static)
         for stage in problem.placement.stages_of[device]:
-            more = _back_to_own(problem, stage, group) - stages[stage].activation
+            more = _kept_since_last_own_stage(problem, stage, group) - stages[stage].activation
             own = stages[stage]
             stages[stage] = replace(own, activation=own.activation + more, freed=own.freed + more)
     return replace(poorer, pools=tuple(pools), stages=tuple(stages))
@@ -60,7 +64,7 @@ def _group(problem: Problem, device: int) -> set[int]:
     return found & set(range(problem.devices))
 
 
-def _back_to_own(problem: Problem, stage: int, group: set[int]) -> int:
+def _kept_since_last_own_stage(problem: Problem, stage: int, group: set[int]) -> int:
     """Return what a micro-batch keeps in the group for a stage, and for those before up to the last on its device."""
     where, before = problem.placement.stage_device, problem.placement.previous
     total, at = _kept(problem.stages[stage]), before[stage]

@@ -29,7 +29,7 @@ from pipesched.checking.relaxed.arcs import without_arcs_between_chains
 from pipesched.checking.relaxed.further_resources import without_further_resources
 from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.checking.relaxed.lookups import without_lookups
-from pipesched.checking.relaxed.memory_of_partners import as_shared, with_memory_of_partners
+from pipesched.checking.relaxed.memory_of_partners import argument_within, with_memory_of_partners
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.checking.relaxed.parameters import around_passes, without_parameters
 from pipesched.checking.relaxed.pass_memory import without_pass_memory
@@ -87,7 +87,7 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
     if isinstance(certificate.evidence, MemoryOfPartners):
         if _reads_modes(evidence):
             raise RefusedEvidenceError("memory of partners in an argument that reads the modes of activations")
-        shares, certificate = certificate.evidence.devices, as_shared(certificate, certificate.evidence)
+        shares, certificate = certificate.evidence.devices, argument_within(certificate, certificate.evidence)
         problem = with_memory_of_partners(problem, valued, shares)
     stage_of = tuple(row[0] for row in evidence.stages) if isinstance(evidence, TasksAsStages) else None
     problem, certificate = as_stages(problem, certificate)
