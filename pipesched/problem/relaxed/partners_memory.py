@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.least_memory import hold_least
 
@@ -13,6 +17,16 @@ ARGUMENT = (
 )
 
 
+class _Shared(NamedTuple):
+    """The devices of a group that its memory limits more than their own: `activation` by stage of theirs is what a
+    micro-batch in flight there keeps in the group."""
+
+    devices: tuple[int, ...]
+    group: tuple[int, ...]
+    room: int
+    activation: dict[int, int]
+
+
 def share_memory(problem: Problem) -> Problem:
     """Return the problem without saving passes in which partners have the memory of their group.
 
@@ -20,45 +34,59 @@ def share_memory(problem: Problem) -> Problem:
     stages earlier on the chain, up to the last stage on the same device. Other devices have their own memory, of which
     an activation takes the least of its modes. The problem itself where no device shares.
     """
-    groups = {device: group for group in _groups(problem) for device in group}
-    devices = sharing(problem)
-    if not devices:
+    groups = _shared(problem)
+    if not groups:
         return problem
     found, room = hold_least(problem), list(problem.room)
     activation = [stage.activation for stage in found.stages]
-    for device in devices:
-        room[device] = _whole(problem, groups[device])
-        together = _with_partners(problem, groups[device])
-        for stage in problem.placement.stages_of[device]:
-            activation[stage] = together[stage]
+    for shared in groups:
+        for device in shared.devices:
+            room[device] = shared.room
+        for stage, kept in shared.activation.items():
+            activation[stage] = kept
     freed = [own.freed + more - own.activation for own, more in zip(found.stages, activation, strict=True)]
     return found.with_stages(activation=activation, freed=freed).with_room(room)
 
 
 def sharing(problem: Problem) -> tuple[int, ...]:
-    """Return the devices that the memory of their group limits more than their own, measured by one activation of each
-    stage."""
-    found = list[int]()
-    for group in _groups(problem):
-        whole = _whole(problem, group)
-        if whole is None:
-            continue
-        least, together = [stage.activation for stage in hold_least(problem).stages], _with_partners(problem, group)
-        for device in group:
-            stages, own = problem.placement.stages_of[device], problem.room[device]
-            alone, joint = sum(least[s] for s in stages), sum(together[s] for s in stages)
-            found += [device] if own is not None and whole * alone < own * joint else []
-    return tuple(sorted(found))
+    """Return the devices for which fewer activations fit into the group's memory than into their own, counting one
+    activation of each stage."""
+    return tuple(sorted(device for shared in _shared(problem) for device in shared.devices))
 
 
 def note(problem: Problem) -> str:
     """Return the sentence for certificates of the relaxed problem."""
-    devices = sharing(problem)
-    groups = [f"devices {', '.join(map(str, group))}" for group in _groups(problem) if set(devices) & set(group)]
+    groups = [(_named(shared.devices), len(shared.devices), _named(shared.group)) for shared in _shared(problem)]
+    each = [f"{devices} {'has' if n == 1 else 'each have'} the memory of {group}" for devices, n, group in groups]
     return (
-        f"So much it takes even if copies and recomputations take no time, and each of {' and each of '.join(groups)} "
-        "has the memory of all of them, where also activations that its micro-batches keep on the others are."
+        f"So much it takes even if copies and recomputations take no time, and {', '.join(each)}, where also what "
+        "micro-batches keep on the others for earlier stages is."
     )
+
+
+def _named(devices: Sequence[int]) -> str:
+    """Return "device 1", "devices 1 and 2", "devices 1, 2 and 3"."""
+    *first, last = map(str, devices)
+    return f"devices {', '.join(first)} and {last}" if first else f"device {last}"
+
+
+@lru_cache(maxsize=16)
+def _shared(problem: Problem) -> tuple[_Shared, ...]:
+    """Return for each group of partners the devices that share its memory, if some do."""
+    least, found = [stage.activation for stage in hold_least(problem).stages], list[_Shared]()
+    for group in _groups(problem):
+        limited = [own for device in group if (own := problem.room[device]) is not None]
+        if len(limited) < len(group):
+            continue
+        whole, together, devices = sum(limited), _with_partners(problem, group), list[int]()
+        for device, room in zip(group, limited, strict=True):
+            stages = problem.placement.stages_of[device]
+            alone, joint = sum(least[s] for s in stages), sum(together[s] for s in stages)
+            devices += [device] if whole * alone < room * joint else []
+        if devices:
+            kept = {stage: together[stage] for device in devices for stage in problem.placement.stages_of[device]}
+            found.append(_Shared(tuple(devices), group, whole, kept))
+    return tuple(found)
 
 
 def _groups(problem: Problem) -> list[tuple[int, ...]]:
@@ -70,12 +98,6 @@ def _groups(problem: Problem) -> list[tuple[int, ...]]:
                 both = group[problem.network.device_of[of[1]]] | group[reservoir]
                 group.update(dict.fromkeys(both, both))
     return [tuple(sorted(one)) for one in dict.fromkeys(group.values()) if len(one) > 1]
-
-
-def _whole(problem: Problem, group: tuple[int, ...]) -> int | None:
-    """Return the memory of all devices of a group; None if some have unlimited memory."""
-    limited = [own for device in group if (own := problem.room[device]) is not None]
-    return sum(limited) if len(limited) == len(group) else None
 
 
 def _with_partners(problem: Problem, group: tuple[int, ...]) -> dict[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pipesched.problem.network.task_network import TaskNetwork
@@ -18,7 +19,8 @@ class Relaxation:
     `added_back` returns ticks that every schedule of the problem takes in addition to those of the simpler problem.
     `note` is a sentence for certificates of the simpler problem, empty where they read the same. `drop` returns the
     task network without what the rewrite leaves out, which only relaxes (`TaskNetwork.drop`); `argument` then covers
-    what remains.
+    what remains. `sharing` returns the devices that have the memory of others too in the simpler problem, which
+    evidence about it must name.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Relaxation:
     added_back: Callable[[Problem], int] = lambda _: 0
     note: Callable[[Problem], str] = lambda _: ""
     drop: Callable[[Problem], TaskNetwork] | None = None
+    sharing: Callable[[Problem], tuple[int, ...]] = lambda _: ()
 
 
 class Step(NamedTuple):
@@ -48,12 +51,17 @@ class RelaxedProblem:
         poorer = relaxation.relax(self.problem)
         return self if poorer is self.problem else RelaxedProblem(poorer, (*self.steps, Step(relaxation, self.problem)))
 
-    @property
+    @cached_property
     def added_back(self) -> int:
         """The ticks to add to a lower bound of the relaxed problem to get one of the original problem."""
         return sum(step.relaxation.added_back(step.of) for step in self.steps)
 
-    @property
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """The sentences for a certificate of the relaxed problem, that of the last relaxation first."""
         return tuple(note for step in reversed(self.steps) if (note := step.relaxation.note(step.of)))
+
+    @cached_property
+    def sharing(self) -> tuple[int, ...]:
+        """The devices that have the memory of others too."""
+        return tuple(sorted({device for step in self.steps for device in step.relaxation.sharing(step.of)}))

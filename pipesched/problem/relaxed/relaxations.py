@@ -18,7 +18,7 @@ once more.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from pipesched.problem.chains.microbatch_chains import without_scale
@@ -97,6 +97,7 @@ PARTNERS_MEMORY = Relaxation(
     partners_memory.share_memory,
     f"{least_memory.ARGUMENT} {partners_memory.ARGUMENT}",
     note=partners_memory.note,
+    sharing=partners_memory.sharing,
 )
 RELAXATIONS = (
     FURTHER_RESOURCES,
@@ -107,21 +108,24 @@ RELAXATIONS = (
     ARCS_BETWEEN_CHAINS,
     SAVED_ACTIVATIONS,
 )
+WITH_PARTNERS = (*RELAXATIONS[:-1], PARTNERS_MEMORY)
 
 
 def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:
     """Return the problem after all relaxations except those in `keeping`."""
-    found = RelaxedProblem(problem)
-    for relaxation in RELAXATIONS:
-        if relaxation not in keeping:
-            found = found.without(relaxation)
-    return found
+    return _without(problem, [one for one in RELAXATIONS if one not in keeping])
 
 
 def with_partners(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem | None:
     """Return the same with the memory of partners in place of the last relaxation; None where no device shares any."""
     if all(stage.offload is None or stage.offload.to is None for stage in problem.stages):
         return None
-    richer = relaxed(problem, {*keeping, SAVED_ACTIVATIONS})
-    found = richer.without(PARTNERS_MEMORY)
-    return None if found is richer else found
+    found = _without(problem, [one for one in WITH_PARTNERS if one not in keeping])
+    return found if found.sharing else None
+
+
+def _without(problem: Problem, relaxations: Iterable[Relaxation]) -> RelaxedProblem:
+    found = RelaxedProblem(problem)
+    for relaxation in relaxations:
+        found = found.without(relaxation)
+    return found

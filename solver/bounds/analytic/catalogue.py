@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.partners_memory import sharing
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
-from pipesched.problem.relaxed.relaxations import PARTNERS_MEMORY, relaxed, with_partners
+from pipesched.problem.relaxed.relaxations import relaxed, with_partners
 from pipesched.registry import Registry
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import MemoryOfPartners, Refutation
@@ -22,7 +21,8 @@ class Bound:
     Bounds are computed in order of `rank` within one share of the time limit, and among certificates of equal value the
     one of the lowest rank is first. `several_streams`: the bound is also valid
     where passes consist of several tasks, which may alternate or overlap with tasks of other passes. `keeping`:
-    features of the problem that the bound can use, and that are therefore not relaxed for it.
+    features of the problem that the bound can use, and that are therefore not relaxed for it. `reads_memory`: the room
+    of devices may change it, so that it is also computed with the memory of partners.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Bound:
     rank: int = 9
     several_streams: bool = False
     keeping: frozenset[Relaxation] = frozenset()
+    reads_memory: bool = False
 
 
 BOUNDS: Registry[Bound] = Registry("solver.bounds.analytic", "bound")
@@ -46,10 +47,10 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     `run(name, certify)` computes each bound except the load, and may give up on it; None: all are computed.
     """
     objective = objective.of_passes
-    left = {keeping: _left(problem, keeping) for keeping in {bound.keeping for bound in BOUNDS}}
+    left = {of: _left(problem, *of) for of in {(bound.keeping, bound.reads_memory) for bound in BOUNDS}}
     found: list[Certificate] = []
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
-        for poorer in left[bound.keeping]:
+        for poorer in left[bound.keeping, bound.reads_memory]:
             if not bound.several_streams and poorer.problem.view is None:
                 continue
             certify = partial(bound.certify, poorer.problem, objective)
@@ -58,16 +59,15 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     return sorted(found, key=lambda certificate: -certificate.value_ticks)
 
 
-def _left(problem: Problem, keeping: frozenset[Relaxation]) -> list[RelaxedProblem]:
-    """Return the relaxed problem, and the one with the memory of partners if some devices share any."""
-    shared = with_partners(problem, keeping)
+def _left(problem: Problem, keeping: frozenset[Relaxation], reads_memory: bool) -> list[RelaxedProblem]:
+    """Return the relaxed problem, and if memory is read the one with that of partners, if some devices share any."""
+    shared = with_partners(problem, keeping) if reads_memory else None
     return [relaxed(problem, keeping), *([] if shared is None else [shared])]
 
 
 def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:
     """Return a certificate of a relaxed problem as one of the original problem."""
     text, evidence = " ".join((found.text, *poorer.notes)), found.evidence
-    shares = [sharing(step.of) for step in poorer.steps if step.relaxation is PARTNERS_MEMORY]
-    if shares and evidence is not None and not isinstance(evidence, Refutation):
-        evidence = MemoryOfPartners(shares[0], found.kind, evidence)
+    if poorer.sharing and evidence is not None and not isinstance(evidence, Refutation):
+        evidence = MemoryOfPartners(poorer.sharing, found.kind, evidence)
     return replace(found, value_ticks=found.value_ticks + poorer.added_back, text=text, evidence=evidence)

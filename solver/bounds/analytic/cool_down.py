@@ -209,4 +209,4 @@ def _leaves(problem: Problem, work: int, idle: int, stages: Sequence[int], left:
     )
 
 
-BOUNDS.register(Bound(_NAME, cool_down, rank=7))
+BOUNDS.register(Bound(_NAME, cool_down, rank=7, reads_memory=True))

@@ -104,5 +104,5 @@ def head_and_tail_in_order(problem: Problem, objective: Objective) -> list[Certi
     return head_and_tail(problem, objective, in_order=True)
 
 
-BOUNDS.register(Bound("head and tail", head_and_tail, rank=1))
-BOUNDS.register(Bound("head and tail in order", head_and_tail_in_order, rank=1))
+BOUNDS.register(Bound("head and tail", head_and_tail, rank=1, reads_memory=True))
+BOUNDS.register(Bound("head and tail in order", head_and_tail_in_order, rank=1, reads_memory=True))

@@ -52,4 +52,4 @@ def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
     return paths.gradient[stage]
 
 
-BOUNDS.register(Bound("in-flight limit", in_flight_limit, rank=4))
+BOUNDS.register(Bound("in-flight limit", in_flight_limit, rank=4, reads_memory=True))

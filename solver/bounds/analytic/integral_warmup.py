@@ -225,4 +225,4 @@ def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] |
     return sorted(least)
 
 
-BOUNDS.register(Bound("integral warm-up", integral_warmup, rank=5))
+BOUNDS.register(Bound("integral warm-up", integral_warmup, rank=5, reads_memory=True))

@@ -94,4 +94,4 @@ def _most(one: ModeValues, until: int) -> str:
     return " and ".join(map(str, outside + [int(splits.max())] * (len(one.counts.split) > 1)))
 
 
-BOUNDS.register(Bound("memory and modes", memory_and_modes, rank=7))
+BOUNDS.register(Bound("memory and modes", memory_and_modes, rank=7, reads_memory=True))

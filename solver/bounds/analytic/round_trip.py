@@ -70,4 +70,4 @@ def _text(problem: Problem, start: int, work: int, head: Gap, tail: Gap, closing
     )
 
 
-BOUNDS.register(Bound("round trip", round_trip, rank=3))
+BOUNDS.register(Bound("round trip", round_trip, rank=3, reads_memory=True))

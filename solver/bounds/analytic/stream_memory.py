@@ -177,4 +177,4 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
     return Certificate("stream memory", found.value, text, where.device, evidence)
 
 
-BOUNDS.register(Bound("stream memory", stream_memory, several_streams=True))
+BOUNDS.register(Bound("stream memory", stream_memory, several_streams=True, reads_memory=True))

@@ -83,4 +83,4 @@ def _ends(problem: Problem, kind: PassKind, stage: int) -> list[TaskType]:
     return [TaskType(kind, stage, part) for part in problem.network.ends[kind, stage]]
 
 
-BOUNDS.register(Bound(NAME, memory_over_time, several_streams=True))
+BOUNDS.register(Bound(NAME, memory_over_time, several_streams=True, reads_memory=True))

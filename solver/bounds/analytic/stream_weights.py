@@ -158,4 +158,4 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
     return Certificate(NAME, found.value, text, where.device, evidence)
 
 
-BOUNDS.register(Bound(NAME, stream_weights, several_streams=True))
+BOUNDS.register(Bound(NAME, stream_weights, several_streams=True, reads_memory=True))

@@ -100,4 +100,4 @@ def _others(problem: Problem, values: ModeValues, row: int, column: int) -> str:
     return f" Other numbers give no less: {', '.join(near)}." if near else ""
 
 
-BOUNDS.register(Bound("unpaired passes", unpaired_passes, rank=6))
+BOUNDS.register(Bound("unpaired passes", unpaired_passes, rank=6, reads_memory=True))

@@ -15,7 +15,7 @@ from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.checking.relaxed.memory_of_partners import with_memory_of_partners
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.partners_memory import share_memory, sharing
+from pipesched.problem.relaxed.partners_memory import note, share_memory, sharing
 from pipesched.problem.relaxed.relaxations import with_partners
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundDevice, MemoryOfPartners, OnDevice, ResourceWeights
@@ -48,17 +48,19 @@ def test_the_check_has_the_same_problem() -> None:
     assert len(seen) == 3 and min(seen.values()) > 5
 
 
+MEMORY: dict[str, Any] = {
+    "offload": {"out": 4, "in": 4, "on": "nvlink", "to": [3, 2, "host", "host"]},
+    "decide": {"offload": ["free", "free", "never", "never"]},
+}
+
+
 def bpipe(capacity: int | list[int], **keys: object) -> Problem:
     """Four devices of which the first two move activations to the last two."""
     document: dict[str, Any] = {
         "devices": 4,
         "microbatches": 8,
         "times": {"forward": 10, "backward": 20, "transfer": 1},
-        "memory": {
-            "capacity": capacity,
-            "offload": {"out": 4, "in": 4, "on": "nvlink", "to": [3, 2, "host", "host"]},
-            "decide": {"offload": ["free", "free", "never", "never"]},
-        },
+        "memory": MEMORY | {"capacity": capacity},
     }
     return problem_from(document | keys)
 
@@ -82,15 +84,37 @@ def test_each_partner_has_all_memory_and_what_earlier_stages_keep() -> None:
 def test_partners_of_unlimited_memory_share_none() -> None:
     one = bpipe(3).with_room([3, 3, 3, None])
     assert sharing(one) == (1,) and with_partners(one.with_room([None] * 4)) is None
-    claim = Certificate("load", 1, "", None, MemoryOfPartners((0,), "load", OnDevice(0)))
-    found = check_bound(one, claim)
-    assert found.verdict is Verdict.REFUSED and "device 0 has no partners of limited memory" in found.text
+    assert "device 0 has partners of unlimited memory" in _refused(one, 0)
+    alone = bpipe(3, memory=MEMORY | {"capacity": 3, "offload": {"out": 4, "in": 4, "to": [3, "host", "host", "host"]}})
+    assert "device 2 has no partners: no activations move to it or from it" in _refused(alone, 2)
 
 
 @pytest.mark.parametrize("device", [-1, 4])
 def test_a_device_that_does_not_exist_is_refused(device: int) -> None:
-    claim = Certificate("load", 1, "", None, MemoryOfPartners((device,), "load", OnDevice(0)))
-    assert check_bound(bpipe(3), claim).verdict is Verdict.REFUSED
+    assert f"memory of partners of device {device}, which does not exist" in _refused(bpipe(3), device)
+
+
+def _refused(one: Problem, device: int) -> str:
+    """What the check says of a bound that rests on the memory of the device's partners."""
+    found = check_bound(one, Certificate("load", 1, "", None, MemoryOfPartners((device,), "load", OnDevice(0))))
+    assert found.verdict is Verdict.REFUSED
+    return found.text
+
+
+@pytest.mark.parametrize(
+    ("capacity", "named"),
+    [
+        ([3, 3, 1, 2], "device 0 has the memory of devices 0 and 3, device 1 has the memory of devices 1 and 2"),
+        (
+            [3, 3, 4, 4],
+            "devices 0 and 3 each have the memory of devices 0 and 3, "
+            "devices 1 and 2 each have the memory of devices 1 and 2",
+        ),
+        ([3, 3, 3, None], "device 1 has the memory of devices 1 and 2"),
+    ],
+)
+def test_certificates_name_each_device_with_its_group(capacity: list[int | None], named: str) -> None:
+    assert f"take no time, and {named}, where" in note(bpipe(3).with_room(capacity))
 
 
 def test_arguments_of_modes_do_not_read_it() -> None:

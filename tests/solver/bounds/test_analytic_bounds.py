@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -14,17 +15,21 @@ from pipesched.checking.finding import Verdict
 from pipesched.problem import placement
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.relaxations import relaxed
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.construction.timing import times_within
 from tests.solver.bounds.test_certificate_values import KINDS, drawn
 from tests.support.columns import Costs, Memory, build
+from tests.support.drawers import tiny_unequal
 from tests.support.exhaustive.optimum import optimum
 from tests.support.makers import problem as problem_of
 from tests.support.published import ROWS, Row
+from tests.support.task_brute_force import tiny_tasks
 from tests.support.tiny_problem import tiny_problem
+from tests.support.tiny_weights import tiny_weights
 
 objectives = pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 
@@ -122,6 +127,20 @@ def test_certificates_come_strongest_first() -> None:
     values = [c.value_ticks for c in certificates(ROWS[0].problem(1), Objective.MAKESPAN)]
     assert values == sorted(values, reverse=True)
     assert len(values) >= 2 * 8
+
+
+def test_bounds_that_read_memory_say_so() -> None:
+    """Others give the same certificates whatever room devices have, so that partners' memory raises none of them."""
+    read = set[str]()
+    for number, make in product(range(80), (tiny_problem, tiny_tasks, tiny_unequal, tiny_weights)):
+        one = make(Random(number))
+        for bound in BOUNDS:
+            poorer = relaxed(one, bound.keeping).problem
+            if bound.several_streams or poorer.view is not None:
+                ample = poorer.with_room([None] * one.devices)
+                same = bound.certify(poorer, one.objective) == bound.certify(ample, one.objective)
+                read.update(() if same else (bound.name,))
+    assert read == {bound.name for bound in BOUNDS if bound.reads_memory}
 
 
 def v_problem(p: int, m: int, capacity: int) -> Problem:

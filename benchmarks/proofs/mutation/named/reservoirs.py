@@ -65,7 +65,7 @@ RESERVOIRS = (
     ),
     NamedMutant(
         "partners: the memory of the largest", "pipesched/problem/relaxed/partners_memory.py",
-        "return sum(limited)", "return max(limited)",
+        "whole, together, devices = sum(limited)", "whole, together, devices = max(limited)",
         "the memory of a group", (_PARTNERS,),
     ),
     NamedMutant(
