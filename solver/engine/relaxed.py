@@ -16,7 +16,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.relaxed.relaxation import RelaxedProblem
 from pipesched.problem.relaxed.relaxations import relaxed, with_partners
-from pipesched.results.evidence import MemoryOfPartners
+from pipesched.results.evidence import MemoryOfPartners, WithMoreMemory
 from pipesched.schedule.timeline import Timeline
 from solver.bounds.analytic.catalogue import of_original
 from solver.engine.claims import claim
@@ -33,7 +33,7 @@ class Relaxed:
     """
 
     def __init__(self, whole: Search, poorer: RelaxedProblem, tasks_as_stages: Cut | None, engine: Engine) -> None:
-        self._whole, self._poorer, self._cut = whole, poorer, tasks_as_stages
+        self._whole, self.poorer, self._cut = whole, poorer, tasks_as_stages
         plain = poorer.problem if tasks_as_stages is None else tasks_as_stages.plain
         limits = replace(whole.limits, target=None)
         self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, clock=whole.clock)
@@ -57,7 +57,7 @@ class Relaxed:
         if incumbent.lower_bound > self._proved and found.evidence is not None:
             self._proved = incumbent.lower_bound
             of_poorer = found if self._cut is None else self._cut.claim(found)
-            claim(whole, [of_original(self._poorer, of_poorer)])
+            claim(whole, [of_original(self.poorer, of_poorer)])
         if self._cut is not None or problem.network.has_activation_modes:
             return
         for timeline in (incumbent.timeline, *self.search.starts()):
@@ -93,7 +93,13 @@ def relaxed_search(search: Search) -> Relaxed | None:
 
 
 def _poorer(search: Search) -> RelaxedProblem:
-    """Return the relaxed problem: with the memory of partners where the best bound so far rests on it."""
-    of_partners = isinstance(search.incumbent.state.certificate.evidence, MemoryOfPartners)
-    shared = with_partners(search.problem) if of_partners else None
+    """Return the relaxed problem: with the memory of partners where analytic bounds of it prove more than the same
+    bounds of that with each device's own memory."""
+    of_partners, alone = dict[str, Value](), dict[str, Value]()
+    for one in search.incumbent.state.certificates:
+        if not isinstance(one.evidence, WithMoreMemory):  # proved of other capacities
+            best = of_partners if isinstance(one.evidence, MemoryOfPartners) else alone
+            best[one.kind] = max(one.value_ticks, best.get(one.kind, 0))
+    raised = max(of_partners.values(), default=0) > max((alone.get(kind, 0) for kind in of_partners), default=0)
+    shared = with_partners(search.problem) if raised else None
     return relaxed(search.problem) if shared is None else shared
