@@ -8,20 +8,26 @@ from fractions import Fraction
 from benchmarks.matrix.commands_of import SECONDS
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
-from pipesched.problem.relaxed.relaxations import RELAXATIONS
+from pipesched.problem.relaxed.relaxations import RELAXATIONS, with_partners
 from pipesched.results.solution import Solution, Status
 from solver.limits import Limits
 from solver.solve import solve
 
 
 def poorer_problems(problem: Problem, relaxations: Sequence[Relaxation] = RELAXATIONS) -> Iterator[RelaxedProblem]:
-    """The problem after one relaxation, two, ... in the order of the table; each where its feature is there."""
+    """The problem after one relaxation, two, ... in the order of the table; each where its feature is there.
+
+    Last, that with the memory of partners in place of the least of each activation.
+    """
     found = RelaxedProblem(problem)
     for relaxation in relaxations:
         further = found.without(relaxation)
         if further is not found:
             yield further
         found = further
+    shared = with_partners(problem)
+    if shared is not None:
+        yield shared
 
 
 def too_high(poorer: RelaxedProblem, solution: Solution) -> Iterator[str]:

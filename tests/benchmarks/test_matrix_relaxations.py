@@ -26,18 +26,21 @@ from pipesched.problem.relaxed.parameter_times import least_besides
 from pipesched.problem.relaxed.relaxation import Relaxation
 from pipesched.problem.relaxed.relaxations import (
     PARAMETERS,
+    PARTNERS_MEMORY,
     RELAXATIONS,
     SAVED_ACTIVATIONS,
+    WITH_PARTNERS,
 )
 from pipesched.results.solution import Solution, Status
 from solver.solve import solve
 from tests.support.counted import counted
-from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE
+from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, PARTNERS_IN_OWN_MEMORY
 
 # Switches of problems that a relaxation changes.
 OF = {
     PARAMETERS.name: ("reduce", "step", "gather", "buckets", "window", "gather once", "holders"),
     SAVED_ACTIVATIONS.name: ("offload", "recompute", "decide", "host memory"),
+    PARTNERS_MEMORY.name: ("offload to devices",),
 }
 COUNT = 8
 
@@ -91,7 +94,8 @@ def test_no_relaxation_raises_an_optimum(name: str) -> None:
 
 
 def _in_place_of(name: str, other: Relaxation) -> tuple[Relaxation, ...]:
-    return tuple(other if one.name == name else one for one in RELAXATIONS)
+    order = WITH_PARTNERS if name == PARTNERS_MEMORY.name else RELAXATIONS
+    return tuple(other if one.name == name else one for one in order)
 
 
 MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
@@ -103,6 +107,10 @@ MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
         SAVED_ACTIVATIONS.name,
         lambda: ACTIVATIONS_KEPT_WHOLE,
     ),
+    "partners' activations in the memory of one": (
+        PARTNERS_MEMORY.name,
+        lambda: PARTNERS_IN_OWN_MEMORY,
+    ),
 }
 
 
@@ -110,6 +118,29 @@ MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
 def test_a_wrong_relaxation_is_found(mutant: str) -> None:
     name, made = MUTANTS[mutant]
     assert any(faults(name, _in_place_of(name, made()), 4 * COUNT))
+
+
+def test_lookups_are_dropped_before_partners_memory() -> None:
+    """A lookup on the second device takes memory there while the first one has not begun the micro-batch."""
+    tasks = {
+        "forward": [{"name": "lookup", "time": [1, 2], "needs": "nothing"}, {"name": "layers", "time": [5, 3]}],
+        "backward": [{"name": "layers", "time": [1, 4]}],
+    }
+    memory = {
+        "activation": [2, 1],
+        "capacity": [5, 3],
+        "offload": {"out": 1, "in": 1, "on": "copy", "to": [1, "host"]},
+        "decide": {"offload": ["free", "never"]},
+    }
+    problem = problem_from({"devices": 2, "microbatches": 3, "times": {}, "tasks": tasks, "memory": memory})
+    solution = solve(problem, counted(1))
+    assert (solution.status, solution.value_ticks) == (Status.OPTIMAL, 28)
+    partners_first = (PARTNERS_MEMORY, *WITH_PARTNERS[:-1])
+    found = {
+        order: [fault for poorer in poorer_problems(problem, order) for fault in too_high(poorer, solution)]
+        for order in (WITH_PARTNERS, partners_first)
+    }
+    assert not found[WITH_PARTNERS] and found[partners_first], found
 
 
 def test_lookups_are_dropped_before_parameters() -> None:

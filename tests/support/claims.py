@@ -11,7 +11,7 @@ from threading import Event
 
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.relaxations import relaxed
+from pipesched.problem.relaxed.relaxations import relaxed, with_partners
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import of_original
 from solver.bounds.saving.certificates import certificates
@@ -69,6 +69,21 @@ def _activation_modes(one: Problem, best: Fraction) -> Iterator[Certificate]:
         yield from bounds_of_activation_modes(one, Event(), lambda: around, _AMPLE)
 
 
+def _of_partners(one: Problem, _: Fraction) -> Iterator[Certificate]:
+    """Proved with the memory of partners, by a short solve of plain passes or diagrams of tasks as stages."""
+    poorer = with_partners(one)
+    if poorer is None:
+        return
+    found = None if poorer.problem.view is not None else cut(poorer.problem)
+    if found is not None:
+        yield from (of_original(poorer, found.claim(own)) for own in proved_of(found.plain))
+    elif poorer.problem.view is not None:
+        proved = solve(poorer.problem, counted(0.3)).certificate
+        if proved is not None:
+            yield of_original(poorer, proved)
+            yield from (of_original(poorer, own) for own in proved_of(poorer.problem))
+
+
 CLAIMS: dict[str, Claims] = {
     "bounds without a search": Claims(_analytic),
     "bounds of tasks as stages": Claims(_as_stages),
@@ -76,6 +91,7 @@ CLAIMS: dict[str, Claims] = {
     "a solve of plain passes": Claims(
         _plain_passes, ("gatherings", "pieces", "pieces that save memory", "modules", "collectives"), 12, True
     ),
+    "searches with partners' memory": Claims(_of_partners, ("partners", "partners and more"), searched=True),
     "diagrams of activation modes": Claims(
         _activation_modes, ("saved activations", "copies as long as passes", "copies back", "recomputation put off")
     ),

@@ -41,6 +41,7 @@ from tests.support.task_brute_force import (
 from tests.support.tasks_at_once import tiny_at_once
 from tests.support.tiny_lent import tiny_lent
 from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
+from tests.support.tiny_partners import further_partners, tiny_partners
 from tests.support.tiny_problem import tiny_problem
 from tests.support.tiny_weights import tiny_weights
 
@@ -180,6 +181,8 @@ DRAWERS: dict[str, Drawer] = {
     "copies as long as passes": Drawer(small_memory, 40, _by_model, {
         "diagrams of activation modes": 20, "memory and copies": 17,
     }),
+    "partners": Drawer(tiny_partners, 20, _by_model, {"searches with partners' memory": 4}),
+    "partners and more": Drawer(further_partners, 20, _by_model, {"searches with partners' memory": 2}),
     "copies back": Drawer(copying_back, 20, _by_model, {"diagrams of activation modes": 10}),
     "recomputation put off": Drawer(putting_off, 20, _by_model, {"diagrams of activation modes": 8}),
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.relaxations import PASS_MEMORY, SAVED_ACTIVATIONS
+from pipesched.problem.relaxed.relaxations import PARTNERS_MEMORY, PASS_MEMORY, SAVED_ACTIVATIONS
 
 
 def _less_all_workspace(problem: Problem) -> Problem:
@@ -20,3 +20,12 @@ def _less_all_workspace(problem: Problem) -> Problem:
 ROOM_LESS_ALL_WORKSPACE = replace(PASS_MEMORY, relax=_less_all_workspace)
 # Activations that may be copied or recomputed, kept whole.
 ACTIVATIONS_KEPT_WHOLE = replace(SAVED_ACTIVATIONS, relax=Problem.keeping_activations)
+
+
+def _in_own_memory(problem: Problem) -> Problem:
+    found = PARTNERS_MEMORY.relax(problem)
+    return found if found is problem else found.with_room(problem.room)
+
+
+# What partners keep for earlier stages counted in the memory of one device, not of its group.
+PARTNERS_IN_OWN_MEMORY = replace(PARTNERS_MEMORY, relax=_in_own_memory)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from random import Random
 
 import pytest
@@ -18,6 +19,7 @@ from pipesched.checking.relaxed.parameters import around_passes, without_paramet
 from pipesched.checking.relaxed.posed import posed
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
 from pipesched.checking.streams.tasks_as_stages import as_plain
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
@@ -27,18 +29,22 @@ from pipesched.problem.relaxed.relaxations import (
     FURTHER_RESOURCES,
     LOOKUPS,
     PARAMETERS,
+    PARTNERS_MEMORY,
     RELAXATIONS,
     SAVED_ACTIVATIONS,
     UNEQUAL_MICROBATCHES,
+    WITH_PARTNERS,
     relaxed,
 )
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Evidence, OnDevice, OnStream, ResourceWeights, StreamTasks, TasksAsStages
 from solver.tasks.as_stages import cut
-from tests.support.relaxed_cases import Drawn, drawn, least, of_features, raised
+from tests.support.exact_optimum import exact_optimum
+from tests.support.relaxed_cases import NOTHING_FITS, Drawn, Value, drawn, least, of_features, raised
 from tests.support.rows_of_tasks import tiny_mirrored
 from tests.support.task_brute_force import tiny_gathers
-from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, ROOM_LESS_ALL_WORKSPACE
+from tests.support.tiny_partners import further_partners, tiny_partners
+from tests.support.wrong_relaxations import ACTIVATIONS_KEPT_WHOLE, PARTNERS_IN_OWN_MEMORY, ROOM_LESS_ALL_WORKSPACE
 
 # Pairs of optima that are compared of each relaxation.
 ENOUGH = 12
@@ -58,6 +64,33 @@ def test_no_relaxation_raises_an_optimum() -> None:
         assert not above, (relaxation.name, names)
         compared[relaxation] += 1
     assert all(compared[one] >= 10 for one in RELAXATIONS), compared
+
+
+def of_partners() -> Iterator[Drawn]:
+    """Activations that move to other devices: with every other feature, and where joint memory is little."""
+    yield from islice((one for one in of_features(1) if "offload to devices" in one.names), 25)
+    random = Random(5)
+    for draw in (tiny_partners, further_partners) * 20:
+        one = draw(random)
+        if why_infeasible(one) is None:
+            yield Drawn((draw.__name__,), one, partial(_by_model, one))
+
+
+def _by_model(problem: Problem) -> Value:
+    found = exact_optimum(problem)
+    return NOTHING_FITS if found is None else found * problem.tick
+
+
+def test_partners_memory_raises_no_optimum() -> None:
+    found = [(names, above) for _, names, above in raised(WITH_PARTNERS, of_partners(), 100, PARTNERS_MEMORY)]
+    assert not [names for names, above in found if above]
+    compared = Counter("features" if "offload to devices" in names else names[0] for names, _ in found)
+    assert len(compared) == 3 and min(compared.values()) >= 5, compared
+
+
+def test_partners_memory_that_is_too_little_is_found() -> None:
+    order = (*WITH_PARTNERS[:-1], PARTNERS_IN_OWN_MEMORY)
+    assert any(above for _, _, above in raised(order, of_partners(), 100, PARTNERS_IN_OWN_MEMORY))
 
 
 def _tasks_as_stages(problem: Problem) -> Problem:
