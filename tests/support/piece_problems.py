@@ -20,7 +20,8 @@ from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.solve import solve
 from tests.support.counted import counted
-from tests.support.exhaustive.optimum import least, of_whole_passes, optimum
+from tests.support.exhaustive.definition import of_whole_passes
+from tests.support.exhaustive.optimum import least, optimum
 from tests.support.makers import problem
 
 # Where stages lie: devices, keys, stages in all, and (micro-batches, pieces) that can be tried in every order, the last

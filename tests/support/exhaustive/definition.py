@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, Task, W
 from pipesched.problem.problem import Problem
 from tests.support.exhaustive import limits
 from tests.support.exhaustive.choices import ALONE, OF_PAIR, OF_ROLE
@@ -131,13 +131,13 @@ class PassesOf:
         ticks = block_ticks(stages[here], stages[there]) if where[here] == where[there] else None
         return _NONE if ticks is None else ticks
 
-    def orders(self, choices: Numbers) -> tuple[tuple[tuple[Pass, ...], ...], ...]:
+    def orders(self, choices: Numbers) -> tuple[tuple[Slot, ...], ...]:
         """The slots of each device by the choices of a search, which are in their order."""
-        found: list[list[tuple[Pass, ...]]] = [[] for _ in range(self._problem.devices)]
+        found: list[list[Slot]] = [[] for _ in range(self._problem.devices)]
         for choice in (int(one) for one in choices if one >= 0):
             k, mate = choice // OF_PAIR % OF_PAIR, choice % OF_PAIR
-            slot = (Pass(_KINDS[choice // OF_ROLE], *self.pairs[k]),)
-            slot += (Pass(BW, *self.pairs[mate]),) if mate != ALONE else ()
+            own = Pass(_KINDS[choice // OF_ROLE], *self.pairs[k])
+            slot: Slot = (own,) if mate == ALONE else (own, Pass(BW, *self.pairs[mate]))
             found[self._problem.placement.stage_device[self.pairs[k][0]]].append(slot)
         return tuple(map(tuple, found))
 
