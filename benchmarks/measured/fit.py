@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measured.path_steps import path_step
 from benchmarks.measured.table import Row, source_of
-from pipesched.files.model_configs.hardware_table import DEVICES, SUSTAINED, VBOOST, Device
+from pipesched.files.model_configs.hardware_table import DEVICES, SHARE_OF_SUSTAINED, SUSTAINED, Device
 
 Numbers = NDArray[np.float64]
 # The GPUs that have rates of their own; others have those of the one most like them.
@@ -67,8 +67,8 @@ PRIORS: Mapping[str, Prior] = {
     "moe_launch": Prior(1.0, 0.5, 0.1, 4),
     "moe_wait": Prior(1.5, 0.5, 0.1, 5),
 }
-# Of the most that products sustain, what training reaches: what the table has of AMD's.
-_REACHED = 0.87
+# The factor of 16-bit products in the table.
+_VBOOST = DEVICES["h100-80gb-vboost"].products / DEVICES["h100-80gb"].products
 # A rate by its name, and the family's where it has its own: `products/h100`.
 Rates = Mapping[str, float]
 
@@ -91,7 +91,7 @@ def devices_with(rates: Rates) -> dict[str, Device]:
             # What a device's own power makes of its family's rate stays.
             own[key] = rates.get(f"{key}/{family}", rates.get(key, base)) * getattr(device, key) / base
         if name.endswith("-vboost"):
-            own["products"] *= rates.get("vboost", VBOOST) / VBOOST
+            own["products"] *= rates.get("vboost", _VBOOST) / _VBOOST
         found[name] = replace(device, **own) if family else device
     return found
 
@@ -103,7 +103,7 @@ def table_rates() -> dict[str, float]:
         for name in names()
         if name != "vboost"
     }
-    return {name: shares.get(name, VBOOST) for name in names()}
+    return {name: shares.get(name, _VBOOST) for name in names()}
 
 
 class Fitted(NamedTuple):
@@ -182,5 +182,5 @@ def prior_of(name: str) -> Prior:
     """The prior of a rate, by its name; of products it follows from what the family sustains, where that is known."""
     key, _, family = name.partition("/")
     if key == "products" and family in SUSTAINED:
-        return PRIORS[key]._replace(likely=_REACHED * SUSTAINED[family], spread=0.1)
+        return PRIORS[key]._replace(likely=SHARE_OF_SUSTAINED * SUSTAINED[family], spread=0.1)
     return PRIORS[key]

@@ -70,16 +70,13 @@ _B200 = Device(
 # a score takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors
 # multiply 2.03 times as fast and whose exponentials are no faster; heads have 128 numbers.
 _ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
-# What 16-bit products gain where `nvidia-smi boost-slider --vboost 1` gives power of memory to tensor cores, fitted to
-# runs of NVIDIA's recipes that do so (`enable_vboost` in dgxc-benchmarking 25.02 to 25.05).
-VBOOST = 1.151
 # No published steps were fitted. Products reach 87 % of the most that AMD measured of its own (rocm.blogs.amd.com,
 # *Measuring Max-Achievable FLOPs*, part 2: 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X), which is what the
 # priors of `benchmarks.accuracy --fit` have of cuBLAS's.
-_REACHED = 0.87
+SHARE_OF_SUSTAINED = 0.87
 _MI300X = Device(
-    1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=_REACHED * 708 / 1307,
-    narrow_products=_REACHED * 1273 / 2614, attention=0.4,
+    1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=SHARE_OF_SUSTAINED * 708 / 1307,
+    narrow_products=SHARE_OF_SUSTAINED * 1273 / 2614, attention=0.4,
 )  # fmt: skip
 # The rate of products for the power of a device of the same chip: 843 TFLOP/s with MI325X's 1,000 W for 708 with
 # MI300X's 750.
@@ -93,8 +90,10 @@ DEVICES: Mapping[str, Device] = {
     "a100-80gb": _A100,
     "a800-80gb": replace(_A100, in_node=200, source=f"NVIDIA A800 {_SHEET} {_SLOW}"),
     "h100-80gb": _H100,
+    # `nvidia-smi boost-slider --vboost 1` gives power of memory to tensor cores: what 16-bit products gain is fitted to
+    # runs of NVIDIA's recipes that do so (`enable_vboost` in dgxc-benchmarking 25.02 to 25.05).
     "h100-80gb-vboost": replace(
-        _H100, products=_H100.products * VBOOST, source=f"{_H100.source}; nvidia-smi boost-slider --vboost 1",
+        _H100, products=_H100.products * 1.151, source=f"{_H100.source}; nvidia-smi boost-slider --vboost 1",
     ),
     "h100-96gb": replace(
         _H100, memory=94, memory_bandwidth=2400, products=_H100.products * (500 / 700) ** _OF_POWER,
@@ -126,8 +125,8 @@ DEVICES: Mapping[str, Device] = {
     ),
     "mi300x-192gb": _MI300X,
     "mi325x-256gb": replace(
-        _MI300X, memory=255, memory_bandwidth=6000, products=_REACHED * 843 / 1307,
-        narrow_products=_REACHED * 1519 / 2614, source=f"AMD MI325X {_SHEET} {_FAST}",
+        _MI300X, memory=255, memory_bandwidth=6000, products=SHARE_OF_SUSTAINED * 843 / 1307,
+        narrow_products=SHARE_OF_SUSTAINED * 1519 / 2614, source=f"AMD MI325X {_SHEET} {_FAST}",
     ),
     "mi355x-288gb": replace(
         _MI300X, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=287, memory_bandwidth=8000,
