@@ -33,8 +33,11 @@ _RUNTIMES: Mapping[str, Mapping[str, object]] = {
     "arXiv 2412.19437": {"optimizer_bytes": 8, "fused_experts": True},
 }
 # Whose layers, their sharding and recomputation are PyTorch's own; and XLA's, which drops products that nothing reads.
-_FSDP = ("mosaicml/llm-foundry", "pytorch/torchtitan", "pytorch/ao", "NVIDIA-NeMo/Automodel")
-_XLA = ("NVIDIA/dgxc-benchmarking maxtext", "NVIDIA/JAX-Toolbox")
+_FSDP = (
+    "mosaicml/llm-foundry", "pytorch/torchtitan", "pytorch/ao", "NVIDIA-NeMo/Automodel", "aws-samples",
+    "foundation-model-stack", "jzhang38/TinyLlama",
+)  # fmt: skip
+_XLA = ("NVIDIA/dgxc-benchmarking maxtext", "NVIDIA/JAX-Toolbox", "AI-Hypercomputer/gpu-recipes maxtext")
 # Whose runs hide exchange, and the share that stays hidden where a stage's own work can cover it.
 _OVERLAPPED = ("NVIDIA-NeMo/Megatron-Bridge", "NVIDIA/NeMo", "NVIDIA/dgxc-benchmarking", "arXiv 2412.19437")
 _HIDDEN = 0.7
