@@ -163,7 +163,9 @@ def _searched(
 def _result(problem: PlanProblem, sequences: int | None, one: _Answer) -> SizeResult:
     """Return an answer as the result for its micro-batch size."""
     found = one.found
-    return SizeResult(problem.microbatches, sequences, found.status, found.value, found.lower_bound, found.reason)
+    return SizeResult(
+        problem.microbatches, sequences, found.status, found.value, found.lower_bound, found.reason, found.free
+    )
 
 
 def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:

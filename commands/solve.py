@@ -156,7 +156,7 @@ def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult
     tick = solution.problem.tick * (problem.microbatches if problem.objective.repeats else 1)
     value = None if solution.value_ticks is None else solution.value_ticks * tick
     bound = solution.lower_bound_ticks * tick
-    return SizeResult(problem.microbatches, sequences, solution.status, value, bound, solution.reason)
+    return SizeResult(problem.microbatches, sequences, solution.status, value, bound, solution.reason, solution.free)
 
 
 def _find(whole: Problem, args: Namespace) -> Found:

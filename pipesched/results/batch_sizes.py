@@ -1,4 +1,4 @@
-"""Results for several micro-batch sizes of one file, and how much longer each is than the best."""
+"""Results for several micro-batch sizes of one file, and how much worse each is than the best."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from pipesched.problem.formatting import plain
+from pipesched.results.free_memory import MostFree
 from pipesched.results.solution import Status
 
 _OPEN = "of the others none is known better"
@@ -15,7 +17,8 @@ _OPEN = "of the others none is known better"
 class SizeResult(NamedTuple):
     """The result for one micro-batch size: value and lower bound of a whole batch, in the file's unit.
 
-    `sequences` are those of a micro-batch, None where the file does not say; `reason` says why there is no value.
+    `sequences` are those of a micro-batch, None where the file does not say; `reason` says why there is no value;
+    `free` is the free memory, if it is maximised first: value and lower bound are then of what leaves as much.
     """
 
     microbatches: int
@@ -24,6 +27,7 @@ class SizeResult(NamedTuple):
     value: Fraction | None
     lower_bound: Fraction
     reason: str = ""
+    free: MostFree | None = None
 
     @property
     def name(self) -> str:
@@ -40,20 +44,31 @@ class BatchSizes:
 
     @property
     def best(self) -> SizeResult | None:
-        """The first result with the least value; None if none has a schedule."""
-        return min((one for one in self.results if one.value is not None), key=_value, default=None)
+        """The first result with the most free memory, if that is maximised, and then the least value; None if none has
+        a schedule."""
+        return min((one for one in self.results if one.value is not None), key=_achieved, default=None)
 
     def above(self, result: SizeResult) -> Fraction | None:
-        """Return the share by which a result's value is above the best one; None if either has no value."""
-        return None if result.value is None else self._share(result.value)
+        """Return the share by which a result's value is above the best one.
+
+        None if either has no value, or their free memory differs.
+        """
+        return None if result.value is None or self.less_free(result) else self._share(result.value)
 
     def at_least_above(self, result: SizeResult) -> Fraction | None:
         """Return the share by which a result's lower bound is above the best value, at least 0.
 
-        None without a value.
+        None without a value, or if the free memory differs.
         """
-        share = None if result.status is Status.INFEASIBLE else self._share(result.lower_bound)
+        infeasible = result.status is Status.INFEASIBLE
+        share = None if infeasible or self.less_free(result) else self._share(result.lower_bound)
         return None if share is None else max(share, Fraction(0))
+
+    def less_free(self, result: SizeResult) -> Fraction | None:
+        """Return by how much less memory a result leaves than the best one, in the file's unit; None if free memory is
+        not maximised, or without a schedule."""
+        best = self.best
+        return None if best is None or best.free is None or result.free is None else best.free.value - result.free.value
 
     def _share(self, value: Fraction) -> Fraction | None:
         best = self.best
@@ -61,7 +76,7 @@ class BatchSizes:
 
     def document(self) -> list[dict[str, Any]]:
         """Return an entry for each size, under the key `sizes` in `--json`: proof status, value, bound, and excess over
-        the least."""
+        the least; with objective free_memory its amount too, and how much less that is than the most."""
         return [
             {
                 "microbatches": one.microbatches,
@@ -73,33 +88,54 @@ class BatchSizes:
                 "at_least_above": _number(self.at_least_above(one)),
                 "reason": one.reason,
             }
+            | (
+                {}
+                if one.free is None
+                else {"free_memory": one.free.document(), "less_free": _number(self.less_free(one))}
+            )
             for one in self.results
         ]
 
     def sentences(self) -> Iterator[str]:
-        """Yield sentences on the best size, and how much longer each other one is, as far as proved."""
+        """Yield sentences on the best size, and how much worse each other one is, as far as proved."""
         best = self.best
         if best is None:
             return
-        others = [one for one in self.results if one is not best]
-        longer = [one.status is Status.INFEASIBLE or one.lower_bound > _value(best) for one in others]
-        no_less = [one.status is Status.INFEASIBLE or one.lower_bound >= _value(best) for one in others]
-        verdict = "every other is worse" if all(longer) else "no other is better" if all(no_less) else _OPEN
+        others, least = [one for one in self.results if one is not best], _achieved(best)
+        worse = [one.status is Status.INFEASIBLE or _possible(one) > least for one in others]
+        no_better = [one.status is Status.INFEASIBLE or _possible(one) >= least for one in others]
+        verdict = "every other is worse" if all(worse) else "no other is better" if all(no_better) else _OPEN
         yield f"best size: {best.name}; {verdict}"
         yield from (f"  {one.name}: {self._apart(one)}" for one in others)
 
     def _apart(self, one: SizeResult) -> str:
-        above, least = self.above(one), self.at_least_above(one)
+        if less := self.less_free(one):
+            assert one.free is not None
+            least = max(less - (one.free.bound - one.free.value), Fraction(0))
+            known = "" if one.free.proved else f", at least {plain(float(least))} less"
+            return f"leaves {plain(float(less))} less{known}"
+        above, least_above = self.above(one), self.at_least_above(one)
         if above is None:
             return one.reason or ("infeasible" if one.status is Status.INFEASIBLE else "no schedule found")
         if one.status is Status.OPTIMAL:
             return f"{_percent(above)} longer" if above else "as good"
-        return f"{_percent(above)} longer, at least {_percent(least or Fraction(0))}"
+        return f"{_percent(above)} longer, at least {_percent(least_above or Fraction(0))}"
 
 
-def _value(one: SizeResult) -> Fraction:
+def _achieved(one: SizeResult) -> tuple[Fraction, Fraction]:
+    """Return the key that is least for the best size: free memory, negated, and value."""
     assert one.value is not None
-    return one.value
+    return (Fraction(0) if one.free is None else -one.free.value), one.value
+
+
+def _possible(one: SizeResult) -> tuple[Fraction, Fraction]:
+    """Return a key that `_achieved` of no schedule of this size is less than.
+
+    While more free memory may be possible, nothing is known of the time of what leaves it.
+    """
+    if one.free is None:
+        return Fraction(0), one.lower_bound
+    return -one.free.bound, (one.lower_bound if one.free.proved else Fraction(0))
 
 
 def _percent(share: Fraction) -> str:

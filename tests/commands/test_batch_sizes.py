@@ -14,6 +14,7 @@ from commands.main import main
 from commands.shared.batch_sizes import best_of_sizes
 from pipesched.files.problem_file import problem_from
 from pipesched.results.batch_sizes import BatchSizes, SizeResult
+from pipesched.results.free_memory import MostFree
 from pipesched.results.solution import Status
 
 BATCH: dict[str, Any] = {"size": 8, "overhead": {"forward": 1, "backward": 2}}
@@ -117,3 +118,52 @@ def test_how_much_worse_as_far_as_is_proved() -> None:
         "  2 micro-batches of 4 sequences: no memory",
     ]
     assert [one["at_least_above"] for one in sizes.document()] == [0.05, 0.0, None]
+
+
+@pytest.mark.parametrize(
+    ("command", "document"),
+    [
+        ("solve", PROBLEM | {"memory": {"activation": 10, "capacity": 100}}),
+        ("plan", PLAN | {"layers": [PLAN["layers"][0] | {"activation": 10}], "memory": {"capacity": 100}}),
+    ],
+)
+def test_with_free_memory_the_size_that_leaves_most_is_best(
+    command: str, document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At least one activation, its share of 10, is kept on every device, and larger micro-batches end sooner."""
+    file = _file(tmp_path, document | {"objective": "free_memory"})
+    options = ["--time-limit", "20", "--workers", "1"]
+    assert main([command, file, *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["free_memory"]["value"] == 100 - 10 / 8
+    assert {one["microbatches"]: one["less_free"] for one in found["sizes"]} == {2: 3.75, 4: 1.25, 8: 0}
+    assert [one["above_least"] for one in found["sizes"]] == [None, None, 0]
+    assert found["sizes"][0]["value"] < found["value"]
+    assert main([command, file, *options]) == 0
+    said = capsys.readouterr().out
+    assert "best size: 8 micro-batches of 1 sequence; every other is worse" in said
+    assert "2 micro-batches of 4 sequences: leaves 3.75 less" in said
+
+
+def test_how_much_less_is_free_as_far_as_is_proved() -> None:
+    def result(microbatches: int, value: int, free: int, bound: int) -> SizeResult:
+        return SizeResult(
+            microbatches,
+            None,
+            Status.FEASIBLE,
+            Fraction(value),
+            Fraction(80),
+            "",
+            MostFree(Fraction(free), Fraction(bound)),
+        )
+
+    sizes = BatchSizes((result(2, 90, 5, 5), result(4, 100, 8, 8), result(8, 110, 8, 8), result(16, 90, 4, 9)))
+    assert [*sizes.sentences()] == [
+        "best size: 4 micro-batches; of the others none is known better",
+        "  2 micro-batches: leaves 3 less",
+        "  8 micro-batches: 10.00 % longer, at least 0.00 %",
+        "  16 micro-batches: leaves 4 less, at least 0 less",
+    ]
+    assert next(BatchSizes(sizes.results[:2]).sentences()) == "best size: 4 micro-batches; every other is worse"
+    # What may leave as much may also be as fast: its lower bound is of the schedules that leave less.
+    assert "none is known better" in next(BatchSizes((result(4, 70, 8, 8), result(2, 90, 7, 8))).sentences())

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipesched.files.features.catalogue import FEATURES, Columns, Feature, FeatureKeys
 from pipesched.files.fields import field_types
-from pipesched.files.fields.together import Part, Refused, given, of_value
+from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.problem.objective import OBJECTIVES, objectives
 from pipesched.problem.objectives.free_memory import FREE_MEMORY
 from pipesched.problem.problem import Problem
@@ -47,15 +47,7 @@ def _written(problem: Problem) -> dict[str, object]:
     return {} if objective.leaves is None else {"objective": objective.leaves.value, _KEY: objective.name}
 
 
-def _sizes(document: Mapping[str, Any]) -> bool:
-    return isinstance(document.get("microbatches"), list)
-
-
-_OWN = of_value("objective", FREE_MEMORY.name)
-_REFUSED = (
-    Refused(_OWN, given("parameters"), "iteration", "it includes them"),
-    Refused(_OWN, Part("microbatches", "several sizes", _sizes), "one size", "compared by time"),
-)
+_REFUSED = (Refused(of_value("objective", FREE_MEMORY.name), given("parameters"), "iteration", "it includes them"),)
 
 FEATURES.register(
     Feature(
