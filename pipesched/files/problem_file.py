@@ -8,13 +8,19 @@ from fractions import Fraction
 from math import ceil, floor, gcd
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.compressed import DAMAGED, opened, own_ending
 from pipesched.files.exact_numbers import read_json, read_yaml
-from pipesched.files.features.catalogue import FEATURES, AttachedProblems, SeveralProblems, refused_with_value
+from pipesched.files.features.catalogue import (
+    AttachedProblems,
+    Feature,
+    SeveralProblems,
+    features_of,
+    refused_with_value,
+)
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
@@ -24,7 +30,7 @@ from pipesched.files.problems.checks import mistakes
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
-from pipesched.files.problems.together import REFUSED
+from pipesched.files.problems.together import table_of
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, MOST_STEPS, short, step_of
@@ -111,22 +117,23 @@ def problem_from(
     """
     try:
         whole = in_plain_numbers(document, PROBLEM)
-        document, attached, value = _split_off(whole)
-        for feature in FEATURES:
+        features = features_of(whole)
+        document, attached, value = _split_off(features, whole)
+        for feature in features:
             document = feature.rewritten(document) if isinstance(document, Mapping) else document
-        several, documents, found = _documents(document)
+        several, documents, found = _documents(features, document)
         wrong_keys = set[str]()
-        forms, others = list[ProblemFile](), list[tuple[Any, ProblemFile]]()
+        forms, others = list[_Form](), list[tuple[Any, _Form]]()
         for one in documents:
-            form, wrong_values, wrong = parse_model(ProblemFile, one, required(one))
-            found += [*wrong_values, *mistakes(form, wrong, len(documents), attached is not None)]
+            form, wrong_values, wrong = _parsed(one)
+            found += [*wrong_values, *mistakes(*form, wrong, len(documents), attached is not None)]
             wrong_keys |= wrong
             forms.append(form)
             if attached is not None:
-                others, in_others = _read_attached(attached, value, form, wrong)
+                others, in_others = _read_attached(attached, value, form.keys, wrong)
                 found += in_others
-                found += [] if found else attached.idle(form, [other for _, other in others])
-        found += refused_together(REFUSED, whole, frozenset(wrong_keys))
+                found += [] if found else attached.idle(form.keys, [other.keys for _, other in others])
+        found += refused_together(table_of(features), whole, frozenset(wrong_keys))
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
@@ -136,24 +143,37 @@ def problem_from(
         trunk = several.join(built) if several else built[0]
         joined = [(of, _build(form, default_name, most_steps)) for of, form in others]
         problem = attached.join(trunk, joined) if attached else trunk
-        for feature in FEATURES:
-            problem = feature.of_whole.lower(problem, forms[0]) if feature.of_whole else problem
+        for feature in features:
+            problem = feature.of_whole.lower(problem, forms[0].keys) if feature.of_whole else problem
         return problem
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
 
 
-def _documents(document: object) -> tuple[SeveralProblems | None, list[object], list[str]]:
+class _Form(NamedTuple):
+    """The keys of a document of one problem, and the features that it has."""
+
+    keys: ProblemFile
+    features: list[Feature]
+
+
+def _parsed(document: object) -> tuple[_Form, list[str], frozenset[str]]:
+    """Read a document of one problem: its form without wrong values, a line for each of these, and their key paths."""
+    keys, found, wrong = parse_model(ProblemFile, document, required(document))
+    return _Form(keys, features_of(document)), found, wrong
+
+
+def _documents(features: list[Feature], document: object) -> tuple[SeveralProblems | None, list[object], list[str]]:
     """Split a document that stands for several problems; returns their feature (None if one problem), and mistakes."""
-    for feature in FEATURES:
+    for feature in features:
         if feature.several and isinstance(document, Mapping) and document.get(feature.name) is not None:
             return feature.several, *feature.several.documents(document)
     return None, [document], []
 
 
-def _split_off(document: object) -> tuple[object, AttachedProblems | None, object]:
+def _split_off(features: list[Feature], document: object) -> tuple[object, AttachedProblems | None, object]:
     """Split a document with attached problems: its other keys, the feature that attaches them, and that key's value."""
-    for feature in FEATURES:
+    for feature in features:
         if feature.attached and isinstance(document, Mapping) and document.get(feature.name) is not None:
             left = {key: value for key, value in document.items() if key != feature.name}
             return left, feature.attached, document[feature.name]
@@ -162,20 +182,21 @@ def _split_off(document: object) -> tuple[object, AttachedProblems | None, objec
 
 def _read_attached(
     of: AttachedProblems, value: object, form: ProblemFile, wrong: frozenset[str]
-) -> tuple[list[tuple[Any, ProblemFile]], list[str]]:
+) -> tuple[list[tuple[Any, _Form]], list[str]]:
     """Read the attached documents under a key: their forms, each with what it describes, and every mistake in them."""
-    read = list[tuple[Any, ProblemFile]]()
+    read = list[tuple[Any, _Form]]()
     documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))
     for path, what, one in documents:
-        own, wrong_values, wrong_keys = parse_model(ProblemFile, one, required(one))
-        of_own = [*wrong_values, *mistakes(own, wrong_keys, devices_of_others=True)]
+        own, wrong_values, wrong_keys = _parsed(one)
+        of_own = [*wrong_values, *mistakes(*own, wrong_keys, devices_of_others=True)]
         found += [f"{path}.{mistake}" for mistake in of_own]
         read.append((what, own))
     return read, found
 
 
-def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
+def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
     """Convert a form without mistakes into a problem with times in ticks and memory in whole units."""
+    form, features = parsed
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
     times, links, tick, times_rounded = times_in_ticks(
@@ -183,18 +204,18 @@ def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
         form.tasks,
         where,
         form.microbatches,
-        (column for feature in FEATURES for column in feature.times(form)),
+        (column for feature in features for column in feature.times(form)),
         most_steps,
     )
     section = form.memory or MemorySection.model_validate({})
-    memory, pools, resolution, memory_rounded = _memory(form, section, where, most_steps)
+    memory, pools, resolution, memory_rounded = _memory(parsed, section, where, most_steps)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
     whole = Problem(
         where,
         form.microbatches,
-        stages_from(form, times, memory),
+        stages_from(form, features, times, memory),
         pools,
         OBJECTIVES[form.objective],
         form.name or default_name,
@@ -204,29 +225,30 @@ def _build(form: ProblemFile, default_name: str, most_steps: int) -> Problem:
         walks=Walks(tuple(chain.microbatches or 0 for chain in form.chains or ())),
         notes=tuple(notes),
     )
-    for feature in FEATURES:
+    for feature in features:
         whole = replace(whole, **feature.fields(whole, form, times | memory))
-    for feature in FEATURES:
+    for feature in features:
         whole = feature.lower(whole, form)
     return whole
 
 
 def _memory(
-    form: ProblemFile, section: MemorySection, where: Placement, most_steps: int
+    parsed: _Form, section: MemorySection, where: Placement, most_steps: int
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
     """Convert the memory of stages, devices and hosts to multiples of a step; returns also the step and notes on
     rounding.
 
     Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits.
     """
+    form, features = parsed
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = per(section.freed_by_backward or Fraction(0), where.stages)
     capacity = None if section.capacity is None else per(section.capacity, where.devices)
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
     static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    moved = {key: per(value, where.stages) for feature in FEATURES for key, value in feature.memory(form)}
-    limits_besides = {key: values for feature in FEATURES for key, values in feature.limits(form)}
+    moved = {key: per(value, where.stages) for feature in features for key, value in feature.memory(form)}
+    limits_besides = {key: values for feature in features for key, values in feature.limits(form)}
     host = [number for values in limits_besides.values() for number in values]
     passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from pydantic import create_model
 
 from pipesched.files.fields.kind import Kind
 from pipesched.files.fields.section import Section
-from pipesched.files.fields.together import Refused
+from pipesched.files.fields.together import Refused, at
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE
 from pipesched.registry import Registry
@@ -123,6 +124,9 @@ class Feature:
     `refused` lists the features that exclude this one, `with_units` the keys whose values may have units, `in_form`
     those with a field in the form of `serve`.
 
+    A file has a feature if it gives one of its keys, or if its `objective` is `asked_by` (`features_of`). Only then is
+    the feature asked for anything of the file.
+
     A feature that is `once` adds passes that each stage runs once an iteration (`Stage.once`), and the objective is
     then the iteration; passes of several such features run in the order of the features' names.
 
@@ -153,14 +157,31 @@ class Feature:
     refused: tuple[Refused, ...] = ()
     with_units: Mapping[str, Kind] = field(default_factory=dict)
     in_form: tuple[str, ...] = ()
+    asked_by: str | None = None
     there: Callable[[Problem], bool] = lambda _: False
     not_expressible: str = ""
     once: bool = False
     has_state: bool = True
     runs_in_torch: bool = True
 
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the feature's keys in a file."""
+        own = () if self.keys is None else self.keys.model_fields
+        return (self.name, *own, *(f"{at}.{key}" for at, keys in self.sections.items() for key in keys.model_fields))
+
+    def is_in(self, document: Mapping[str, Any]) -> bool:
+        """Return True if a file's document gives a key of the feature, or has the objective that asks for it."""
+        asked = self.asked_by is not None and document.get("objective") == self.asked_by
+        return asked or any(at(document, path) is not None for path in self.paths)
+
 
 FEATURES: Registry[Feature] = Registry("pipesched.files.features", "feature of problem files")
+
+
+def features_of(document: object) -> list[Feature]:
+    """Return the features that a file has, by its document, in the order of their names."""
+    return [feature for feature in FEATURES if isinstance(document, Mapping) and feature.is_in(document)]
 
 
 def first_stream(form: Any) -> str:

@@ -57,6 +57,7 @@ FEATURES.register(
         fields=_objective,
         written=_written,
         refused=_REFUSED,
+        asked_by=FREE_MEMORY.name,
         there=lambda problem: problem.objective.leaves is not None,
         has_state=False,
     )

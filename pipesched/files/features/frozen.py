@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import Field
@@ -10,7 +10,7 @@ from pydantic import Field
 from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
 from pipesched.files.fields import field_types
 from pipesched.files.fields.stage_placement import placement_of
-from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.fields.together import OVERLAP_NEXT, Part, Refused, at, given, of_value
 from pipesched.problem.frozen_stages import with_frozen_stages
 from pipesched.problem.problem import Problem
 
@@ -46,21 +46,13 @@ def _written(problem: Problem) -> dict[str, object]:
     return {_KEY: len(frozen)} if frozen else {}
 
 
-def _has_frozen_module(document: Mapping[str, Any]) -> bool:
-    modules = document.get("modules")
-    sections = modules.values() if isinstance(modules, Mapping) else ()
-    return any(isinstance(keys, Mapping) and keys.get(_KEY) is True for keys in sections)
-
-
-_MODULE = Part(f"modules.{_KEY}", "a frozen module", _has_frozen_module)
-_OVERLAPS = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
 _SPANS = "frozen passes end a span when gradients return"
 _OWN = Part(_KEY, _KEY, lambda document: bool(at(document, _KEY)))
 _EITHER = "one of the two"
 _NO_ACTIVATION = "a frozen stage holds no activation to save"
 _REFUSED = (
-    *(Refused(of_value("objective", "span"), one, "makespan or period", _SPANS) for one in (_OWN, _MODULE)),
-    *(Refused(_OVERLAPS, one, _EITHER, _SPANS) for one in (_OWN, _MODULE)),
+    Refused(of_value("objective", "span"), _OWN, "makespan or period", _SPANS),
+    Refused(OVERLAP_NEXT, _OWN, _EITHER, _SPANS),
     Refused(given("times.overlapped"), _OWN, _EITHER, "a frozen stage has no backward for a block"),
     Refused(_OWN, given("memory.offload"), _EITHER, _NO_ACTIVATION),
     Refused(_OWN, given("memory.recompute"), _EITHER, _NO_ACTIVATION),

@@ -16,7 +16,7 @@ from pipesched.files.fields.field import as_list, field, whole_number
 from pipesched.files.fields.parameter_sections import ParametersSection
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.stage_placement import placement_of, stage_count
-from pipesched.files.fields.together import Part, Refused, at, given, of_value
+from pipesched.files.fields.together import OVERLAP_NEXT, Part, Refused, at, given, of_value
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.chains.with_modules import with_modules
 from pipesched.problem.features.chain_arcs import NO_ARCS
@@ -330,8 +330,16 @@ def _sends(document: Mapping[str, Any]) -> bool:
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 
 
+def _has_frozen_module(document: Mapping[str, Any]) -> bool:
+    modules = document.get(_KEY)
+    sections = modules.values() if isinstance(modules, Mapping) else ()
+    return any(isinstance(keys, Mapping) and keys.get("frozen") is True for keys in sections)
+
+
 _OWN, _EITHER = given(_KEY), "one of the two"
 _SENDING = Part("times.transfer.on", "times.transfer.on", _sends)
+_FROZEN = Part(f"{_KEY}.frozen", "a frozen module", _has_frozen_module)
+_SPANS = "frozen passes end a span when gradients return"
 _ONE_CHAIN = "such micro-batches are chains already"
 _REFUSED = (
     Refused(given("chains"), _OWN, _EITHER, _ONE_CHAIN),
@@ -340,6 +348,8 @@ _REFUSED = (
     Refused(of_value("placement", "bidirectional"), _OWN, "placements that hold each stage once",
             "a module feeds one copy of a stage"),
     Refused(_SENDING, _OWN, "transfers that occupy no stream", "transfers of modules occupy none"),
+    Refused(of_value("objective", "span"), _FROZEN, "makespan or period", _SPANS),
+    Refused(OVERLAP_NEXT, _FROZEN, _EITHER, _SPANS),
     Refused(of_value("objective", "period"), _OWN, "makespan or span", "no part of such a schedule repeats"),
 )  # fmt: skip
 

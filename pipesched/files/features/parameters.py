@@ -19,7 +19,6 @@ from pipesched.files.fields.parameter_sections import (
     NEVER,
     ParametersSection,
     none_given,
-    objective_mistakes,
 )
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, more_than_one, of_value
@@ -149,8 +148,6 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield a line for each broken rule, except of keys already known as wrong."""
-    once = [one.name for one in FEATURES if one.once and getattr(form, one.name) is not None]
-    yield from objective_mistakes(form, once, "makespan, span or period", wrong)
     section = form.parameters
     if section is None:
         return

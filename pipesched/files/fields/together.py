@@ -66,6 +66,7 @@ def _repeats(document: Mapping[str, Any]) -> bool:
     return any(one not in (None, 1) for one in as_list(layers) or [layers])
 
 
+OVERLAP_NEXT = Part("overlap_next", "overlap_next", lambda document: document.get("overlap_next") is True)
 SEVERAL_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 
 

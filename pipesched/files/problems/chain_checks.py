@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pipesched.files.problems.schema import ProblemFile
+from pipesched.files.problems.chain_keys import Chain
 
 
-def chain_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def chain_mistakes(
+    chains: Sequence[Chain], microbatches: int | None, stages: int | None, wrong: frozenset[str]
+) -> Iterator[str]:
     """Yield a line for each broken rule of `chains`, except of keys already known as wrong."""
-    if form.chains is None or any(path.split(".")[0] == "chains" for path in wrong):
+    if any(path.split(".")[0] == "chains" for path in wrong):
         return
-    chains = form.chains
     missing = [mistake for at, chain in enumerate(chains) for mistake in chain.missing(f"chains[{at}]")]
     if missing or not chains or stages is None:
         yield from missing or (["chains: found no entry; allowed: one or more"] if not chains else [])
@@ -28,5 +29,5 @@ def chain_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str])
     if absent is not None:
         yield f"chains: found no chain through stage {absent}; allowed: each stage in one"
     total = sum(chain.microbatches or 0 for chain in chains)
-    if form.microbatches is not None and total != form.microbatches:
-        yield f"chains: found {total} micro-batches in all; allowed: {form.microbatches}, as microbatches says"
+    if microbatches is not None and total != microbatches:
+        yield f"chains: found {total} micro-batches in all; allowed: {microbatches}, as microbatches says"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
-from pipesched.files.features.catalogue import FEATURES
+from pipesched.files.features.catalogue import Feature
 from pipesched.files.fields.blocks_field import Saves
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.fields.parameter_sections import objective_mistakes
 from pipesched.files.fields.stage_placement import stage_count
 from pipesched.files.limits import MOST_CELLS
 from pipesched.files.problems.chain_checks import chain_mistakes
@@ -19,13 +21,20 @@ from pipesched.problem.placement import FIXED_CHUNKS
 
 # Devices that one message names.
 _NAMED = 20
+# The objectives of files without work once an iteration.
+_OTHER_OBJECTIVES = "makespan, span or period"
 
 
 def mistakes(
-    form: ProblemFile, wrong: frozenset[str] = frozenset(), forms: int = 1, devices_of_others: bool = False
+    form: ProblemFile,
+    features: Sequence[Feature],
+    wrong: frozenset[str] = frozenset(),
+    forms: int = 1,
+    devices_of_others: bool = False,
 ) -> list[str]:
     """Return a line for each broken rule over several keys, except of key paths already known as wrong.
 
+    `features` are those that the file has.
     `forms` is the number of forms that the file stands for, this one included; it counts for size limits. With
     `devices_of_others` a device may have no stage in this form.
     """
@@ -34,10 +43,14 @@ def mistakes(
         found += [*_placement(form, devices_of_others), *_chunks(form)]
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
     found += _size(form, stages, forms)
-    found += _lengths(form, stages)
-    for feature in FEATURES:
+    found += _lengths(form, features, stages)
+    for feature in features:
         found += feature.mistakes(form, stages, wrong)
-    found += chain_mistakes(form, stages, wrong)
+    once = [one.name for one in features if one.once and getattr(form, one.name) is not None]
+    keys: Any = form  # with those that features add
+    found += objective_mistakes(keys, once, _OTHER_OBJECTIVES, wrong)
+    if form.chains is not None:
+        found += chain_mistakes(form.chains, form.microbatches, stages, wrong)
     found += task_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
@@ -87,10 +100,10 @@ def _chunks(form: ProblemFile) -> Iterator[str]:
         )
 
 
-def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
+def _lengths(form: ProblemFile, features: Sequence[Feature], stages: int | None) -> Iterator[str]:
     if stages is not None:
         allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
-        for path, value in _per_stage(form):
+        for path, value in _per_stage(form, features):
             if isinstance(value, list) and not is_matrix(value) and len(value) not in allowed:
                 lengths = " or ".join(map(str, sorted(allowed)))
                 yield f"{path}: found {len(value)} values; allowed: one number, or a list of {lengths}, one per stage"
@@ -111,7 +124,7 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         )
 
 
-def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
+def _per_stage(form: ProblemFile, features: Sequence[Feature]) -> Iterator[tuple[str, object]]:
     if form.times:
         for key in type(form.times).model_fields:
             value = getattr(form.times, key)
@@ -126,7 +139,7 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
-    for feature in FEATURES:
+    for feature in features:
         yield from feature.per_stage(form)
 
 

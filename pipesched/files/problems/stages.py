@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipesched.files.features.catalogue import FEATURES, first_stream
+from pipesched.files.features.catalogue import Feature, first_stream
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
 from pipesched.files.problems.times_in_ticks import Columns, layers_of
@@ -14,11 +14,14 @@ from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.problem.stage_columns import stages_of
 
 
-def stages_from(form: ProblemFile, times: Columns, memory: Columns) -> tuple[Stage, ...]:
-    """Return the stages, from columns of times in ticks and of memory; tasks without a stream run on the first one."""
+def stages_from(form: ProblemFile, features: Sequence[Feature], times: Columns, memory: Columns) -> tuple[Stage, ...]:
+    """Return the stages of a file with these features, from columns of times in ticks and of memory.
+
+    Tasks without a stream run on the first one.
+    """
     first, count = first_stream(form), len(memory["activation"])
     options = dict[str, Sequence[Any]]()
-    for feature in FEATURES:
+    for feature in features:
         for key, column in feature.stages(form, times | memory, count).items():
             # What stages run once an iteration may be of several features.
             before = options.get(key) if key == "once" else None

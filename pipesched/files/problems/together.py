@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipesched.files.features.catalogue import FEATURES
+from pipesched.files.features.catalogue import FEATURES, Feature
 from pipesched.files.fields.field import as_list
 from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, of_value
 
@@ -32,7 +32,7 @@ _PERIOD = of_value("objective", "period")
 
 
 _NO_STEADY_STATE = "no part of such a schedule repeats"
-REFUSED = (
+COMMON = (
     Refused(_BLOCKS, _CHAINS, _EITHER, "the partner of a pass may be on another path"),
     Refused(SEVERAL_LAYERS, _LOOKUPS, "1", "a lookup is of the whole stage, not of each of its layers"),
     Refused(given("times.fused"), _TASKS, "one of them, since tasks say what passes take",
@@ -41,5 +41,12 @@ REFUSED = (
             "tasks of two passes overlap by themselves"),
     Refused(_SENDING, _BLOCKS, "one of them", "a block has one end, whichever of its passes is sent"),
     *(Refused(_PERIOD, one, _ENDS, _NO_STEADY_STATE) for one in (_CHAINS, _LOOKUPS)),
-    *(row for feature in FEATURES for row in feature.refused),
 )  # fmt: skip
+
+
+def table_of(features: Iterable[Feature]) -> tuple[Refused, ...]:
+    """Return the pairs of keys that every file has and of these features."""
+    return (*COMMON, *(row for feature in features for row in feature.refused))
+
+
+REFUSED = table_of(FEATURES)
