@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from formulations.jobs.gathers import first_parts
 from pipesched.errors import BadInput
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import MemoryChange, PassType, Resource, TaskNetwork, TaskType
@@ -206,7 +205,7 @@ def _capacity(problem: Problem, where: Resource) -> int | None:
 
 def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the tasks of a pass that wait for no task of the same pass, and those that end it."""
-    return first_parts(network, pass_type), network.ends[pass_type]
+    return network.begins[pass_type], network.ends[pass_type]
 
 
 def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Precedence]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from formulations.jobs.jobs import Gap, Jobs, Precedence
-from pipesched.problem.network.task_network import PassType, TaskNetwork
 from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
@@ -55,17 +54,9 @@ class Gathers:
 def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
     """Return the first jobs of a pass, and those after which it has ended."""
     network, pass_type = problem.network, (p.kind, p.stage)
-    parts = first_parts(network, pass_type), network.ends[pass_type]
+    parts = network.begins[pass_type], network.ends[pass_type]
     first, last = (tuple(number[Task(p, part)] for part in tasks) for tasks in parts)
     return first, last
-
-
-def first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
-    """Return the tasks of a pass that wait for no task of the same pass."""
-    arcs = network.arcs_into[pass_type]
-    own = (arc for arc in arcs if arc.share is None)
-    later = {arc.after.part for arc in own if any(other.pass_type == pass_type for other in arc.alternatives)}
-    return tuple(part for part in range(len(network.tasks[pass_type])) if part not in later)
 
 
 def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from formulations.jobs.gathers import Gathers, first_parts
+from formulations.jobs.gathers import Gathers
 from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
@@ -146,10 +146,9 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, in
 def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
     """Yield the changes of passes of all memory that is limited, and of windows."""
     network = problem.network
-    first = {pass_type: first_parts(network, pass_type) for pass_type in network.tasks}
 
     def ends(p: Pass) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        begin, end = first[p.kind, p.stage], network.ends[p.kind, p.stage]
+        begin, end = network.begins[p.kind, p.stage], network.ends[p.kind, p.stage]
         return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
 
     for p in asking(passes, SHORT):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 
 from formulations.variables.forced_by_memory import forced_by_memory
 from formulations.variables.operations import Operation, Operations
@@ -63,6 +64,28 @@ class KnownOrder:
         for x in operations:
             found |= 1 << self._number[x]
         return found
+
+    def open_pairs(self, devices: Collection[int] | None = None) -> int:
+        """Return the number of pairs of operations of one resource, on these devices (None: all), of unknown order.
+
+        Two operations that never both run are no such pair.
+        """
+        found = 0
+        for where, here in self.operations.on.items():
+            if devices is None or where.device in devices:
+                bits = self.bits(here)
+                known = sum((self.before[self._number[x]] & bits).bit_count() for x in here)
+                found += len(here) * (len(here) - 1) // 2 - known - self._never_both(here)
+        return found
+
+    def _never_both(self, here: Sequence[Operation]) -> int:
+        """Return the number of pairs of unknown order whose two operations never both run."""
+        ops, by_choice = self.operations, dict[int | None, list[Operation]]()
+        for x in here:
+            if not ops.always(x):
+                by_choice.setdefault(ops.choice(x), []).append(x)
+        pairs = (pair for each in by_choice.values() for pair in combinations(each, 2) if ops.exclude(*pair))
+        return sum(not (self.precedes(x, y) or self.precedes(y, x)) for x, y in pairs)
 
     def _count(self, x: Operation) -> int:
         return self.before[self._number[x]].bit_count()

@@ -11,7 +11,6 @@ from ortools.sat.python import cp_model
 from formulations.jobs.jobs import Decision, Jobs
 from formulations.variables.blocks import blocks_that_gain
 from formulations.variables.known_order import KnownOrder
-from formulations.variables.literal_count import open_pairs
 from formulations.variables.literals import Linear, Literal, Truth, negation, refuse_too_long
 from formulations.variables.operations import Operation, Operations
 from formulations.variables.resource_order import Pair, ResourceOrder
@@ -64,7 +63,7 @@ class Model:
         self.has_all_blocks = self.problem.network.one_task_each or not self.problem.network.blocks
         blocks = blocks_that_gain(self.operations, self.known, self.devices)
         may_not_run = not all(map(self.operations.always, self.start))
-        if may_not_run or open_pairs(self.known, self.devices) <= most_literals:
+        if may_not_run or self.known.open_pairs(self.devices) <= most_literals:
             self._order({pair: pair for pair in blocks})
         else:
             self._blocks_without_order(list(islice(blocks, MOST_BLOCKS + 1)))

@@ -17,7 +17,6 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_that_remain import jobs_that_remain
 from formulations.jobs.placed_jobs import PlacedJobs
 from formulations.variables.known_order import KnownOrder
-from formulations.variables.literal_count import open_pairs
 from formulations.variables.literals import TooLong
 from formulations.variables.operations import Operations
 from pipesched.errors import Disagreement, left_out_note
@@ -130,7 +129,7 @@ class _Search:
         """Return True if the exact model has few enough passes and literals."""
         return (
             len(self.jobs.jobs) <= _PARAMS.most_jobs
-            and open_pairs(KnownOrder(Operations(self.jobs))) <= _PARAMS.most_literals
+            and KnownOrder(Operations(self.jobs)).open_pairs() <= _PARAMS.most_literals
         )
 
     def in_finer_ticks(self) -> Replanned | None:

@@ -226,6 +226,16 @@ class TaskNetwork:
         return {pass_type: tuple(arcs) for pass_type, arcs in found.items()}
 
     @cached_property
+    def begins(self) -> Mapping[PassType, tuple[int, ...]]:
+        """The tasks of each type of pass that wait for no task of the same pass, by number."""
+        found = dict[PassType, tuple[int, ...]]()
+        for pass_type, tasks in self.tasks.items():
+            own = [arc for arc in self.arcs_into[pass_type] if arc.share is None]
+            later = {arc.after.part for arc in own if any(one.pass_type == pass_type for one in arc.alternatives)}
+            found[pass_type] = tuple(part for part in range(len(tasks)) if part not in later)
+        return found
+
+    @cached_property
     def arcs_from(self) -> Mapping[TaskType, tuple[Arc, ...]]:
         """The arcs of which each task is one of the alternatives to wait for."""
         found: dict[TaskType, list[Arc]] = {
