@@ -44,6 +44,35 @@ class Passes(NamedTuple):
     lag: Numbers
 
 
+class State(NamedTuple):
+    """What is known while passes are put in order: `start`, which ends with those of the devices; the `ticks` of each
+    pass; of each device the `last` pass, -1 for none, and the ticks of work that are `left` to it."""
+
+    start: Numbers
+    ticks: Numbers
+    last: Numbers
+    left: Numbers
+
+
+class Order(NamedTuple):
+    """The passes in order so far, `ran`, and the backwards known to be `split`, as bits; the pass before each one on
+    its device, `previous`, and the other one of its block, `same`; -1 for none."""
+
+    ran: int
+    split: int
+    previous: Numbers
+    same: Numbers
+
+
+class Question(NamedTuple):
+    """What is asked of all orders: the `tails` of passes, whether the span counts, and the `parts` of a tick in which
+    values are counted."""
+
+    tails: Numbers
+    span: bool
+    parts: int
+
+
 @compiled
 def least_ticks(passes: Passes, blocks: bool) -> tuple[Numbers, Numbers]:
     """The least ticks from start to end of each forward and backward; the least work that a backward is in all.
@@ -94,24 +123,11 @@ def tails_of(passes: Passes, least: Numbers, devices: int, span: bool) -> Number
 
 
 @compiled
-def settle(
-    passes: Passes,
-    own: tuple[Numbers, Numbers, Numbers, Numbers],
-    order: tuple[int, int, Numbers, Numbers],
-    tails: Numbers,
-    span: bool,
-    parts: int,
-    limit: int,
-) -> bool:
+def settle(passes: Passes, state: State, order: Order, asked: Question, limit: int) -> bool:
     """Raise starts to the least that order, needs and limit allow; False if there are none within the limit, in
-    `parts` of a tick.
-
-    `own` are the starts, which end with those of the devices; the ticks of each pass; the last pass of each device and
-    the work left to it. `order` are the passes in order so far and the backwards known to be split, as bits; the pass
-    before each on its device, and the other one of a block.
-    """
-    start, ticks, last, left = own
-    ran, split = order[:2]
+    parts of a tick."""
+    start, ticks, last, left = state
+    tails, span, parts = asked
     n, devices, tick = len(ticks), len(last), parts * UNIT
     until = limit * UNIT + n
     for _ in range(3):
@@ -120,10 +136,10 @@ def settle(
             rounds += 1
             if rounds > n + devices + 1:
                 return False
-            changed = raised(passes, own, order, span, parts, until)
+            changed = raised(passes, state, order, asked, until)
             if not span:
                 for p in range(n):
-                    if start[p] + (ticks[p] + tails[p, 0]) * tick > until and (p % 3 < 2 or split >> p // 3 & 1):
+                    if start[p] + (ticks[p] + tails[p, 0]) * tick > until and (p % 3 < 2 or order.split >> p // 3 & 1):
                         return False
         for d in range(devices):
             begin, tails_left = 2**60, np.full(tails.shape[1], 2**60)
@@ -132,7 +148,7 @@ def settle(
                     continue
                 for role in range(3):
                     p = 3 * k + role
-                    if ran >> p & 1 or (role == W and not split >> k & 1):
+                    if order.ran >> p & 1 or (role == W and not order.split >> k & 1):
                         continue
                     begin = min(begin, start[p])
                     # After a backward that may be split its weight pass may be the last.
@@ -156,18 +172,11 @@ def settle(
 
 
 @compiled
-def raised(
-    passes: Passes,
-    own: tuple[Numbers, Numbers, Numbers, Numbers],
-    order: tuple[int, int, Numbers, Numbers],
-    span: bool,
-    parts: int,
-    until: int,
-) -> bool:
+def raised(passes: Passes, state: State, order: Order, asked: Question, until: int) -> bool:
     """One round over all arcs; whether any start was raised."""
-    start, ticks, last, left = own
+    start, ticks, last, left = state
     ran, split, previous, same = order
-    n, tick, changed = len(ticks), parts * UNIT, False
+    span, n, tick, changed = asked.span, len(ticks), asked.parts * UNIT, False
     for i in range(len(passes.order)):
         p = passes.order[i]
         device = passes.device[p // 3]

@@ -9,7 +9,20 @@ import numpy as np
 
 from pipesched.compiled import compiled
 from tests.support.exhaustive.choices import ALONE, OF_PAIR, OF_ROLE, choose, node_of
-from tests.support.exhaustive.limits import BW, B, F, Numbers, Passes, W, least_ticks, settle, tails_of
+from tests.support.exhaustive.limits import (
+    BW,
+    B,
+    F,
+    Numbers,
+    Order,
+    Passes,
+    Question,
+    State,
+    W,
+    least_ticks,
+    settle,
+    tails_of,
+)
 
 # A row for each depth: starts and ticks of passes; of devices the last pass, the work left and the memory in use. Then
 # a number for each: the passes in order and the backwards that are split, as bits.
@@ -30,7 +43,7 @@ def search(
     """
     pairs, devices = len(passes.device), len(room)
     least, work = least_ticks(passes, passes.block.max() >= 0)
-    tails = tails_of(passes, least, devices, span)
+    asked = Question(tails_of(passes, least, devices, span), span, parts)
     every = (1 << 3 * pairs) - 1
     of = _depths(passes, least, work, devices)
     start, ticks, last, left, memory, done, split = of
@@ -39,8 +52,8 @@ def search(
     count, at = np.zeros(len(done), np.int64), np.zeros(len(done), np.int64)
     previous, same = np.full(3 * pairs, -1), np.full(3 * pairs, -1)
     found, steps, depth, now = NOTHING, 0, 0, limit
-    order = done[0], split[0], previous, same
-    if not settle(passes, (start[0], ticks[0], last[0], left[0]), order, tails, span, parts, now):
+    order = Order(done[0], split[0], previous, same)
+    if not settle(passes, State(start[0], ticks[0], last[0], left[0]), order, asked, now):
         return NOTHING
     count[0] = choose(passes, start[0], memory[0], done[0], room, choices[0])
     while depth >= 0:
@@ -54,12 +67,12 @@ def search(
             return TOO_MANY
         child = depth + 1
         _put_next(passes, work, choice, depth, of, previous, same)
-        order = done[child], split[child], previous, same
-        own = start[child], ticks[child], last[child], left[child]
-        if not settle(passes, own, order, tails, span, parts, now):
+        order = Order(done[child], split[child], previous, same)
+        state = State(start[child], ticks[child], last[child], left[child])
+        if not settle(passes, state, order, asked, now):
             continue
         if done[child] == every:
-            found = _value(passes, own, order, tails, span, parts, now)
+            found = _value(passes, state, order, asked, now)
             best[:] = -1
             for d in range(child):
                 best[d] = choices[d, at[d] - 1]
@@ -74,20 +87,12 @@ def search(
 
 
 @compiled
-def _value(
-    passes: Passes,
-    own: tuple[Numbers, Numbers, Numbers, Numbers],
-    order: tuple[int, int, Numbers, Numbers],
-    tails: Numbers,
-    span: bool,
-    parts: int,
-    most: int,
-) -> int:
+def _value(passes: Passes, state: State, order: Order, asked: Question, most: int) -> int:
     """Of passes that are all in order, which `most` allows: found by halving."""
     least = 0
     while least < most:
         middle = (least + most) // 2
-        if settle(passes, (own[0].copy(), own[1], own[2], own[3]), order, tails, span, parts, middle):
+        if settle(passes, State(state.start.copy(), state.ticks, state.last, state.left), order, asked, middle):
             most = middle
         else:
             least = middle + 1
@@ -116,7 +121,7 @@ def _put_next(
 ) -> None:
     """Put a choice last on its device: what is known of the next depth, but for starts, follows from that of this one.
 
-    `previous` is the pass before each pass in order on its device, `same` the other one of its block; -1 for none.
+    `previous` and `same` are those of `Order`, and change with it.
     """
     start, ticks, last, left, memory, done, split = of
     child = depth + 1
