@@ -38,18 +38,20 @@ class Activation:
         return min(self.total, self.scores + self.layer_input)
 
 
-def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Activation:
-    """Return the activation of one micro-batch in a transformer layer.
+def layer_activation(
+    shape: Shape, training: Training, parallel: Parallel, moe: bool, name: str = "layer"
+) -> Activation:
+    """Return the activation of one micro-batch in a transformer layer of this name.
 
     With `moe` its feed-forward block has experts.
     """
-    size, operand = training.precision.number, min(training.precision.operand, Fraction(training.precision.number))
-    own, h = tokens_of(training, parallel), shape.hidden
+    size, own, h = training.precision.number, tokens_of(training, parallel), shape.hidden
+    first, up, down = (_input_bytes(training, name, product) for product in ("linear_qkv", "linear_fc1", "linear_fc2"))
     whole = own if parallel.sequence else stage_tokens(training, parallel)
     heads, _, _ = head_sizes(shape)
     # The output of the softmax; with dropout a mask of a byte a number, and its output.
     a_score = 0 if training.flash else (2 * size + 1 if training.dropout else size) * heads * training.sequence
-    normalized = whole * 2 * h * operand  # inputs of the projections of attention and of the feed-forward block
+    normalized = whole * h * (first + up)  # inputs of the projections of attention and of the feed-forward block
     # Inputs of normalizations, and masks of dropout; where they are not fused, inside them also a copy in 32 bits.
     inputs = whole * 2 * h * (size + (1 if training.dropout else 0))
     normalized += 0 if training.fused_norms else whole * 2 * h * 4
@@ -58,19 +60,19 @@ def layer_activation(shape: Shape, training: Training, parallel: Parallel, moe: 
         modules["mla_up_proj"] = own * size * _assembled(shape.attention)
     if moe and shape.experts is not None:
         experts = shape.experts
-        inside = _feed_forward(shape, experts.ffn, training)
+        inside = _feed_forward(shape, experts.ffn, training, down)
         # Of each expert used its input, what it keeps, and its output; the router's probabilities.
-        block = experts.per_token * (h * operand + inside + h * size)
+        block = experts.per_token * (h * up + inside + h * size)
         shared = experts.shared * inside
         modules |= {
-            "moe_act": own * experts.per_token * experts.ffn * operand,
+            "moe_act": own * experts.per_token * experts.ffn * down,
             "moe": own * (block + shared + _LOGIT * experts.number),
         }
         if shared:
             modules["shared_experts"] = own * shared
         block += shared + _LOGIT * experts.number
     else:
-        block = _feed_forward(shape, shape.ffn, training)
+        block = _feed_forward(shape, shape.ffn, training, down)
         modules["mlp"] = own * block
     total = inputs + normalized + own * (size * _attention_numbers(shape, training) + block + a_score)
     layer_input = whole * h * size
@@ -104,7 +106,7 @@ def loss_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction
 def mtp_activation(shape: Shape, training: Training, parallel: Parallel) -> Activation:
     """Return the activation of a multi-token prediction layer: a layer, two normalized states and their projection, a
     head."""
-    layer = layer_activation(shape, training, parallel, shape.experts is not None)
+    layer = layer_activation(shape, training, parallel, shape.experts is not None, "mtp")
     head = head_activation(shape, training, parallel)
     total = layer.total + head.total + 4 * hidden_bytes(shape, training, parallel)
     return Activation(total, layer.scores, layer.layer_input, layer.modules)
@@ -136,9 +138,20 @@ def _assembled(attention: LatentAttention) -> int:
     return attention.heads * (2 * (attention.key_size + attention.rope_size) + attention.value_size)
 
 
-def _feed_forward(shape: Shape, ffn: int, training: Training) -> Fraction:
-    """Return the bytes that a feed-forward block keeps for each token: outputs of projections up, and input of the one
-    down."""
-    size, operand = training.precision.number, training.precision.operand
+def _input_bytes(training: Training, name: str, module: str) -> Fraction:
+    """Return the bytes kept of a number of a product's input, which the gradients of its weights read.
+
+    Of a frozen product none are kept, except what its adapter reads, in 16 bits.
+    """
+    size, lora = training.precision.number, training.lora
+    if not training.is_frozen(name):
+        return min(training.precision.operand, Fraction(size))
+    adapted = lora is not None and name not in training.frozen and module in lora.modules
+    return Fraction(size if adapted else 0)
+
+
+def _feed_forward(shape: Shape, ffn: int, training: Training, down: Fraction) -> Fraction:
+    """Return the bytes that a feed-forward block keeps for each token: outputs of projections up, and `down` for each
+    number of the input of the one down."""
     up = (2 if training.fused_activation else 3) if shape.gated else 1
-    return ffn * (up * size + min(operand, Fraction(size)))
+    return ffn * (up * training.precision.number + down)

@@ -136,14 +136,15 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
 def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     def of(moe: bool) -> tuple[Sequence[Product], float, Parameters, Activation]:
         where = shape, training, parallel, moe
-        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, moe), layer_activation(*where)
+        activation = layer_activation(*where, _named(shape, moe))
+        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, moe), activation
 
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
     logits = float(tokens_of(training, parallel)) * shape.vocabulary * TRAFFIC.logits
     found = []
     layers = {moe: of(moe) for moe in {moe for moe, _ in shape.runs}}
     for moe, number in shape.runs:
-        found.append(_Kind("moe" if moe else "dense" if shape.experts else "layer", number, *layers[moe], moe=moe))
+        found.append(_Kind(_named(shape, moe), number, *layers[moe], moe=moe))
     if shape.mtp_layers:
         moe = shape.experts is not None
         _, traffic, _, _ = of(moe)
@@ -156,6 +157,10 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     products = head_products(shape, training, parallel)
     found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head, attends=False))
     return [_with_adapters(kind, shape, training) for kind in found]
+
+
+def _named(shape: Shape, moe: bool) -> str:
+    return "moe" if moe else "dense" if shape.experts else "layer"
 
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:

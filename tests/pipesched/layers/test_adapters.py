@@ -75,6 +75,39 @@ def test_weights_of_the_layer_alone_and_all_of_its_adapters() -> None:
     assert own["embedding"].forward_only and not own["layer"].forward_only and not own["mtp"].forward_only
 
 
+@pytest.mark.parametrize(
+    ("modules", "dropped"),
+    [
+        (["linear_qkv"], 1024 + 4096),
+        (["linear_fc1"], 1024 + 4096),
+        (["linear_fc2"], 1024 + 1024),
+        (["linear_qkv", "linear_fc1", "linear_fc2"], 0),
+        (["linear_proj"], 1024 + 1024 + 4096),
+    ],
+)
+def test_inputs_of_frozen_products_are_not_kept(modules: list[str], dropped: int) -> None:
+    """Two bytes of each number that no gradient of a weight reads; each adapter keeps as many numbers as its rank.
+
+    What goes into the projection of attention's output is kept for attention's own backward.
+    """
+    every, own = _layers()["layer"], _layers(lora={"rank": 16, "modules": modules})["layer"]
+    saved = 2 * 2048 * Fraction(dropped - 16 * len(modules), 2**30)
+    assert float(every.activation - own.activation) == pytest.approx(float(saved), abs=1e-4)
+
+
+def test_frozen_layers_keep_no_inputs_of_products() -> None:
+    every, own = _layers()["layer"], _layers(frozen=["layer"])["layer"]
+    saved = 2 * 2048 * Fraction(1024 + 1024 + 4096, 2**30)
+    assert float(every.activation - own.activation) == pytest.approx(float(saved), abs=1e-4)
+    experts = {"number": 8, "per_token": 2, "ffn": 512}
+    every, own = _layers(experts=experts)["moe"], _layers(experts=experts, frozen=["moe"])["moe"]
+    saved = 2 * 2048 * Fraction(1024 + 2 * (1024 + 512), 2**30)
+    # The normalized states too, of which the router's product is frozen as well.
+    assert float(every.activation - own.activation) == pytest.approx(
+        float(saved + 2 * 2048 * Fraction(1024, 2**30)), abs=1e-4
+    )
+
+
 def test_adapters_alone_are_reduced_and_stepped() -> None:
     rates = {"data_bandwidth": 1, "memory_bandwidth": 1000}
     parallel = {"parallel": {"data": 4}}
