@@ -34,7 +34,7 @@ from pipesched.problem.objective import objectives
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from pipesched.results.evidence import TasksAsStages
+from pipesched.results.evidence import TasksAsStages, relaxation_of
 from solver.bounds.saving.certificates import certificates
 from solver.cyclic.period_bounds import period_certificates
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
@@ -127,7 +127,7 @@ def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each:
     for genuine in _period_certificates(problem) if of_period else _certificates(problem, best, random):
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind
         row = _ITERATIONS if problem.network.has_collectives else row
-        row = _TASKS if isinstance(genuine.evidence, TasksAsStages) else row
+        row = _TASKS if isinstance(relaxation_of(genuine.evidence), TasksAsStages) else row
         row = _MODES if problem.network.options else row
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:
             tally.unproved.append(f"{genuine} of {problem}")

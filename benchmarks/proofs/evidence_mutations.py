@@ -11,7 +11,7 @@ from typing import Any
 from pipesched.checking.attainable import least_attainable_above
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence, MemoryOfPartners, TasksAsStages
+from pipesched.results.evidence import Evidence, OfRelaxed, TasksAsStages
 
 
 def mutated(
@@ -33,8 +33,16 @@ def mutated(
 
 def _changed(problem: Problem, evidence: Evidence, random: Random) -> Evidence:
     """One field of the evidence changed."""
-    if isinstance(evidence, TasksAsStages | MemoryOfPartners) and random.random() < 0.5:
+    if isinstance(evidence, OfRelaxed) and random.random() < 0.5:
         return replace(evidence, evidence=_changed(problem, evidence.evidence, random))
+    if isinstance(evidence, OfRelaxed):
+        return replace(evidence, relaxation=_with_other_field(problem, evidence.relaxation, random))
+    other: Evidence = _with_other_field(problem, evidence, random)
+    return other
+
+
+def _with_other_field(problem: Problem, evidence: Any, random: Random) -> Any:
+    """Evidence, or a relaxation that it names, with one field changed."""
     name = random.choice([each.name for each in fields(evidence)])
     old = getattr(evidence, name)
     new: object = old

@@ -158,20 +158,19 @@ class Refutation:
 
 
 @dataclass(frozen=True)
-class WithMoreMemory:
-    """Evidence of another argument (`kind`) about the problem with other memory on each device (None: unlimited).
+class MoreMemory:
+    """Relaxation: each device has this capacity, no less than its own (None: unlimited).
 
     Capacities include static memory, in the unit of the problem's memory.
     """
 
+    form: ClassVar[str] = "more memory"
     capacities: tuple[Fraction | None, ...]
-    kind: str
-    evidence: Evidence
 
 
 @dataclass(frozen=True)
 class MemoryOfPartners:
-    """Evidence of another argument (`kind`) about the problem in which some devices have the memory of their group.
+    """Relaxation: these devices have the memory of their group.
 
     A group is the devices linked by activations that move from one's memory to another's. Of these `devices` an
     activation takes what its micro-batch keeps in the group for that stage and those before it.
@@ -179,13 +178,11 @@ class MemoryOfPartners:
 
     form: ClassVar[str] = "memory of partners"
     devices: tuple[int, ...]
-    kind: str
-    evidence: Evidence
 
 
 @dataclass(frozen=True)
 class TasksAsStages:
-    """Evidence of another argument (`kind`) about the problem in which tasks of passes are stages of their own.
+    """Relaxation: tasks of passes are stages of their own.
 
     `stages` has a row for each new stage, chain after chain in walking order: the original stage, and the numbers of
     the tasks of its F, of its B (BW where backwards are not split) and of its W; None where the row has none.
@@ -193,6 +190,17 @@ class TasksAsStages:
 
     form: ClassVar[str] = "tasks as stages"
     stages: tuple[tuple[int, int | None, int | None, int | None], ...]
+
+
+# In the order in which they are applied: one applied later may be within one applied earlier.
+RelaxedBy = MoreMemory | MemoryOfPartners | TasksAsStages
+
+
+@dataclass(frozen=True)
+class OfRelaxed:
+    """Evidence of another argument (`kind`) about the problem that this relaxation makes of the one it is given for."""
+
+    relaxation: RelaxedBy
     kind: str
     evidence: Evidence
 
@@ -232,8 +240,11 @@ Evidence = (
     | ResourceWeights
     | Diagram
     | Refutation
-    | WithMoreMemory
-    | MemoryOfPartners
-    | TasksAsStages
+    | OfRelaxed
     | UnknownForm
 )
+
+
+def relaxation_of(evidence: Evidence | None) -> RelaxedBy | None:
+    """Return the relaxation whose problem the evidence is about; None where it is about the problem itself."""
+    return evidence.relaxation if isinstance(evidence, OfRelaxed) else None

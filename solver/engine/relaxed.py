@@ -16,7 +16,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.relaxed.relaxation import RelaxedProblem
 from pipesched.problem.relaxed.relaxations import relaxed, with_partners
-from pipesched.results.evidence import MemoryOfPartners, WithMoreMemory
+from pipesched.results.evidence import MemoryOfPartners, MoreMemory, relaxation_of
 from pipesched.schedule.timeline import Timeline
 from solver.bounds.analytic.catalogue import of_original
 from solver.engine.claims import claim
@@ -97,8 +97,9 @@ def _poorer(search: Search) -> RelaxedProblem:
     bounds of that with each device's own memory."""
     of_partners, alone = dict[str, Value](), dict[str, Value]()
     for one in search.incumbent.state.certificates:
-        if not isinstance(one.evidence, WithMoreMemory):  # proved of other capacities
-            best = of_partners if isinstance(one.evidence, MemoryOfPartners) else alone
+        by = relaxation_of(one.evidence)
+        if not isinstance(by, MoreMemory):  # proved of other capacities
+            best = of_partners if isinstance(by, MemoryOfPartners) else alone
             best[one.kind] = max(one.value_ticks, best.get(one.kind, 0))
     raised = max(of_partners.values(), default=0) > max((alone.get(kind, 0) for kind in of_partners), default=0)
     shared = with_partners(search.problem) if raised else None

@@ -13,7 +13,7 @@ from pipesched.layers.cluster import Capacities
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
-from pipesched.results.evidence import WithMoreMemory
+from pipesched.results.evidence import MoreMemory, OfRelaxed
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
@@ -122,7 +122,7 @@ def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
         return known.evidence
     if is_of_plans(known.evidence):
         return proved_with(known.evidence, cell.capacities)
-    return evidence_document(WithMoreMemory(cell.capacities, known.kind, evidence_from(known.evidence)))
+    return evidence_document(OfRelaxed(MoreMemory(cell.capacities), known.kind, evidence_from(known.evidence)))
 
 
 def _claim(cell: Cell, known: Outcome) -> str:

@@ -19,7 +19,7 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import TasksAsStages
+from pipesched.results.evidence import OfRelaxed, TasksAsStages
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 
@@ -48,7 +48,7 @@ class Cut:
             "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "
             f"stream as a device; of these, numbered along the chain, holds: {found.text}"
         )
-        own = TasksAsStages(self.rows, found.kind, found.evidence)
+        own = OfRelaxed(TasksAsStages(self.rows), found.kind, found.evidence)
         return replace(found, text=text, device=None, evidence=own)
 
     def order(self, timeline: Timeline) -> Schedule:

@@ -14,7 +14,7 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Refutation, TasksAsStages
+from pipesched.results.evidence import OfRelaxed, TasksAsStages
 from solver.bounds.saving.certificates import certificates
 from solver.diagram.all_orders import bounds_of_all_orders
 from tests.support.columns import Costs, Memory, build, with_tasks
@@ -115,9 +115,9 @@ def proved_of(plain: Problem) -> list[Certificate]:
 
 def carried(one: Problem, rows: tuple[Row, ...]) -> list[Certificate]:
     """The bounds proved for the problem of the rows, as certificates of the problem itself."""
-    as_tasks = TasksAsStages(rows, "", Refutation(None))
+    as_tasks = TasksAsStages(rows)
     return [
-        replace(found, kind="tasks as stages", evidence=replace(as_tasks, kind=found.kind, evidence=found.evidence))
+        replace(found, kind="tasks as stages", evidence=OfRelaxed(as_tasks, found.kind, found.evidence))
         for found in proved_of(as_plain(one, as_tasks))
         if found.evidence is not None
     ]

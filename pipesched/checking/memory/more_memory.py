@@ -12,8 +12,7 @@ from pipesched.layers.cluster import Capacities, Cluster
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
-from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import WithMoreMemory
+from pipesched.results.evidence import MoreMemory
 
 
 def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
@@ -40,22 +39,18 @@ def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -
     return replace(cluster, capacity=tuple(more[less] for less in cluster.capacity or ()) if more else None)
 
 
-def as_proved(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
-    """Return the problem with the memory that the evidence names, and the certificate with the evidence itself.
+def with_capacities(problem: Problem, relaxation: MoreMemory) -> Problem:
+    """Return the problem with the memory that evidence names; `RefusedEvidenceError` if some device has less there.
 
-    Both unchanged if the evidence names no other memory. Amounts of memory are whole in the problem's resolution, so
-    that a capacity between two of them counts as the lower one.
+    Amounts of memory are whole in the problem's resolution, so that a capacity between two of them counts as the lower
+    one.
     """
-    evidence = certificate.evidence
-    if not isinstance(evidence, WithMoreMemory):
-        return problem, certificate
-    if len(evidence.capacities) != problem.devices:
+    if len(relaxation.capacities) != problem.devices:
         raise RefusedEvidenceError("not as many capacities as devices")
     pools = list[Pool]()
-    for device, (pool, capacity) in enumerate(zip(problem.pools, evidence.capacities, strict=True)):
+    for device, (pool, capacity) in enumerate(zip(problem.pools, relaxation.capacities, strict=True)):
         whole = None if capacity is None else floor(capacity / problem.resolution)
         if whole is not None and (pool.capacity is None or whole < pool.capacity):
             raise RefusedEvidenceError(f"it was proved with less memory on device {device}")
         pools.append(Pool(whole, pool.static))
-    same = replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
-    return replace(problem, pools=tuple(pools)), same
+    return replace(problem, pools=tuple(pools))

@@ -9,30 +9,23 @@ stage on the same device, is in the memory of the group at one time, and nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
-from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import MemoryOfPartners
 
 
-def argument_within(certificate: Certificate, evidence: MemoryOfPartners) -> Certificate:
-    """Return the certificate of the argument about the problem with the memory of partners."""
-    return replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
-
-
-def with_memory_of_partners(poorer: Problem, problem: Problem, devices: Sequence[int]) -> Problem:
-    """Return `poorer` in which these devices have the memory of their group in `problem`, with its copies.
+def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: MemoryOfPartners) -> Problem:
+    """Return `poorer` in which the named devices have the memory of their group in `problem`, with its copies.
 
     An activation of theirs takes what is in the group for its stage and those before, and its backward frees as much
     more. Raises `RefusedEvidenceError` for devices without a group whose memory is all limited.
     """
     pools, stages = list(poorer.pools), list(poorer.stages)
-    for device in dict.fromkeys(devices):
+    for device in dict.fromkeys(relaxation.devices):
         if device not in range(problem.devices):
             raise RefusedEvidenceError(f"memory of partners of device {device}, which does not exist")
         group = _group(problem, device)

@@ -21,34 +21,38 @@ the eighth is applied.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.checking.memory.more_memory import as_proved
+from pipesched.checking.memory.more_memory import with_capacities
 from pipesched.checking.relaxed.arcs import without_arcs_between_chains
 from pipesched.checking.relaxed.further_resources import without_further_resources
 from pipesched.checking.relaxed.least_memory import with_least_memory
 from pipesched.checking.relaxed.lookups import without_lookups
-from pipesched.checking.relaxed.memory_of_partners import argument_within, with_memory_of_partners
+from pipesched.checking.relaxed.memory_of_partners import with_memory_of_partners
 from pipesched.checking.relaxed.microbatches import with_equal_microbatches
 from pipesched.checking.relaxed.parameters import around_passes, without_parameters
 from pipesched.checking.relaxed.pass_memory import without_pass_memory
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
-from pipesched.checking.streams.tasks_as_stages import as_stages
+from pipesched.checking.streams.tasks_as_stages import as_plain
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     Evidence,
     MemoryOfPartners,
+    MoreMemory,
+    OfRelaxed,
     OnStream,
     Refutation,
+    RelaxedBy,
     ResourceWeights,
     StreamTasks,
     StreamWeights,
     TasksAsStages,
-    WithMoreMemory,
 )
+
+_Relaxation = TypeVar("_Relaxation", bound=RelaxedBy)
 
 
 class Posed(NamedTuple):
@@ -71,10 +75,17 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
 
     Raises `RefusedEvidenceError` and `NotCoveredError`.
     """
-    evidence = _within(certificate.evidence)
+    memory, claim = _opened(certificate, MoreMemory)
+    partners, claim = _opened(claim, MemoryOfPartners)
+    evidence = claim.evidence
+    tasks, claim = _opened(claim, TasksAsStages)
+    if isinstance(claim.evidence, OfRelaxed):
+        raise RefusedEvidenceError(f"{claim.evidence.relaxation.form} within a relaxation that is applied later")
+    if partners is not None and (isinstance(evidence, Refutation) or _reads_modes(evidence)):
+        raise RefusedEvidenceError("memory of partners in an argument that reads the modes of activations")
     if isinstance(evidence, Refutation):
-        problem, certificate = as_proved(problem, certificate)
-        return Posed(problem, certificate, problem, 0)
+        problem = problem if memory is None else with_capacities(problem, memory)
+        return Posed(problem, claim, problem, 0)
     if not isinstance(evidence, OnStream):
         problem = without_further_resources(problem)
     problem = without_lookups(problem)
@@ -82,23 +93,25 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
     problem = without_pass_memory(with_equal_microbatches(without_parameters(problem)))
     if not isinstance(evidence, StreamTasks):
         problem = without_arcs_between_chains(problem)
-    valued, certificate = as_proved(without_single_tasks(problem), certificate)
+    valued = without_single_tasks(problem)
+    valued = valued if memory is None else with_capacities(valued, memory)
     problem = valued if _reads_modes(evidence) else with_least_memory(valued)
-    if isinstance(certificate.evidence, MemoryOfPartners):
-        if _reads_modes(evidence):
-            raise RefusedEvidenceError("memory of partners in an argument that reads the modes of activations")
-        shares, certificate = certificate.evidence.devices, argument_within(certificate, certificate.evidence)
-        problem = with_memory_of_partners(problem, valued, shares)
-    stage_of = tuple(row[0] for row in evidence.stages) if isinstance(evidence, TasksAsStages) else None
-    problem, certificate = as_stages(problem, certificate)
-    certificate = replace(certificate, value_ticks=certificate.value_ticks - added_back)
-    return Posed(problem, certificate, valued, added_back, stage_of)
+    problem = problem if partners is None else with_memory_of_partners(problem, valued, partners)
+    problem = problem if tasks is None else as_plain(problem, tasks)
+    stage_of = None if tasks is None else tuple(row[0] for row in tasks.stages)
+    claim = replace(claim, value_ticks=claim.value_ticks - added_back)
+    return Posed(problem, claim, valued, added_back, stage_of)
 
 
-def _within(evidence: Evidence | None) -> Evidence | None:
-    """Return the evidence of the argument itself, in place of that which names memory."""
-    evidence = evidence.evidence if isinstance(evidence, WithMoreMemory) else evidence
-    return evidence.evidence if isinstance(evidence, MemoryOfPartners) else evidence
+def _opened(certificate: Certificate, kind: type[_Relaxation]) -> tuple[_Relaxation | None, Certificate]:
+    """Return the relaxation of this kind that the evidence names, and the certificate of the argument after it.
+
+    None and the certificate itself where it names another one or none.
+    """
+    evidence = certificate.evidence
+    if not isinstance(evidence, OfRelaxed) or not isinstance(evidence.relaxation, kind):
+        return None, certificate
+    return evidence.relaxation, replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
 
 
 def _reads_modes(evidence: Evidence | None) -> bool:

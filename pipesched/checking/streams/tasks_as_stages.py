@@ -26,31 +26,15 @@ from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import TasksAsStages
 
 Row = tuple[int, int | None, int | None, int | None]
 
 
-def as_stages(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
-    """Return the problem whose stages are the tasks named by the evidence, and the certificate with the evidence
-    itself.
-
-    Both unchanged if the evidence names no tasks. Raises `RefusedEvidenceError` and `NotCoveredError`.
-    """
-    evidence = certificate.evidence
-    if not isinstance(evidence, TasksAsStages):
-        return problem, certificate
-    if isinstance(evidence.evidence, TasksAsStages):
-        raise RefusedEvidenceError("tasks as stages within tasks as stages")
-    plain = as_plain(problem, evidence)
-    return plain, replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
-
-
-def as_plain(problem: Problem, evidence: TasksAsStages) -> Problem:
+def as_plain(problem: Problem, relaxation: TasksAsStages) -> Problem:
     """Return the problem with a stage for each row of tasks. Raises `RefusedEvidenceError` and `NotCoveredError`."""
     _require_tasks(problem)
-    rows, chains = evidence.stages, problem.placement.chains
+    rows, chains = relaxation.stages, problem.placement.chains
     if [stage for stage, _ in groupby(rows, lambda row: row[0])] != [stage for chain in chains for stage in chain]:
         raise RefusedEvidenceError("rows that are not of each stage, chain after chain")
     for number, own in groupby(rows, lambda row: row[0]):

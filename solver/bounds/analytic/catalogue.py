@@ -11,7 +11,7 @@ from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 from pipesched.problem.relaxed.relaxations import relaxed, with_partners
 from pipesched.registry import Registry
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import MemoryOfPartners, Refutation
+from pipesched.results.evidence import MemoryOfPartners, OfRelaxed, Refutation
 
 
 @dataclass(frozen=True)
@@ -69,5 +69,5 @@ def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:
     """Return a certificate of a relaxed problem as one of the original problem."""
     text, evidence = " ".join((found.text, *poorer.notes)), found.evidence
     if poorer.sharing and evidence is not None and not isinstance(evidence, Refutation):
-        evidence = MemoryOfPartners(poorer.sharing, found.kind, evidence)
+        evidence = OfRelaxed(MemoryOfPartners(poorer.sharing), found.kind, evidence)
     return replace(found, value_ticks=found.value_ticks + poorer.added_back, text=text, evidence=evidence)

@@ -22,10 +22,11 @@ from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
+    MoreMemory,
+    OfRelaxed,
     OnDevice,
     Refutation,
     UnknownForm,
-    WithMoreMemory,
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.backends.recheck_refutation import recheck_refutation
@@ -83,14 +84,17 @@ def test_a_bound_with_more_memory_holds_with_less(tmp_path: Path, capsys: pytest
     more, less = (problem(2, 4, times=times, memory={"capacity": own}) for own in (2, 1))
     strongest = certificates(more, more.objective)[0]
     assert strongest.evidence is not None
-    held = WithMoreMemory((Fraction(2),) * 2, strongest.kind, strongest.evidence)
+    held = OfRelaxed(MoreMemory((Fraction(2),) * 2), strongest.kind, strongest.evidence)
     assert evidence_from(json.loads(json.dumps(evidence_document(held)))) == held
     carried = replace(strongest, kind="bound with more memory", evidence=held)
     assert check_bound(less, carried).verdict is Verdict.VERIFIED
     assert check_bound(less, replace(carried, value_ticks=carried.value_ticks * 2)).verdict is Verdict.REFUSED
-    limited = replace(held, capacities=(Fraction(1), Fraction(2)))
+    limited = replace(held, relaxation=MoreMemory((Fraction(1), Fraction(2))))
     assert check_bound(more, replace(carried, evidence=limited)).verdict is Verdict.REFUSED
-    assert check_bound(less, replace(carried, evidence=replace(held, capacities=()))).verdict is Verdict.REFUSED
+    assert (
+        check_bound(less, replace(carried, evidence=replace(held, relaxation=MoreMemory(())))).verdict
+        is Verdict.REFUSED
+    )
     searched = replace(held, kind="exhaustive search by CP-SAT", evidence=Refutation(None))
     best = solve(less, WORK)
     assert best.timeline is not None

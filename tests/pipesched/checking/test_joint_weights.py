@@ -21,7 +21,7 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from pipesched.results.evidence import OnDevice, TasksAsStages
+from pipesched.results.evidence import OfRelaxed, TasksAsStages
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.diagram.joint_weights import bounds_of_joint_weights
 from solver.tasks.as_stages import cut
@@ -54,7 +54,7 @@ def drawn(seeds: range) -> Iterator[Drawn]:
         own = cut(problem)
         if why_infeasible(problem) is not None or own is None:
             continue
-        rows = TasksAsStages(own.rows if random.random() < 0.6 else random_rows(random, problem), "load", OnDevice(0))
+        rows = TasksAsStages(own.rows if random.random() < 0.6 else random_rows(random, problem))
         plain = as_plain(problem, rows)
         every = tuple(stage for chain in plain.placement.chains for stage in chain)
         some = tuple(stage for stage in every if random.random() < random.choice((0.7, 1, 1))) or every
@@ -91,7 +91,7 @@ def of_all(problem: Problem, **changes: object) -> Drawn:
     """A diagram of all tasks as stages."""
     own = cut(problem)
     assert own is not None
-    rows = TasksAsStages(own.rows, "decision diagram", Diagram((0,)))
+    rows = TasksAsStages(own.rows)
     plain = as_plain(problem, rows)
     every = tuple(stage for chain in plain.placement.chains for stage in chain)
     diagram = replace(Diagram(every, joint=True), **changes)  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ def test_a_claim_that_a_broken_rule_would_prove_is_refused(
         patch.setattr(walk, "walk_along", walk_along)
         claimed = one.proved()
     assert claimed > one.best >= one.proved()
-    evidence = replace(one.rows, evidence=one.diagram)
+    evidence = OfRelaxed(one.rows, "decision diagram", one.diagram)
     forged = Certificate("tasks as stages", claimed, "", None, evidence)
     assert check_bound(one.problem, forged).verdict is Verdict.REFUSED
     assert check_bound(one.problem, replace(forged, value_ticks=one.proved())).verdict is Verdict.VERIFIED

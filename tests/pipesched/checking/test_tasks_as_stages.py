@@ -21,11 +21,12 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
     Evidence,
+    MoreMemory,
+    OfRelaxed,
     OnDevice,
     Refutation,
     TasksAsStages,
     UnknownForm,
-    WithMoreMemory,
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from tests.support.task_brute_force import optimum
@@ -50,7 +51,7 @@ GOOD: tuple[Row, ...] = ((0, 0, 2, 1), (0, 1, 1, None), (0, 2, 0, 0))
 
 
 def plain(one: Problem, *rows: Any) -> Problem:
-    return as_plain(one, TasksAsStages(rows, "load", OnDevice(0)))
+    return as_plain(one, TasksAsStages(rows))
 
 
 def test_rows_are_stages_on_devices_that_are_streams() -> None:
@@ -92,9 +93,9 @@ def test_rows_are_stages_on_devices_that_are_streams() -> None:
     ],
 )
 def test_rows_that_are_none_are_refused(rows: tuple[Row, ...]) -> None:
-    held = TasksAsStages(rows, "load", OnDevice(0))
+    held = OfRelaxed(TasksAsStages(rows), "load", OnDevice(0))
     with pytest.raises(RefusedEvidenceError):
-        as_plain(SPLIT, held)
+        as_plain(SPLIT, TasksAsStages(rows))
     assert check_bound(SPLIT, Certificate("load", 1, "", None, held)).verdict is Verdict.REFUSED
 
 
@@ -132,7 +133,9 @@ SHORT, SHORT_COMM = (one._replace(ticks=0) for one in (MAIN, COMM))
 def false_claim(one: Problem, value: int, rows: tuple[Row, ...], kind: str, evidence: Evidence) -> Finding:
     """What the check says of a value one above the optimum."""
     assert optimum(one, Objective.MAKESPAN) == value - 1
-    return check_bound(one, Certificate("tasks as stages", value, "", None, TasksAsStages(rows, kind, evidence)))
+    return check_bound(
+        one, Certificate("tasks as stages", value, "", None, OfRelaxed(TasksAsStages(rows), kind, evidence))
+    )
 
 
 def test_a_weight_task_in_two_rows_would_be_counted_twice() -> None:
@@ -172,16 +175,16 @@ def test_a_backward_in_one_go_takes_no_memory_that_one_of_two_passes_would() -> 
 
 
 def test_it_is_read_back_and_goes_with_more_memory() -> None:
-    held = TasksAsStages(GOOD, "load", OnDevice(0))
+    held = OfRelaxed(TasksAsStages(GOOD), "load", OnDevice(0))
     assert evidence_from(json.loads(json.dumps(evidence_document(held)))) == held
-    claim = Certificate("tasks as stages", 12, "", None, WithMoreMemory((None,), "tasks as stages", held))
+    claim = Certificate("tasks as stages", 12, "", None, OfRelaxed(MoreMemory((None,)), "tasks as stages", held))
     assert check_bound(SPLIT, claim).verdict is Verdict.VERIFIED
     assert check_bound(SPLIT, replace(claim, value_ticks=13)).verdict is Verdict.REFUSED
     searched = replace(held, kind="exhaustive search by CP-SAT", evidence=Refutation((1,)))
     assert check_bound(SPLIT, replace(claim, evidence=searched)).verdict is Verdict.TRUSTED
     beyond = replace(searched, evidence=Refutation((2,)))
     assert check_bound(SPLIT, replace(claim, evidence=beyond)).verdict is Verdict.REFUSED
-    for within in (held, WithMoreMemory((Fraction(1),), "load", OnDevice(0))):
+    for within in (held, OfRelaxed(MoreMemory((Fraction(1),)), "load", OnDevice(0))):
         nested = replace(held, evidence=within)
         assert isinstance(evidence_from(evidence_document(nested)), UnknownForm)
         assert check_bound(SPLIT, replace(claim, evidence=nested)).verdict is Verdict.REFUSED
@@ -193,7 +196,7 @@ def test_it_is_read_back_and_goes_with_more_memory() -> None:
      [[0, True, 0, None]], [[0, -1, 0, None]], [[0, 0.5, 0, None]], [[0, 0, 0, None], None]],
 )  # fmt: skip
 def test_damaged_rows_are_no_evidence(stages: object) -> None:
-    document = evidence_document(TasksAsStages(GOOD, "load", OnDevice(0))) | {"stages": stages}
+    document = evidence_document(OfRelaxed(TasksAsStages(GOOD), "load", OnDevice(0))) | {"stages": stages}
     found = evidence_from(document)
     assert isinstance(found, UnknownForm) and "stages" in str(found.mistake)
     assert evidence_document(found) == document

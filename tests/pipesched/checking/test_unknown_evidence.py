@@ -16,7 +16,7 @@ from pipesched.files.plan_answer import answer_text, plan_answer_from, plan_text
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import OnDevice, UnknownForm, WithMoreMemory
+from pipesched.results.evidence import MoreMemory, OfRelaxed, OnDevice, UnknownForm
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.simulation.simulator import simulate
 from solver.planning.plan import plan
@@ -88,7 +88,7 @@ def test_no_argument_takes_it_for_its_own() -> None:
     kinds = ("load", "decision diagram", "memory and copies", "waiting weight tasks", "exhaustive search by CP-SAT")
     unknown = UnknownForm("refutation ", '{"form": "refutation "}')
     for kind in kinds:
-        for evidence in (unknown, WithMoreMemory((None,), kind, unknown)):
+        for evidence in (unknown, OfRelaxed(MoreMemory((None,)), kind, unknown)):
             for objective in ("makespan", "period"):
                 own = problem(1, 2, times={"forward": 1, "backward": 2}, objective=objective)
                 claim = Certificate(kind, 1, "", evidence=evidence)

@@ -18,7 +18,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.partners_memory import note, share_memory, sharing
 from pipesched.problem.relaxed.relaxations import with_partners
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundDevice, MemoryOfPartners, OnDevice, ResourceWeights
+from pipesched.results.evidence import AroundDevice, MemoryOfPartners, OfRelaxed, OnDevice, ResourceWeights
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.saving.certificates import certificates
 from tests.support.tiny_partners import tiny_partners
@@ -42,7 +42,7 @@ def test_the_check_has_the_same_problem() -> None:
         devices = sharing(one)
         assert (share_memory(one) is one) is (not devices)
         if devices:
-            ours, theirs = share_memory(one), with_memory_of_partners(with_least_memory(one), one, devices)
+            ours, theirs = share_memory(one), with_memory_of_partners(with_least_memory(one), one, MemoryOfPartners(devices))
             assert (ours.stages, ours.room) == (theirs.stages, theirs.room)
             seen[one.placement.name] += 1
     assert len(seen) == 3 and min(seen.values()) > 5
@@ -96,7 +96,9 @@ def test_a_device_that_does_not_exist_is_refused(device: int) -> None:
 
 def _refused(one: Problem, device: int) -> str:
     """What the check says of a bound that rests on the memory of the device's partners."""
-    found = check_bound(one, Certificate("load", 1, "", None, MemoryOfPartners((device,), "load", OnDevice(0))))
+    found = check_bound(
+        one, Certificate("load", 1, "", None, OfRelaxed(MemoryOfPartners((device,)), "load", OnDevice(0)))
+    )
     assert found.verdict is Verdict.REFUSED
     return found.text
 
@@ -118,11 +120,13 @@ def test_certificates_name_each_device_with_its_group(capacity: list[int | None]
 
 
 def test_arguments_of_modes_do_not_read_it() -> None:
-    claim = Certificate("memory and copies", 1, "", None, MemoryOfPartners((0,), "load", ResourceWeights(0, (1,))))
+    claim = Certificate(
+        "memory and copies", 1, "", None, OfRelaxed(MemoryOfPartners((0,)), "load", ResourceWeights(0, (1,)))
+    )
     found = check_bound(bpipe(3), claim)
     assert found.verdict is Verdict.REFUSED and "modes of activations" in found.text
 
 
 def test_evidence_is_read_back() -> None:
-    held = MemoryOfPartners((0, 3), "head and tail", AroundDevice(0, None, False))
+    held = OfRelaxed(MemoryOfPartners((0, 3)), "head and tail", AroundDevice(0, None, False))
     assert evidence_from(evidence_document(held)) == held

@@ -100,7 +100,7 @@ def _tasks_as_stages(problem: Problem) -> Problem:
 
 def _tasks_as_stages_of_the_check(problem: Problem) -> Problem:
     found = cut(problem)
-    return problem if found is None else as_plain(problem, TasksAsStages(found.rows, "load", OnDevice(0)))
+    return problem if found is None else as_plain(problem, TasksAsStages(found.rows))
 
 
 def _if_other(relax: Callable[[Problem], Problem], problem: Problem) -> Problem:

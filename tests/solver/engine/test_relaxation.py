@@ -15,7 +15,14 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.relaxation import Relaxation
 from pipesched.problem.relaxed.relaxations import PARTNERS_MEMORY, SAVED_ACTIVATIONS, with_partners
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import MemoryOfPartners, ResourceWeights, StreamWeights, WithMoreMemory
+from pipesched.results.evidence import (
+    MemoryOfPartners,
+    MoreMemory,
+    OfRelaxed,
+    ResourceWeights,
+    StreamWeights,
+    relaxation_of,
+)
 from solver.bounds.saving.certificates import certificates
 from solver.engine.engine import ENGINE
 from solver.engine.relaxed import relaxed_search
@@ -33,11 +40,15 @@ def test_it_proves_more_than_arguments_about_one_device() -> None:
 
 def _best(one: Problem, of_partners: bool) -> Certificate:
     """The strongest bound that reads the memory of partners, or of those that do not, nor modes of activations."""
-    without = MemoryOfPartners | ResourceWeights | StreamWeights
+    without = OfRelaxed | ResourceWeights | StreamWeights
     return next(
         claim
         for claim in certificates(one, one.objective)
-        if (isinstance(claim.evidence, MemoryOfPartners) if of_partners else not isinstance(claim.evidence, without))
+        if (
+            isinstance(relaxation_of(claim.evidence), MemoryOfPartners)
+            if of_partners
+            else not isinstance(claim.evidence, without)
+        )
     )
 
 
@@ -71,6 +82,6 @@ def test_a_bound_carried_from_more_memory_does_not_hide_it() -> None:
     one = next(one for one, more in _drawn() if more)
     found = _best(one, True)
     assert found.evidence is not None
-    carried = WithMoreMemory((None,) * one.devices, found.kind, found.evidence)
+    carried = OfRelaxed(MoreMemory((None,) * one.devices), found.kind, found.evidence)
     claimed = replace(found, value_ticks=found.value_ticks + 1, kind="carried", evidence=carried)
     assert _searched(one, claimed) is PARTNERS_MEMORY

@@ -17,7 +17,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Problem
-from pipesched.results.evidence import WithMoreMemory
+from pipesched.results.evidence import MoreMemory, relaxation_of
 from pipesched.results.evidence_document import evidence_document
 from pipesched.results.solution import Status
 from pipesched.sweeps.cells import Sweep
@@ -136,7 +136,7 @@ def test_a_bound_from_more_memory_keeps_its_evidence(tmp_path: Path) -> None:
     path.write_text(schedule_text(kept))
     file = read_schedule(path)
     assert file.certificate is not None
-    assert isinstance(file.certificate.evidence, WithMoreMemory)
+    assert isinstance(relaxation_of(file.certificate.evidence), MoreMemory)
     assert check_bound(file.timeline.problem, file.certificate).verdict is Verdict.VERIFIED
 
 

@@ -9,7 +9,7 @@ from random import Random
 from benchmarks.cases.drawn_tasks import drawn_tasks
 from pipesched.checking.streams.tasks_as_stages import as_plain
 from pipesched.files.problem_file import problem_from
-from pipesched.results.evidence import OnDevice, TasksAsStages
+from pipesched.results.evidence import TasksAsStages, relaxation_of
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
@@ -44,7 +44,7 @@ def test_the_check_makes_the_same_plain_problem() -> None:
     for one in [*drawn, *(tiny_mirrored(Random(seed)) for seed in range(200))]:
         relaxed = cut(one)
         if relaxed is not None:
-            again = as_plain(one, TasksAsStages(relaxed.rows, "load", OnDevice(0)))
+            again = as_plain(one, TasksAsStages(relaxed.rows))
             assert again == replace(relaxed.plain, name=again.name)
 
 
@@ -52,7 +52,7 @@ def test_more_is_proved_of_it_than_of_single_streams() -> None:
     one = replace(next(one for one in drawn_tasks(61) if one.name.startswith("61-6 ")), microbatches=5)
     engine = replace(ENGINE, construction=(Sequential(),), subsolvers=ENGINE.subsolvers[-1:], finish=Search.solution)
     found = solve(one, counted(0.1), engine=engine)
-    assert isinstance(found.certificate.evidence, TasksAsStages)
+    assert isinstance(relaxation_of(found.certificate.evidence), TasksAsStages)
     assert found.lower_bound_ticks > 1.02 * certificates(one, one.objective)[0].value_ticks
 
 
