@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import inf
 from threading import Event
 
 from pipesched.deadline import Deadline, within
-from pipesched.errors import left_out_note
+from pipesched.errors import left_out_note, raised
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
@@ -16,6 +17,9 @@ from solver.bounds.saving.certificates import certificates
 from solver.engine.clock import Clock
 from solver.engine.incumbent.state import OF_BARE_TIME
 from solver.parameters import tunable, tuned
+
+# The bound that is computed whatever time is left.
+ALWAYS = "load"
 
 
 @dataclass(frozen=True)
@@ -30,20 +34,22 @@ class AnalyticBounds:
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Return the certificates, strongest first, and notes on bounds that took too long or failed.
 
-        No bound is started after a stop. For an infeasible problem only the load is given: the other arguments count
-        passes that the memory would have to allow.
+        Bounds that fail with one error, such as that of a relaxation which they share, have one note. No bound is
+        started after a stop. For an infeasible problem only the load is given: the other arguments count passes that
+        the memory would have to allow.
         """
         none = why_infeasible(problem) is not None
         until = inf if clock.counts_work else clock.share(self.share)
-        late, notes = list[str](), list[str]()
+        late, failed = list[str](), dict[str, tuple[Exception, dict[str, None]]]()
 
         def in_time(name: str, certify: Certify) -> list[Certificate]:
-            if none or name in self.left_out or stop.is_set():
+            always = name == ALWAYS
+            if not always and (none or name in self.left_out or stop.is_set()):
                 return []
             try:
-                found = within(Deadline.after(until - clock.seconds, stop), certify)
+                found = certify() if always else within(Deadline.after(until - clock.seconds, stop), certify)
             except Exception as error:
-                notes.append(left_out_note(f"the bound {name!r}", error))
+                failed.setdefault(raised(error), (error, {}))[1][name] = None
                 return []
             late.extend([name] if found is None else [])
             return found or []
@@ -51,8 +57,15 @@ class AnalyticBounds:
         try:
             found = certificates(problem, problem.objective, in_time)
         except Exception as error:
-            notes.append(left_out_note("analytic bounds", error))
-            found = []
+            found, notes = [], [left_out_note("analytic bounds", error)]
+        else:
+            notes = []
+        notes += [left_out_note(_bounds(names), error) for error, names in failed.values()]
         if late and not stop.is_set():
             notes.append(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
-        return [one for one in found if one.kind == "load" or not self.load_only] or [OF_BARE_TIME], notes
+        return [one for one in found if one.kind == ALWAYS or not self.load_only] or [OF_BARE_TIME], notes
+
+
+def _bounds(names: Collection[str]) -> str:
+    """Return the names of bounds as the subject of a note."""
+    return f"the bound{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
@@ -39,30 +39,32 @@ BOUNDS: Registry[Bound] = Registry("solver.bounds.analytic", "bound")
 Certify = Callable[[], list[Certificate]]
 # Computes a bound of this name; it may give up on it.
 Run = Callable[[str, Certify], list[Certificate]]
+# The problem that a bound reads; None if there is none, and the bound does not apply.
+Relax = Callable[[frozenset[Relaxation]], RelaxedProblem | None]
 
 
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
     """Return every certificate of every bound that is valid for the problem, strongest first.
 
-    `run(name, certify)` computes each bound except the load, and may give up on it; None: all are computed.
+    `run(name, certify)` computes each bound, with the relaxation that it needs, and may give up on it; None: all are
+    computed.
     """
-    objective = objective.of_passes
-    left = {of: _left(problem, *of) for of in {(bound.keeping, bound.reads_memory) for bound in BOUNDS}}
+    alone, shared = cache(partial(relaxed, problem)), cache(partial(with_partners, problem))
     found: list[Certificate] = []
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
-        for poorer in left[bound.keeping, bound.reads_memory]:
-            if not bound.several_streams and poorer.problem.view is None:
-                continue
-            certify = partial(bound.certify, poorer.problem, objective)
-            own = certify() if run is None or bound.name == "load" else run(bound.name, certify)
-            found += (of_original(poorer, one) for one in own)
+        for relax in (alone, shared) if bound.reads_memory else (alone,):
+            certify = partial(_certified, bound, relax, objective.of_passes)
+            found += certify() if run is None else run(bound.name, certify)
     return sorted(found, key=lambda certificate: -certificate.value_ticks)
 
 
-def _left(problem: Problem, keeping: frozenset[Relaxation], reads_memory: bool) -> list[RelaxedProblem]:
-    """Return the relaxed problem, and if memory is read the one with that of partners, if some devices share any."""
-    shared = with_partners(problem, keeping) if reads_memory else None
-    return [relaxed(problem, keeping), *([] if shared is None else [shared])]
+def _certified(bound: Bound, relax: Relax, objective: Objective) -> list[Certificate]:
+    """Return the certificates of a bound about a relaxed problem; none if there is no such problem or it does not
+    apply."""
+    poorer = relax(bound.keeping)
+    if poorer is None or not (bound.several_streams or poorer.problem.view is not None):
+        return []
+    return [of_original(poorer, one) for one in bound.certify(poorer.problem, objective)]
 
 
 def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:

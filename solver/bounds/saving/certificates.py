@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.relaxed.relaxation import RelaxedProblem
 from pipesched.problem.relaxed.relaxations import SAVED_ACTIVATIONS, relaxed
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic import catalogue
-from solver.bounds.analytic.catalogue import Certify, Run, of_original
+from solver.bounds.analytic.catalogue import Run, of_original
 from solver.bounds.analytic.stream_weights import NAME, stream_weights
 from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 
@@ -20,14 +22,22 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
     activation occupy as little memory as any mode allows.
     """
     found = list[Certificate]()
-    saving = relaxed(problem, {SAVED_ACTIVATIONS})
-    if saving.problem.network.has_activation_modes:
-        known = objective.of_passes
-        own: dict[str, Certify] = {
-            KIND: partial(memory_and_copies, saving.problem, known),
-            NAME: partial(stream_weights, saving.problem.keeping_activations(), known),
-        }
-        for name, certify in own.items():
-            found += (of_original(saving, one) for one in (certify() if run is None else run(name, certify)))
+    if problem.network.has_activation_modes:
+        saving, known = cache(partial(relaxed, problem, {SAVED_ACTIVATIONS})), objective.of_passes
+        for name, bound in ((KIND, memory_and_copies), (NAME, _stream_weights)):
+            certify = partial(_certified, bound, saving, known)
+            found += certify() if run is None else run(name, certify)
     found += catalogue.certificates(problem, objective, run)
     return sorted(found, key=lambda certificate: -certificate.value_ticks)
+
+
+def _certified(
+    bound: Callable[[Problem, Objective], list[Certificate]], saving: Callable[[], RelaxedProblem], objective: Objective
+) -> list[Certificate]:
+    """Return the certificates of a bound about the relaxed problem that still has modes of activations."""
+    poorer = saving()
+    return [of_original(poorer, one) for one in bound(poorer.problem, objective)]
+
+
+def _stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
+    return stream_weights(problem.keeping_activations(), objective)

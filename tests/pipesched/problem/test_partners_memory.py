@@ -42,7 +42,10 @@ def test_the_check_has_the_same_problem() -> None:
         devices = sharing(one)
         assert (share_memory(one) is one) is (not devices)
         if devices:
-            ours, theirs = share_memory(one), with_memory_of_partners(with_least_memory(one), one, MemoryOfPartners(devices))
+            ours, theirs = (
+                share_memory(one),
+                with_memory_of_partners(with_least_memory(one), one, MemoryOfPartners(devices)),
+            )
             assert (ours.stages, ours.room) == (theirs.stages, theirs.room)
             seen[one.placement.name] += 1
     assert len(seen) == 3 and min(seen.values()) > 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
@@ -12,14 +12,24 @@ import pytest
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import OutOfRange, is_defect
 from pipesched.files.problem_file import problem_from
+from pipesched.problem.problem import Problem
+from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
+from pipesched.problem.relaxed.relaxations import ARCS_BETWEEN_CHAINS, FURTHER_RESOURCES
+from pipesched.results.certificate import Certificate
 from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
 from solver import published
+from solver.bounds.analytic import catalogue
+from solver.bounds.analytic.catalogue import BOUNDS
+from solver.bounds.saving.memory_and_copies import KIND
 from solver.cyclic import period_search, problem_period, solve_period
 from solver.engine import analytic_bounds, finish, relaxed
 from solver.engine.allocation import Allocation
+from solver.engine.analytic_bounds import AnalyticBounds
+from solver.engine.clock import Clock
 from solver.engine.engine import ENGINE
 from solver.engine.incumbent import incumbent
+from solver.engine.incumbent.state import OF_BARE_TIME
 from solver.engine.search import ConstructionHeuristic, Search, Subsolver, members_of
 from solver.engine.slices import Work
 from solver.solve import solve
@@ -122,6 +132,54 @@ def test_of_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     found = solve(PLAIN, COUNTED)
     answered(found)
     assert found.status is Status.OPTIMAL  # the others are as strong as ever
+
+
+MODES = problem_from(
+    {
+        "devices": 3, "microbatches": 4, "streams": ["compute", "d2h", "h2d"],
+        "times": {"forward": 2, "backward": 4}, "memory": {"capacity": 3, "offload": {"out": 1, "in": 1}},
+    }
+)  # fmt: skip
+
+
+def certified(one: Problem, left_out: Collection[str] = ()) -> tuple[list[Certificate], list[str]]:
+    """The certificates with which a search begins, and notes on what failed."""
+    return AnalyticBounds(left_out=frozenset(left_out)).certificates(one, Clock(COUNTED), Event())
+
+
+@pytest.mark.parametrize("one", [PLAIN, TASKS, MODES], ids=["plain", "tasks", "modes"])
+@pytest.mark.parametrize("name", BOUNDS.names())
+def test_of_each_bound(one: Problem, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load is one of them."""
+    others = [found for found in certified(one, [name])[0] if found.kind != "load" or name != "load"]
+    bound, called = BOUNDS[name], list[str]()
+
+    def broken(*_: object) -> list[Certificate]:
+        called.append(name)
+        return fails()  # type: ignore[no-any-return]
+
+    monkeypatch.setitem(BOUNDS._items, name, replace(bound, certify=broken))
+    found, notes = certified(one)
+    assert found == (others or [OF_BARE_TIME]) and len(found) > 1
+    assert [is_defect(note) and repr(name) in note for note in notes] == [True] * bool(called)
+
+
+@pytest.mark.parametrize("one", [TASKS, MODES], ids=["tasks", "modes"])
+@pytest.mark.parametrize("relaxation", [FURTHER_RESOURCES, ARCS_BETWEEN_CHAINS], ids=lambda one: one.name)
+def test_of_a_relaxation(one: Problem, relaxation: Relaxation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds that do without it are certified, and one note names all others."""
+    able = {KIND, *(bound.name for bound in BOUNDS if relaxation in bound.keeping)}
+    without = [found for found in certified(one)[0] if found.kind in able]
+
+    def broken(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem:
+        return relaxed_problem(problem, keeping) if relaxation in keeping else fails()  # type: ignore[no-any-return]
+
+    relaxed_problem = catalogue.relaxed
+    monkeypatch.setattr(catalogue, "relaxed", broken)
+    found, notes = certified(one)
+    assert found == without != [OF_BARE_TIME]
+    (note,) = notes
+    assert is_defect(note) and all((repr(bound.name) in note) is (bound.name not in able) for bound in BOUNDS)
 
 
 @pytest.mark.parametrize(
