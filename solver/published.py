@@ -1,4 +1,7 @@
-"""Published schedules on the user's problem: simulated, validated, and checked against the memory."""
+"""Candidates from published schedules: each simulated, validated and checked against the memory, or why there is none.
+
+A solve tries them in `solver/engine/construction/published.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -165,6 +166,19 @@ def test_files_of_ours_that_a_page_for_contributors_names_are_there() -> None:
         named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", (ROOT / "docs" / page).read_text()))
         ours = {name for name in named if name.partition("/")[0] in packages}
         assert [name for name in sorted(ours) if not (ROOT / name).exists()] == [], page
+
+
+def test_files_that_the_docstring_of_a_package_names_are_there() -> None:
+    seen = 0
+    for package in ROOT.glob("*/**/__init__.py"):
+        text = ast.get_docstring(ast.parse(package.read_text())) or ""
+        for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):
+            assert any((folder / name).exists() for folder in (package.parent, ROOT, ROOT / "pipesched")), (
+                package,
+                name,
+            )
+            seen += 1
+    assert seen > 50
 
 
 def test_the_page_of_schedules_is_current() -> None:

@@ -1,4 +1,7 @@
-"""Atomic file writes: into a temporary file in the same folder, then renamed."""
+"""Atomic file writes: into a temporary file in the same folder, then renamed.
+
+Where writing fails, as on a full disk, the file is as it was before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Units of a problem's whole numbers, and the sizes of units with known names; other names are only labels."""
+"""Units of a problem's whole numbers, and the sizes of units with known names; other names are only labels.
+
+The tick of a file is chosen in `pipesched/files/rounding.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Construction heuristic: published schedules, of which the best that fits is the first incumbent."""
+"""Construction heuristic: published schedules, of which the best that fits is the first incumbent.
+
+Of several of one value it is the one that was tried first: promising ones first, then by name.
+"""
 
 from __future__ import annotations
 
