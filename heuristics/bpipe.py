@@ -28,7 +28,11 @@ def most_activations(devices: int) -> int:
 
 
 def bpipe(problem: Problem) -> Schedule:
-    """Return 1F1B with an eviction before each forward that would find the most activations there, and a load back."""
+    """Return 1F1B in which no device has more than `most_activations` at once: it evicts one to its partner before a
+    forward that would exceed them, and loads it back before its backward.
+
+    `DoesNotApply` where 1F1B never exceeds them, or the file allows no such moves.
+    """
     chain, most = one_stage_a_device(problem), most_activations(problem.devices)
     if min(problem.devices, problem.microbatches) <= most:
         raise DoesNotApply(

@@ -208,7 +208,7 @@ def _time(found: Plan, value: Fraction) -> str:
 
 
 def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
-    """Return the keys of `plan --json` for the restriction."""
+    """Return the keys of `plan --json` on a restriction: its text, and the best plan without it."""
     whole = narrowed.free.document()
     keys = ("status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "recompute", "schedule")
     target = {} if narrowed.name is None else {"for": narrowed.name}

@@ -41,7 +41,7 @@ class Solve:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, kind: str, content: Any) -> None:
-        """Record a new event."""
+        """Record an event of the solve (such as `moment`) and wake those that wait for news; a `file` is only kept."""
         if kind == "file":
             self.file = content
             return

@@ -20,7 +20,7 @@ from pipesched.schedule.metrics import Metrics
 
 
 def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str, object]:
-    """Return the object of `compare A B --json`: that of `compare` for each problem."""
+    """Return the object of `compare A B --json`: a list with the object of `compare --json` for each problem."""
     return {
         "problems": [
             comparison_document(one.problem, _candidates(one, wanted), one.lower_bound_ticks) for one in solutions

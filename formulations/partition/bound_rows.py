@@ -32,7 +32,7 @@ class BoundRows:
         self._chain, self._capacity = ChainPaths(model, choice), model.capacity or None
 
     def add(self) -> None:
-        """Add all rows."""
+        """Add a row to the model for every bound that applies: load, head and tail, memory, or those of a period."""
         self._memory()
         if self.plan.objective.repeats:
             self.model.cp.add(self.value >= mean_load(self.plan, self._choice))

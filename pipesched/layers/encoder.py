@@ -45,7 +45,7 @@ class Encoder(Addition):
 
     @property
     def layers(self) -> tuple[LayerType, ...]:
-        """Its equal layers."""
+        """The layer of which the encoder has several, as the only entry."""
         return (self.layer,)
 
     def copies(self, devices: int) -> list[list[tuple[int, int]]]:

@@ -73,7 +73,7 @@ class SequenceCut(NamedTuple):
         return "" if self.whole else f"{self.number} pieces of equal {what}"
 
     def document(self) -> dict[str, Any]:
-        """Return the keys of files and of `--json`; empty if micro-batches are not cut."""
+        """Return the keys `sequence_chunks` and `lengths` of files and `--json`; none if micro-batches are whole."""
         return {} if self.whole else {"sequence_chunks": self.number, "lengths": self.lengths.value}
 
     @property

@@ -74,7 +74,7 @@ class FreeVocabulary(Addition):
     """The choice between embedding and head in one stage each, and in parts on all devices."""
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return both."""
+        """Return what makes the two plan problems of the choice, by name: vocabulary in one stage each, or shared."""
         return {"vocabulary one": self.of_settings, "vocabulary shared": lambda plan: sharing(self.of_settings(plan))}
 
     def of_settings(self, plan: PlanProblem, /) -> PlanProblem:

@@ -30,5 +30,5 @@ class Certificate:
         return bound_name(self.kind)
 
     def document(self) -> dict[str, object]:
-        """Return the object under `certificate` of a JSON answer."""
+        """Return the object under `certificate` of a JSON answer: kind and text, without value and evidence."""
         return {"kind": self.kind, "text": self.text}

@@ -22,7 +22,7 @@ def with_solution(solution: Solution) -> list[Candidate]:
 
 
 def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> dict[str, object]:
-    """Return the object of `compare --json`; `lower_bound` is in ticks."""
+    """Return the object of `compare --json`: bound (`lower_bound`, in ticks) and a row for each schedule."""
     return {
         "name": problem.name,
         "objective": problem.objective.name,

@@ -38,12 +38,15 @@ class MostFree:
         return f"free memory: {plain(float(self.value))} {unit} {each} at least; {more}"
 
     def stated(self) -> dict[str, str]:
-        """Return the object `free_memory` of schedule and plan files, exact."""
+        """Return the object `free_memory` of schedule and plan files: value and upper bound as exact text."""
         layers = {"per_layer": "yes"} if self.per_layer else {}
         return {"value": str(self.value), "upper_bound": str(self.bound)} | layers
 
     def document(self) -> dict[str, object]:
-        """Return the object `free_memory` of `solve --json` and `plan --json`."""
+        """Return the object `free_memory` of `solve --json` and `plan --json`: value, upper bound, and if it is proved.
+
+        Amounts are in the file's unit of memory, as floats.
+        """
         return {
             "value": float(self.value),
             "upper_bound": float(self.bound),

@@ -143,7 +143,11 @@ class Layouts(Tabular):
         return f"{self.name!r} on {self.gpus} GPUs: {sizes or 'data 1'}: step {plain(round(one.total, 3))} ms"
 
     def document(self) -> dict[str, Any]:
-        """Return the object of `layouts --json`, without the plan of the recommended layout."""
+        """Return the object of `layouts --json`, without the plan of the recommended layout.
+
+        It has the number of GPUs, the sequences of a step, the bound of a step's time (ms), a row for each layout, the
+        sizes of the recommended one, and the reason for each that was refused.
+        """
         chosen = None if self.recommended is None else self.recommended.sizes
         return {
             "gpus": self.gpus, "sequences": self.sequences, "step_lower_bound": self.step_lower_bound,

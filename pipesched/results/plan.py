@@ -174,7 +174,11 @@ class Plan(Tabular):
         return None if self.best is None else self.best.metrics
 
     def document(self, settings: dict[str, object] | None = None) -> dict[str, object]:
-        """Return the object of `plan --json`; `settings` are those of runtimes, by format."""
+        """Return the object of `plan --json`, in the file's units; `settings` are those of runtimes, by format.
+
+        It has status, value, bound and gap, the plan found (placement, layers of stages, recomputed layers, schedule,
+        figures), and the result of each placement that is allowed.
+        """
         best, metrics = self.best, self.metrics
         problem = None if best is None else best.timeline.problem
         partition = None if best is None else best.partition

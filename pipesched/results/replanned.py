@@ -85,7 +85,10 @@ class Replanned:
         return f"{self.status.value}: {name} {value}, lower bound {bound}, gap {share}; {begun}"
 
     def document(self) -> dict[str, object]:
-        """Return the result as a JSON object, in the unit of the problem."""
+        """Return the result as a JSON object: status, value, bound, and the tasks of every stream with start and end.
+
+        Times are in the unit of the problem; tasks that had begun are marked as fixed.
+        """
         units, tasks = self.problem.in_units, self.tasks or {}
         return {
             "status": self.status.value,

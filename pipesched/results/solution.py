@@ -101,7 +101,11 @@ class Solution(Tabular):
         )
 
     def document(self) -> dict[str, object]:
-        """Return the object of `solve --json`, in the file's units."""
+        """Return the object of `solve --json`, in the file's units.
+
+        It has status, value, bound and gap, the figures and decisions of the schedule, the certificate, the best
+        published schedule, and notes; None for what there is not.
+        """
         problem, metrics, best = self.problem, self.metrics, self.best_candidate
         document: dict[str, object] = {
             "name": problem.name,

@@ -69,11 +69,11 @@ class Tabular(ABC):
 
     @abstractmethod
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows as figures by name."""
+        """Return a dictionary for each row, from the name of a figure to its value."""
 
     @abstractmethod
     def summary(self) -> str:
-        """Return the result as a line of text."""
+        """Return what was found as one line of text for people."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.summary()}>"

@@ -51,7 +51,10 @@ class Stated(NamedTuple):
 
 
 def placements_of(known: Outcome) -> Stated:
-    """Return the placements stated in an outcome's evidence."""
+    """Return the results for placements and variants that the evidence of a cell's outcome has; empty if it has none.
+
+    `BadInput` if the evidence is damaged.
+    """
     evidence = known.evidence
     if evidence is None or not is_of_plans(evidence):
         return Stated()

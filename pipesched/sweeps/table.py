@@ -179,7 +179,7 @@ class Table(Tabular):
         return value * problem.microbatches if self.sweep.of_batch and problem.objective.repeats else value
 
     def document(self) -> dict[str, Any]:
-        """Return the object of `sweep --json`: the whole sweep as plain data."""
+        """Return the object of `sweep --json`: the changing fields with their values, and each cell's outcome."""
         above = self.above_least
         return {
             "name": self.sweep.name,

@@ -45,7 +45,10 @@ class Heartbeat:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT) if path else None
 
     def tell(self, doing: str, at: int = 0) -> None:
-        """Write the state in one small write: a reader sees the old state or the new one."""
+        """Set what the process is doing, at pass number `at` of its order, and write it to the file.
+
+        It is one small write: a reader sees the state before it or after it.
+        """
         self.state = State(doing, self.job, at, self.state.beat + 1)
         if self._file is not None:
             os.pwrite(self._file, json.dumps(asdict(self.state)).ljust(200).encode(), 0)

@@ -11,8 +11,11 @@ from runtime.exporters.megatron import program_document
 
 
 def install(*schedules: str | Path) -> None:
-    """Install schedule files, one for each number of micro-batches; `BadInput` for what Megatron cannot run, or without
-    it."""
+    """Make Megatron-Core run its training iterations in the order of these schedule files.
+
+    There may be one file for each number of micro-batches. `BadInput` for a schedule that Megatron cannot run, and
+    where Megatron-Core is not installed.
+    """
     documents = []
     for path in schedules:
         timeline = read_schedule(path).timeline

@@ -102,7 +102,11 @@ def _with_shared_vocabulary(problem: PlanProblem) -> Iterator[Changed]:
 
 
 def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:
-    """Return the changes, each planned with an equal share of the limits, sorted by the value of their plan."""
+    """Return, for each of `changed_problems` of a plan, the best plan found after that change, the fastest first.
+
+    Each is planned with an equal share of `limits`; those not begun when `stop` is set are missing, and those for which
+    no plan was found are last.
+    """
     problems = list(changed_problems(found.problem))
     work = None if limits.deterministic is None else limits.deterministic / len(problems)
     each = replace(limits, seconds=limits.seconds / len(problems), deterministic=work)

@@ -37,7 +37,7 @@ class Executor(Protocol):
     def running(self) -> frozenset[str]: ...
 
     def submit(self, task: Task) -> None:
-        """Begin a task."""
+        """Begin to solve a cell, in parallel to those running; `ended` returns it when it is done."""
 
     def ended(self, seconds: float) -> list[Ended]:
         """Return the cells that have ended; waits at most `seconds` if there are none."""
@@ -46,7 +46,7 @@ class Executor(Protocol):
         """Ask all running tasks to end with the best found so far."""
 
     def close(self) -> None:
-        """End everything."""
+        """End all running tasks and free processes or connections; no task may be submitted after it."""
 
 
 class InTurn:

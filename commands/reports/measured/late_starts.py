@@ -31,7 +31,10 @@ _HEADS = {
 
 
 def document(found: LateStarts | None) -> dict[str, object] | None:
-    """Return the object under `late_starts` in JSON output; times in seconds."""
+    """Return the object under `late_starts` in JSON output; times in seconds, None where nothing was found.
+
+    It has the step's predicted and measured time, what each cause adds, and the delays of passes and devices.
+    """
     if found is None:
         return None
     return {

@@ -62,7 +62,7 @@ def _as_run(problem: Problem, measured: Measured) -> Problem:
 
 
 def document(found: Sequence[Explained]) -> dict[str, object]:
-    """Return the object of `compare --measured --json`; times in seconds."""
+    """Return the object of `compare --measured --json`: predicted and measured times of each schedule, in seconds."""
     return {
         "unit": "s",
         "rows": [asdict(times) | {"late_starts": late.document(why)} for _, _, times, why in found],

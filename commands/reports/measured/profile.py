@@ -42,7 +42,7 @@ def show(found: Profile) -> None:
 
 
 def document(found: Profile, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `profile --json`, with times in seconds and memory in bytes."""
+    """Return the object of `profile --json`: what was measured of each stage; times in seconds, memory in bytes."""
     return {
         "model": found.request.model,
         "split": found.request.split,

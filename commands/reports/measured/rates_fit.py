@@ -89,7 +89,11 @@ def _predictions(fit: RatesFit) -> tuple[list[tuple[FittedTime, float]], list[tu
 
 
 def document(fit: RatesFit, hardware: str, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `calibrate --json`."""
+    """Return the object of `calibrate --json`.
+
+    It has the rates before and after the fit with their errors, each measured duration (seconds) with both predictions,
+    the mean errors, and the files written.
+    """
     return {
         "hardware": hardware,
         "rates": {one.name: {"value": one.value, "before": one.before, "error": one.error} for one in fit.rates},

@@ -39,7 +39,7 @@ def _row(layer: LayerType) -> list[str]:
 
 
 def document(plan: PlanProblem, files: Sequence[Path]) -> dict[str, object]:
-    """Return the object of `layers --json`."""
+    """Return the object of `layers --json`: costs of each layer, memory of devices, transfer time, assumptions."""
     cluster = plan.cluster
     return {
         "name": plan.name,

@@ -153,7 +153,7 @@ def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
 
 
 def document(found: PlanRows) -> dict[str, object]:
-    """Return the object of `compare --json` for a plan file."""
+    """Return the object of `compare --json` for a plan file: for each published schedule the best plan with it."""
     return {
         "name": found.problem.name,
         "objective": found.problem.objective.name,

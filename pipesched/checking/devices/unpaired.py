@@ -63,8 +63,10 @@ def _owners(here: OneDevice) -> list[int | None]:
 
 
 class ModeNumbers:
-    """Quantities of a device for each pair of numbers: passes outside of blocks (rows), and split backwards
-    (columns)."""
+    """Quantities of a device for each pair of numbers: passes that it runs outside of blocks, and split backwards.
+
+    Results are arrays with a row for each number of passes outside of blocks and a column for each number of splits.
+    """
 
     def __init__(self, here: OneDevice) -> None:
         self.here, stages = here, {s: here.problem.stages[s] for s in here.stages}

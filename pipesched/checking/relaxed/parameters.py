@@ -70,9 +70,10 @@ def _sends(problem: Problem, stages: Sequence[int]) -> bool:
 
 
 def after_backwards(problem: Problem) -> int:
-    """Return the least ticks of what any stage runs once, which follows the last of all passes of micro-batches.
+    """Return the ticks by which an iteration surely lasts beyond its last pass of a micro-batch, for parameters.
 
-    The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for.
+    The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for. What
+    that stage runs once (`follows`) is after it; any stage may be that one, so the least over all stages counts.
     """
     least = None
     for stage, walked in enumerate(problem.microbatches_of):

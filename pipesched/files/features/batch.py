@@ -43,7 +43,7 @@ class BatchSection(Section):
 
 
 class Keys(FeatureKeys):
-    """The key `batch`."""
+    """The key `batch`: times and memory are those of a whole batch, which micro-batches share."""
 
     batch: BatchSection | None = Field(
         None, description="times and memory of passes are those of a whole batch; a micro-batch has its share of them"

@@ -86,7 +86,7 @@ class TaskReader:
         return found
 
     def waits(self, document: object) -> tuple[Wait, ...]:
-        """Read the key `waits`, the inverse of `task_keys`."""
+        """Read the key `waits`: pairs of tasks by name, of which the second waits for the first; else `BadInput`."""
         pairs = document if isinstance(document, list) else []
         if not isinstance(document, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadInput(f"waits: found {shown(document)}; allowed: pairs of tasks, of which the second waits")

@@ -8,7 +8,11 @@ from pipesched.results.analysis.explanation_text import advice
 
 
 def explanation_document(it: Explanation) -> dict[str, object]:
-    """Return the object under `explanation` of `solve --json`; values in the file's unit."""
+    """Return the object under `explanation` of `solve --json`; values in the file's unit.
+
+    It has what binds, the certificates near the strongest, the bounds without memory limits and without transfers, the
+    solve of the problem as it is, and the effect of each change that was tried.
+    """
     bottleneck = it.bottleneck
     problem = bottleneck.problem
     further = [bottleneck.proved] if bottleneck.proved is not bottleneck.strongest else []

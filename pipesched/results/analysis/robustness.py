@@ -47,7 +47,10 @@ class Robustness:
         return best is not None and best.mean + 2 * best.error < self.mean
 
     def document(self) -> dict[str, object]:
-        """Return the object under `under_noise` of `solve --json`; values in the file's unit."""
+        """Return the object under `under_noise` of `solve --json`; values in the file's unit.
+
+        It has the settings of the noise, the mean value of the schedule, and the best mean of a published schedule.
+        """
         best = self.best_published
         return {
             "relative_standard_deviation": self.noise.deviation,

@@ -25,7 +25,7 @@ _TIMEOUT = timedelta(seconds=600)  # for the processes to wait for each other
 
 
 class Found(NamedTuple):
-    """The measurements of one process."""
+    """Measurements of one process: its stages by number, its transfers, and the number of threads that it used."""
 
     stages: dict[int, StageProfile]
     transfers: list[Samples]

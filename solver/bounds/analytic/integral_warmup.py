@@ -167,9 +167,10 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def warm_up_forwards(problem: Problem) -> dict[int, int]:
-    """Return for each stage its forwards before the first backward when all devices meet the bound's threshold.
+    """Return for each stage the number of forwards that its device runs before its first backward, as the bound has it.
 
-    Empty unless every device has one stage. Along a chain the numbers do not increase, since a device's first backward
+    The numbers are those with which no device idles more than the least value that the bound allows. Empty unless every
+    device has one stage. Along a chain the numbers do not increase, since a device's first backward
     is later than that of the next device.
     """
     if any(len(stages) != 1 for stages in problem.placement.stages_of):

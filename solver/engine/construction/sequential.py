@@ -15,7 +15,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class Sequential:
-    """First schedule of a search that has none."""
+    """Construction heuristic: one micro-batch after the other, offered where no schedule is known."""
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "one micro-batch after the other"

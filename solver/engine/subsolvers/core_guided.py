@@ -36,7 +36,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CoreGuided:
-    """Core-guided CP-SAT on one core."""
+    """Subsolver that raises the bound by core-guided CP-SAT on one core, until the exact model has a solution."""
 
     stating_share: float = tuned(
         0.1, "of a slice at most, that stating the model took", 0.01, 1,

@@ -35,7 +35,10 @@ class Recomputation(Protocol):
 
 
 def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Recomputation:
-    """Return the generator of changes for the plan problem's rule on which layers may be recomputed together."""
+    """Return what changes the recomputed layers of a plan at random while the plan problem's rule on them is kept.
+
+    The rule says which layers may be recomputed together: any, the first ones of a stage, or the same on all stages.
+    """
     if plan.recompute_rule is RecomputeRule.ANY or plan.recompute is not Decide.FREE:
         return AnyLayers(sums, random)
     selected = SelectedModes(sums)

@@ -37,13 +37,13 @@ _PARAMS = FreeOrderParams()
 
 
 class FreeOrders:
-    """The phases of a plan search with free orders, run one after the other."""
+    """Search for plans with free orders of passes: first plans, bounds, each placement, then all at once."""
 
     def __init__(self, placements: Placements) -> None:
         self._all = placements
 
     def run(self) -> None:
-        """Run all phases until no better plan is possible or the time is over."""
+        """Search until the best plan is proved optimal or the time is over; results are kept in the placements."""
         if self._all.best is not None and self._all.done():
             return
         self._start()

@@ -45,7 +45,7 @@ class Passes(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is known while passes are put in order: `start`, which ends with those of the devices; the `ticks` of each
+    """Facts known while passes are put in order: `start`, which ends with those of the devices; the `ticks` of each
     pass; of each device the `last` pass, -1 for none, and the ticks of work that are `left` to it."""
 
     start: Numbers
@@ -65,7 +65,7 @@ class Order(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of all orders: the `tails` of passes, whether the span counts, and the `parts` of a tick in which
+    """A question about all orders: the `tails` of passes, whether the span counts, and the `parts` of a tick in which
     values are counted."""
 
     tails: Numbers

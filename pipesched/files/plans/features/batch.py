@@ -44,7 +44,7 @@ class PlanBatchSection(Section):
 
 
 class Keys(Section):
-    """The key `batch`."""
+    """The key `batch`: costs or sequences of a whole batch, which micro-batches share."""
 
     batch: PlanBatchSection | None = Field(
         None, description="costs of layers are those of a whole batch; with model: the sequences of a step"

@@ -136,7 +136,7 @@ PLAN_FEATURES: Registry[PlanFeature] = Registry("pipesched.files.plans.features"
 
 
 def units_of_keys() -> dict[str, Kind]:
-    """Return the keys of all features whose values may have units."""
+    """Return the keys of all features whose values may have units, by path, with the kind of unit of each."""
     sections = ("layers", *(feature.costs_section for feature in PLAN_FEATURES if feature.costs_section))
     found: dict[str, Kind] = {}
     for key, kind in (one for feature in PLAN_FEATURES for one in feature.with_units.items()):

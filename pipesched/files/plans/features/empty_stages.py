@@ -14,7 +14,7 @@ from pipesched.layers.plan_problem import PlanProblem
 
 
 class Keys(Section):
-    """The permission of such stages."""
+    """The key `empty_stages`: True if a plan may have stages without a layer."""
 
     empty_stages: field_types.YesOrNo = Field(
         False, description="stages may have no layer: they pass activations and gradients on, and add their overhead"

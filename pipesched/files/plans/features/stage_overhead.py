@@ -24,7 +24,7 @@ class OverheadSection(Section):
 
 
 class Keys(Section):
-    """The key `stage_overhead`."""
+    """The key `stage_overhead`: time that every stage adds to each of its passes."""
 
     stage_overhead: OverheadSection | None = None
 
