@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,12 +112,15 @@ def measured(row: Row) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pipesched", *arguments(row, Path(folder))]
         began, asked, before = time.monotonic(), None, None
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
         if row.interrupt is not None:
-            while process.poll() is None and _processor_seconds(process.pid, began) < row.interrupt:
+            while process.poll() is None and processor_seconds(process.pid, began) < row.interrupt:
                 time.sleep(_POLL)
-            asked, before = time.monotonic(), _processor_seconds(process.pid, began)
-            process.send_signal(signal.SIGINT)
+            asked, before = time.monotonic(), processor_seconds(process.pid, began)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all processes of the command
         _, status, used = os.wait4(process.pid, 0)
         ended = time.monotonic()
     code = process.returncode = os.waitstatus_to_exitcode(status)
@@ -126,13 +130,19 @@ def measured(row: Row) -> Measured:
     return Measured(ended - began, processor, after, processor_after, code)
 
 
-def _processor_seconds(process: int, began: float) -> float:
-    """Seconds of a process and of its ended children so far; on the wall where the system does not count them."""
-    stat = Path(f"/proc/{process}/stat")
-    if not stat.exists():
+def processor_seconds(group: int, began: float) -> float:
+    """Seconds so far of a group's processes and of their ended children; on the wall where the system has no /proc."""
+    if not Path(f"/proc/{os.getpid()}/stat").exists():
         return time.monotonic() - began
-    ticks = stat.read_text(encoding="ascii").rpartition(")")[2].split()[11:15]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[2]) == group:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def line(row: Row, found: Measured) -> str:

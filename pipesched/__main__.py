@@ -19,9 +19,13 @@ def main() -> NoReturn:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _end_at_once)
     from commands.main import main as command_line
-    from commands.shared.termination import leave
+    from commands.shared.termination import leave, terminated
 
-    leave(command_line(began=began))
+    try:
+        code = command_line(began=began)
+    except KeyboardInterrupt:  # while the command's handlers are replaced by those before it
+        _end_at_once(signal.SIGTERM if terminated.is_set() else signal.SIGINT, None)
+    leave(code)
 
 
 def _end_at_once(number: int, _: FrameType | None) -> NoReturn:

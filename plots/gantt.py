@@ -29,12 +29,9 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     draw_frame(timeline, axes, (compute_top + compute_bottom) / 2)
     shade_of = shade_numbers(problem)
     count = len(shade_names(problem))
-    since, until = axes.get_xlim()
-    shown = [
-        box
-        for box in asking(boxes, SHORT)
-        if problem.in_units(box.start) <= until and since <= problem.in_units(box.end)
-    ]
+    # In ticks, since of a long schedule most boxes are outside, and each product of fractions takes microseconds.
+    since, until = (edge / float(problem.tick) for edge in axes.get_xlim())
+    shown = [box for box in asking(boxes, SHORT) if box.start <= until and since <= box.end]
     colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in shown]
     corners = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in asking(shown, SHORT)]
     labels = [(str(microbatch_number(problem, box.of)), "" if box.sends else box.name) for box in asking(shown, SHORT)]

@@ -28,6 +28,9 @@ from runtime.exporters.catalogue import EXPORTERS, Exporter
 from solver.bounds.analytic.catalogue import BOUNDS, Bound, certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
+from solver.local_search.annealing import Annealer
+from solver.local_search.units.order_units import Units
+from solver.planning.joint.orders import OrderArrays
 from tests.support.asks import longest
 from tests.support.makers import problem
 
@@ -95,8 +98,10 @@ def test_checks_of_bounds(where: str) -> None:
         document,
         lambda one: best_times(one.problem, one.schedule),
         lambda one: sequential(one.problem),
+        lambda one: Annealer(Units(one.problem, one.schedule)).arrays([]),
+        lambda one: OrderArrays(one, one.problem.devices, [1] * (one.problem.devices - 1), False),
     ],
-    ids=["simulate", "validate", "measure", "idle times", "chart", "best times", "sequential"],
+    ids=["simulate", "validate", "measure", "idle times", "chart", "best times", "sequential", "units", "order arrays"],
 )
 def test_what_is_done_with_a_schedule(work: Callable[[Timeline], object]) -> None:
     one = timeline()

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from pipesched.deadline import SHORT, asking
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import B, F, W
@@ -126,7 +127,7 @@ class Annealer:
     def __init__(self, units: Movable | Operations) -> None:
         self.units = units
         feeds: list[list[tuple[int, int]]] = [[] for _ in units.needs]
-        for number, needs in enumerate(units.needs):
+        for number, needs in enumerate(asking(units.needs, SHORT)):
             for before, lag in needs:
                 feeds[before].append((number, lag))
         capacity = [-1 if c is None else c for c in units.room]
@@ -207,8 +208,8 @@ def orders_of(best: Best) -> Orders:
 
 def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
     """Return lists of (unit, lag) as compressed rows: row starts, units, lags."""
-    at = np.cumsum([0] + [len(one) for one in lists])
-    flat = int64_array([pair for one in lists for pair in one]).reshape(-1, 2)
+    at = np.cumsum([0] + [len(one) for one in asking(lists, SHORT)])
+    flat = int64_array([pair for one in asking(lists, SHORT) for pair in one]).reshape(-1, 2)
     return at.astype(np.int64), np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipesched.compiled import inner
+from pipesched.deadline import SHORT, asking
 from pipesched.int64_arrays import int64_array
 from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Units
@@ -38,13 +39,13 @@ def exchangeable(units: object) -> Array:
     problem = units.problem
     at = {stage: (n, k) for n, chain in enumerate(problem.placement.chains) for k, stage in enumerate(chain)}
     rows: list[dict[tuple[int, str, int], int]] = [{} for _ in problem.placement.chains]
-    for number, p in enumerate(slot[0] for slot in units.slots):
+    for number, p in enumerate(slot[0] for slot in asking(units.slots, SHORT)):
         chain, place = at[p.stage]
         rows[chain][place, p.kind.value, p.microbatch - problem.walking[chain].start] = number
     alike: dict[tuple[tuple[object, ...], ...], list[list[int]]] = {}
     for row in rows:
         keys = sorted(row)
-        walk = tuple((*key, units.device[row[key]]) for key in keys)
+        walk = tuple((*key, units.device[row[key]]) for key in asking(keys, SHORT))
         alike.setdefault(walk, []).append([row[key] for key in keys])
     most = max(alike.values(), key=len)
     return int64_array(most) if len(most) > 1 else NOTHING

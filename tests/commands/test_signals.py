@@ -158,6 +158,26 @@ def test_a_signal_while_python_ends_changes_no_exit_code(sent: signal.Signals, t
     assert ended(process) == (0, "")
 
 
+# The command's handlers are replaced by those before it when the signal comes.
+LEAVING = """
+import os, signal, commands.main as m
+from commands.shared.termination import end
+def leaving(*_, **__):
+    signal.signal(signal.{0}, end)
+    os.kill(os.getpid(), signal.{0})
+m.main = leaving
+from pipesched.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_while_the_command_is_left_ends_in_one_line(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    found, err = ended(start("-c", LEAVING.format(sent.name), folder=tmp_path))
+    assert found == code
+    assert err == f"pipesched: {'interrupted' if sent is signal.SIGINT else 'terminated'}\n"
+
+
 def test_go_becomes_the_command_so_that_signals_reach_it(tmp_path: Path) -> None:
     body = (
         "import go, sys\n"

@@ -81,6 +81,15 @@ def test_after_the_deadline_no_step_is_begun(capsys: pytest.CaptureFixture[str])
     assert not files.interrupted
 
 
+def test_no_file_is_begun_that_would_not_be_finished() -> None:
+    """Of a million passes 5 us each are 5 s; what takes less is written after it."""
+    begun = list[str]()
+    files = TimedFiles(Deadline.after(4, Event(), lambda: 0.0), 10**6)
+    files.may("long", written(begun, "long"), 5)
+    files.may("short", written(begun, "short"), 3)
+    assert begun == ["short"] and files.paths == [Path("short")]
+
+
 def test_ctrl_c_ends_what_is_written_and_leaves_out_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEW_PASSES", 0)
     begun, args = list[str](), Namespace(time_limit=1000.0, began=time.monotonic())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from formulations.variables.operations import Operation
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
@@ -34,16 +35,17 @@ class Units:
         self.device: list[int] = []
         self.ticks: list[int] = []
         self.orders: Orders = [self._add(device, order) for device, order in enumerate(schedule.orders)]
-        unit_of = {p: number for number, slot in enumerate(self.slots) for p in slot}
+        unit_of = {p: number for number, slot in enumerate(asking(self.slots, SHORT)) for p in slot}
         self.needs = [
             [(unit_of[before], lag) for p in slot for before, lag in problem.network.predecessors(p, unit_of)]
-            for slot in self.slots
+            for slot in asking(self.slots, SHORT)
         ]
-        changes = [[problem.network.change[p.kind, p.stage] for p in slot] for slot in self.slots]
-        self.takes = [sum(at_start for at_start, _ in change) for change in changes]
-        self.gives = [-sum(at_end for _, at_end in change) for change in changes]
+        changes = [[problem.network.change[p.kind, p.stage] for p in slot] for slot in asking(self.slots, SHORT)]
+        self.takes = [sum(at_start for at_start, _ in change) for change in asking(changes, SHORT)]
+        self.gives = [-sum(at_end for _, at_end in change) for change in asking(changes, SHORT)]
         lines: dict[tuple[object, ...], int] = {}
-        self.line = [lines.setdefault(tuple(self._line(p) for p in s), len(lines)) for s in self.slots]
+        slots = asking(self.slots, SHORT)
+        self.line = [lines.setdefault(tuple(self._line(p) for p in slot), len(lines)) for slot in slots]
 
     @property
     def room(self) -> Sequence[int | None]:
@@ -68,7 +70,7 @@ class Units:
 
     def _add(self, device: int, order: Sequence[Slot]) -> list[int]:
         first = len(self.slots)
-        for slot in order:
+        for slot in asking(order, SHORT):
             block = block_ticks(self.problem, slot)
             parts: list[Slot] = [slot] if block is not None else [(p,) for p in slot]
             self.slots += parts

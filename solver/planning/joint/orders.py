@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.partition.fixed_order import fullest
+from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import F, W
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -52,10 +53,10 @@ class OrderArrays:
         self.units = Units(problem, dominated_split(problem, schedule) if free_order else schedule)
         shop, _, rows = Annealer(self.units).arrays(self.units.orders)
         self._shop, self.order, self.count = shop, rows.order, rows.count
-        passes = [slot[0] for slot in self.units.slots]
+        passes = [slot[0] for slot in asking(self.units.slots, SHORT)]
         self._place = np.array([p.stage % length for p in passes])
         # The index of each pass's numbers in the arrays of `Costs`.
-        self._type = np.array([KINDS.index(p.kind) for p in passes]) * length + self._place
+        self._type = np.array([KINDS.index(p.kind) for p in asking(passes, SHORT)]) * length + self._place
         self.stage = np.array([p.stage for p in passes])
         self.forward = np.array([p.kind is F for p in passes])
         self._microbatch = np.array([p.microbatch for p in passes])
@@ -142,7 +143,7 @@ def _moments(schedule: Schedule, device: int, length: int) -> tuple[Array, Array
     """
     found = fullest(schedule, device)
     rows = np.zeros((2, len(found), length), np.int64)
-    for at, in_flight in enumerate(found):
+    for at, in_flight in enumerate(asking(found, SHORT)):
         for (kind, stage), number in in_flight.items():
             rows[0 if kind is F else 1, at, stage % length] += number
     return rows[0], rows[1]
