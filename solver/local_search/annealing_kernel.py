@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.compiled import inlined, inner
+from pipesched.compiled import inlined, inner, substituted
 from solver.local_search.exchange import EXCHANGING, draw_pair, exchange
 from solver.local_search.incremental_simulation import LENGTH, evaluate, simulate_from
 from solver.local_search.memory_levels import all_fit, fill_levels, fits_from
@@ -47,7 +47,7 @@ def keep(best, modes, rows):  # type: ignore[no-untyped-def]
             best.mate[n], best.fused[n] = modes.mate[n], modes.of[n, FUSED]
 
 
-@inlined
+@substituted
 def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ignore[no-untyped-def]
     """Draw and make one move; returns the device and the places that a unit left and went to, or `NOTHING`.
 
@@ -70,7 +70,7 @@ def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ig
     return d, source, target
 
 
-@inlined
+@substituted
 def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  # type: ignore[no-untyped-def]
     """Make a random move of any kind and return it as `Move`, with the test of its memory."""
     if groups.shape[0] > 1 and np.random.random() < EXCHANGING:
@@ -155,13 +155,9 @@ def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-d
     return True
 
 
-@inner
-def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Anneal the orders in place, `how` with temperatures in ticks; `best` receives the best orders met.
-
-    Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Rows of `groups` may be
-    exchanged. Returns the least longest time of a device, or -1 if the given order contains a cycle.
-    """
+@substituted
+def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
+    """Return what `anneal` does; compiled inside of the two functions that follow, and not by itself as well."""
     np.random.seed(seed)
     path, gaps, level = work
     if not begin_times(shop, modes, rows, times, opening):
@@ -207,6 +203,16 @@ def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, be
 
 
 @inner
-def anneal_with_modes(shop, modes, rows, *parameters):  # type: ignore[no-untyped-def]
-    """Run `anneal` with open modes, as a separate compiled function, which takes four times as long to compile."""
-    return anneal(shop, modes, rows, *parameters)
+def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
+    """Anneal the orders in place, `how` with temperatures in ticks; `best` receives the best orders met.
+
+    Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Rows of `groups` may be
+    exchanged. Returns the least longest time of a device, or -1 if the given order contains a cycle.
+    """
+    return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)
+
+
+@inner
+def anneal_with_modes(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
+    """Run `anneal` with open modes, as a separate compiled function, which takes three times as long to compile."""
+    return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)

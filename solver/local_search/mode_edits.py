@@ -6,7 +6,7 @@ highest place on the device, and the least and highest rank of the units there.
 
 from __future__ import annotations
 
-from pipesched.compiled import inner
+from pipesched.compiled import inlined, inner
 from solver.local_search.modes import ABSENT, FORWARD, FUSED, OTHER, ROLE, attach, detach, insert, remove, renew
 
 # Edits that a move may consist of at most.
@@ -165,7 +165,7 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
     return left, moved
 
 
-@inner
+@inlined
 def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
     """Revert the edits in the log, the last first."""
     for number in range(modes.log[0, 0], 0, -1):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipesched.compiled import inner
+from pipesched.compiled import inlined, inner
 from solver.local_search.mode_edits import carry, cut, fuse, join, split
 from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT
 from solver.local_search.moves import distance
@@ -29,7 +29,7 @@ _BACKWARD_PAIRED = 2 * _PARAMS.paired_again
 _CARRIED = _BACKWARD_PAIRED + _PARAMS.carried
 
 
-@inner
+@inlined
 def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
     """Change the mode of one random operation, mostly on the critical path; returns its device.
 
@@ -64,18 +64,16 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
     f = modes.mate[b]
     cut(shop, modes, rows, d, rows.place[b], forward_first)
     draw = np.random.random()
-    if draw < _FORWARD_PAIRED:
-        _pair(shop, modes, rows, d, f, b, reach)
-    elif draw < _BACKWARD_PAIRED:
-        _pair(shop, modes, rows, d, b, f, reach)
+    if draw < _BACKWARD_PAIRED:
+        one, other = (f, b) if draw < _FORWARD_PAIRED else (b, f)
+        _pair(shop, modes, rows, d, one, other, reach)
     elif draw < _CARRIED:
         # What comes first goes forward, or what comes second goes back.
         k = min(rows.place[f], rows.place[b])
         far = np.random.randint(1, reach + 1)
-        if np.random.random() < 0.5:
-            carry(shop, modes, rows, d, k, max(0, k - far))
-        else:
-            carry(shop, modes, rows, d, k + 1, min(rows.count[d] - 1, k + 1 + far))
+        earlier = np.random.random() < 0.5
+        target = max(0, k - far) if earlier else min(rows.count[d] - 1, k + 1 + far)
+        carry(shop, modes, rows, d, k if earlier else k + 1, target)
 
 
 @inner
