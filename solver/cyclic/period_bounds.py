@@ -7,10 +7,12 @@ makespan of m micro-batches divided by m.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
+from pipesched.errors import left_out_note
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.pass_memory import drop_pass_memory
@@ -34,23 +36,24 @@ class PeriodCertificate:
     evidence: Evidence
 
 
-def period_certificates(problem: Problem) -> list[PeriodCertificate]:
-    """Return all certificates, strongest first; if passes are several tasks, one for the work of each stream."""
-    poorer = drop_pass_memory(problem)
-    unit = one_of_each_chain(poorer)
-    if poorer.view is None:
-        return sorted(map(partial(_of_stream, unit), load(unit, unit.objective)), key=lambda one: -one.value)
-    paths = Paths(unit)
-    found: list[PeriodCertificate] = []
-    devices = range(unit.devices)
-    found += [_load(unit, paths, device) for device in devices]
-    for stage, microbatches in enumerate(unit.microbatches_of):
-        if microbatches:
-            found += _in_flight_limit(unit, paths, stage)
-    for device in devices:
-        found += _level(unit, paths, device)
-    found += _over_modes(unit)
-    return sorted(found, key=lambda certificate: -certificate.value)
+NOTHING = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, OnDevice(0))
+
+
+def period_certificates(problem: Problem, notes: list[str] | None = None) -> list[PeriodCertificate]:
+    """Return all certificates, strongest first; if passes are several tasks, one for the work of each stream.
+
+    With `notes` a bound that fails is left out and noted there, else its error is raised. Where there is no other
+    certificate, that of zero is returned.
+    """
+    unit, found = cache(lambda: one_of_each_chain(drop_pass_memory(problem))), list[PeriodCertificate]()
+    for name, certify in _BOUNDS.items():
+        try:
+            found += certify(unit())
+        except Exception as error:
+            if notes is None:
+                raise
+            notes.append(left_out_note(f"the bound {name!r}", error))
+    return sorted(found, key=lambda certificate: -certificate.value) or [NOTHING]
 
 
 def one_of_each_chain(problem: Problem) -> Problem:
@@ -61,6 +64,28 @@ def one_of_each_chain(problem: Problem) -> Problem:
 
 def _each(unit: Problem) -> str:
     return "micro-batch" if unit.microbatches == 1 else f"{unit.microbatches} micro-batches (one of each chain)"
+
+
+def _loads(unit: Problem) -> list[PeriodCertificate]:
+    """Return the certificate of every device, or where passes are several tasks, of every stream."""
+    if unit.view is None:
+        return list(map(partial(_of_stream, unit), load(unit, unit.objective)))
+    paths = Paths(unit)
+    return [_load(unit, paths, device) for device in range(unit.devices)]
+
+
+def _in_flight_limits(unit: Problem) -> list[PeriodCertificate]:
+    if unit.view is None:
+        return []
+    paths, walked = Paths(unit), [stage for stage, own in enumerate(unit.microbatches_of) if own]
+    return [one for stage in walked for one in _in_flight_limit(unit, paths, stage)]
+
+
+def _levels(unit: Problem) -> list[PeriodCertificate]:
+    if unit.view is None:
+        return []
+    paths = Paths(unit)
+    return [one for device in range(unit.devices) for one in _level(unit, paths, device)]
 
 
 def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
@@ -123,7 +148,7 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
 
 def _over_modes(unit: Problem) -> list[PeriodCertificate]:
     """Return the certificate of load and memory over time together, if a mode saves one and costs the other."""
-    bound = mode_bound(unit)
+    bound = None if unit.view is None else mode_bound(unit)
     if bound is None or not bound.devices:
         return []
     value = bound.value / unit.microbatches
@@ -135,3 +160,11 @@ def _over_modes(unit: Problem) -> list[PeriodCertificate]:
         f"{amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("load and memory over modes", value, text, bound.devices[0], bound.evidence)]
+
+
+_BOUNDS: Mapping[str, Callable[[Problem], list[PeriodCertificate]]] = {
+    "load": _loads,
+    "in-flight limit": _in_flight_limits,
+    "memory over time": _levels,
+    "load and memory over modes": _over_modes,
+}

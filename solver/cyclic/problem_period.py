@@ -104,11 +104,12 @@ def best_period(
     refuse_no_period(problem)
     limits, stop = limits or Limits(), stop or Event()
     budget = _Budget(limits)
-    certificates = tuple(period_certificates(problem))
+    notes = list[str]()
+    certificates = tuple(period_certificates(problem, notes))
     bound = certificates[0].value
     if why_infeasible(problem) is not None:
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
-    graph, notes = graph_of(problem), list[str]()
+    graph = graph_of(problem)
     long = long_run(problem, graph)
     known = _patterns_of_known(long, graph, bound, budget, stop, notes)
     proved = any(pattern.period == bound for pattern in known)
@@ -121,7 +122,7 @@ def best_period(
         except Exception as error:
             notes.append(left_out_note("patterns of a long run's schedules", error))
     if graph.overlaps and not stop.is_set():
-        plain = _without_blocks(problem, budget.part(1 - _PARAMS.blocks_share), known, stop)
+        plain = _without_blocks(problem, budget.part(1 - _PARAMS.blocks_share), known, stop, notes)
         known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
         notes += plain.notes
     found = best_pattern(graph, bound, budget.part(1.0), known, stop, on_progress)
@@ -170,7 +171,9 @@ def _patterns_of_known(
     return known
 
 
-def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event) -> PeriodSolution:
+def _without_blocks(
+    problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event, notes: list[str]
+) -> PeriodSolution:
     """Return the best pattern without overlapped blocks.
 
     It is found much sooner than one with blocks, and the search with blocks starts from it.
@@ -178,7 +181,7 @@ def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], 
     plain = problem.without_blocks()
     graph = graph_of(plain)
     there = [replace(pattern, graph=graph) for pattern in known if not pattern.overlapped and _runs_in(graph, pattern)]
-    return best_pattern(graph, period_certificates(plain)[0].value, limits, there, stop)
+    return best_pattern(graph, period_certificates(plain, notes)[0].value, limits, there, stop)
 
 
 def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:

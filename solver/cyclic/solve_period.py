@@ -22,14 +22,13 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import OnDevice
 from pipesched.results.solution import Progress, Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.cyclic.pattern_extraction import is_order_of, read_pattern
-from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
+from solver.cyclic.period_bounds import NOTHING, PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import SearchLongRun, best_period, best_unrolled, long_run
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
@@ -72,7 +71,7 @@ def solve_period(
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
     notes = list[str]()
-    certificates = _checked(problem, period_certificates(problem), notes)
+    certificates = _checked(problem, period_certificates(problem, notes), notes)
     reason = why_infeasible(problem)
     if reason is not None:
         bound_ticks, text = _in_ticks(certificates[0], 1)
@@ -115,7 +114,7 @@ def solve_period(
         history=tuple(_moment(problem, at, period, certificate.value) for at, period in moments),
         wall_seconds=time.monotonic() - started,
         interrupted=stop.is_set(),
-        notes=(*problem.notes, *notes),
+        notes=tuple(dict.fromkeys((*problem.notes, *notes))),
     )
 
 
@@ -154,7 +153,6 @@ def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes:
 
     The last certificate is always a bound of 0, which needs no evidence.
     """
-    nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, OnDevice(0))
     for at, one in enumerate(certificates):
         try:
             finding = check_bound(problem, Certificate(one.kind, one.value, one.text, one.device, one.evidence))
@@ -162,9 +160,9 @@ def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes:
             notes.append(left_out_note(f"the bound {one.kind!r}", error))
             continue
         if finding.verdict is not Verdict.REFUSED:
-            return [*certificates[at:], nothing]
+            return [*certificates[at:], NOTHING]
         notes.append(defect_note(f"a lower bound did not stand the check of its evidence: {finding.text}"))
-    return [nothing]
+    return [NOTHING]
 
 
 def _none_above(

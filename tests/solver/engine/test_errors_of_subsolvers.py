@@ -22,7 +22,8 @@ from solver import published
 from solver.bounds.analytic import catalogue
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.bounds.saving.memory_and_copies import KIND
-from solver.cyclic import period_search, problem_period, solve_period
+from solver.cyclic import period_bounds, period_search, problem_period, solve_period
+from solver.cyclic.period_bounds import period_certificates
 from solver.engine import analytic_bounds, finish, relaxed
 from solver.engine.allocation import Allocation
 from solver.engine.analytic_bounds import AnalyticBounds
@@ -202,6 +203,21 @@ def test_of_a_solve_for_the_period(module: Any, name: str, monkeypatch: pytest.M
     assert found.timeline is not None and not validate(found.timeline)
     noted = [*found.notes, *(one.reason for one in found.candidates)]
     assert any(is_defect(note) and "ZeroDivisionError" in note for note in noted)
+
+
+@pytest.mark.parametrize("name", period_bounds._BOUNDS)
+def test_of_one_bound_of_a_period(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load too; where all fail, nothing is below zero."""
+    one = problem(3, 6, objective="period", memory={"capacity": 2})
+    others = [found for found in period_certificates(one) if found.kind != name]
+    monkeypatch.setitem(period_bounds._BOUNDS, name, fails)
+    notes = list[str]()
+    assert period_certificates(one, notes) == others and others
+    assert [is_defect(note) and repr(name) in note for note in notes] == [True]
+    answered(solve(one, COUNTED), repr(name))
+    monkeypatch.setattr(period_bounds, "drop_pass_memory", fails)
+    assert period_certificates(one, notes) == [period_bounds.NOTHING]
+    answered(solve(one, COUNTED), repr(name))
 
 
 def test_numbers_too_large_for_a_part_are_no_defect() -> None:
