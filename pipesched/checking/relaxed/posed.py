@@ -81,7 +81,9 @@ def posed(problem: Problem, certificate: Certificate) -> Posed:
     tasks, claim = _opened(claim, TasksAsStages)
     if isinstance(claim.evidence, OfRelaxed):
         raise RefusedEvidenceError(f"{claim.evidence.relaxation.form} within a relaxation that is applied later")
-    if partners is not None and (isinstance(evidence, Refutation) or _reads_modes(evidence)):
+    if partners is not None and isinstance(evidence, Refutation):
+        raise RefusedEvidenceError("memory of partners in an exhaustive search, which reads the problem itself")
+    if partners is not None and _reads_modes(evidence):
         raise RefusedEvidenceError("memory of partners in an argument that reads the modes of activations")
     if isinstance(evidence, Refutation):
         problem = problem if memory is None else with_capacities(problem, memory)

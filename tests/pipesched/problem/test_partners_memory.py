@@ -18,7 +18,17 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.partners_memory import note, share_memory, sharing
 from pipesched.problem.relaxed.relaxations import with_partners
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundDevice, MemoryOfPartners, OfRelaxed, OnDevice, ResourceWeights
+from pipesched.results.evidence import (
+    AroundDevice,
+    Evidence,
+    MemoryOfPartners,
+    MoreMemory,
+    OfRelaxed,
+    OnDevice,
+    Refutation,
+    ResourceWeights,
+    UnknownForm,
+)
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.saving.certificates import certificates
 from tests.support.tiny_partners import tiny_partners
@@ -133,3 +143,19 @@ def test_arguments_of_modes_do_not_read_it() -> None:
 def test_evidence_is_read_back() -> None:
     held = OfRelaxed(MemoryOfPartners((0, 3)), "head and tail", AroundDevice(0, None, False))
     assert evidence_from(evidence_document(held)) == held
+
+
+@pytest.mark.parametrize(
+    ("inner", "why"),
+    [
+        (Refutation(None), "memory of partners"),
+        (OfRelaxed(MoreMemory((None,) * 4), "load", OnDevice(0)), "more memory within"),
+        (OfRelaxed(MemoryOfPartners((0,)), "load", OnDevice(0)), "memory of partners within"),
+    ],
+)
+def test_it_is_no_part_of_an_exhaustive_search_nor_of_a_relaxation_applied_before(inner: Evidence, why: str) -> None:
+    held = OfRelaxed(MemoryOfPartners((0,)), "load", inner)
+    found = check_bound(bpipe(3), Certificate("load", 1, "", None, held))
+    assert found.verdict is Verdict.REFUSED and why in found.text
+    written = evidence_from(evidence_document(held))
+    assert isinstance(written, UnknownForm) is isinstance(inner, OfRelaxed)
