@@ -25,6 +25,7 @@ from benchmarks.measured.table import (
     HOLDOUT,
     SECOND_BLIND,
     TABLE,
+    THIRD_BLIND,
     UNSEEN,
     kind,
     kind_and_precision,
@@ -46,7 +47,9 @@ RECOMMENDED_WITHIN = RecommendParams().as_good
 # Figures of the record that are better when larger.
 LARGER_IS_BETTER = ("within 20 %, BF16", "rank correlation", "rank correlation of schedules")
 # Tables of rows that no rate was fitted to, by what the record calls them.
-OTHERS = {"held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded last": SECOND_BLIND}
+OTHERS = {
+    "held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded later": SECOND_BLIND, "recorded last": THIRD_BLIND
+}  # fmt: skip
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 
 

@@ -116,6 +116,8 @@ def training_of(row: Row) -> dict[str, object]:
         found["early_stop"] = True
     if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", runtime):
         found["lora"] = {"rank": int(match[1]), "modules": re.findall(r"\w+", match[2])}
+        if row.source.startswith("mlcommons"):
+            found["weight_bytes"] = 1  # `fp8_params` of the logs
     if not row.sequence_parallel and dict(row.sizes)["tensor"] > 1:
         found["sequence"] = False
     return found

@@ -24,12 +24,12 @@ def page(
     unseen: Sequence[Compared] = (),
     blind: Sequence[Compared] = (),
     second_blind: Sequence[Compared] = (),
+    third_blind: Sequence[Compared] = (),
 ) -> str:
     """All tables of the page.
 
-    `without` are the rows with rates that were fitted without their source, `holdout`, `unseen`, `blind` and
-    `second_blind` rows that no rate was fitted to, of which the last three were recorded before any was predicted, on
-    different days.
+    `without` are the rows with rates that were fitted without their source, the other tables rows that no rate was
+    fitted to, of which the last four were recorded before any was predicted, on different days.
     """
     timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
     memory_errors, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
@@ -60,7 +60,8 @@ def page(
         *_holdout(holdout),
         *_recorded_first("Rows of other sources without a fitted rate, recorded before any was predicted:", unseen),
         *_recorded_first("Rows recorded later, before any was predicted, for the formulas of that day:", blind),
-        *_recorded_first("Rows recorded last, before any was predicted:", second_blind),
+        *_recorded_first("Rows recorded later still, before any was predicted:", second_blind),
+        *_recorded_first("Rows recorded last, before any was predicted:", third_blind),
     ]  # fmt: skip
     return "\n\n".join(parts)
 

@@ -72,7 +72,8 @@ _B200 = Device(
 _ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
 # No published steps were fitted. Products reach 87 % of the most that AMD measured of its own (rocm.blogs.amd.com,
 # *Measuring Max-Achievable FLOPs*, part 2: 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X), which is what the
-# priors of `benchmarks.accuracy --fit` have of cuBLAS's.
+# priors of `benchmarks.accuracy --fit` have of cuBLAS's. Of MI355X 1,565 TFLOP/s in 16 bits were measured (Maximum
+# Achievable Matmul FLOPS, github.com/stas00/ml-engineering); narrower products are to them what they are on MI300X.
 SHARE_OF_SUSTAINED = 0.87
 _MI300X = Device(
     1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=SHARE_OF_SUSTAINED * 708 / 1307,
@@ -130,6 +131,8 @@ DEVICES: Mapping[str, Device] = {
     ),
     "mi355x-288gb": replace(
         _MI300X, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=287, memory_bandwidth=8000,
-        multiprocessors=256, in_node=538, source=f"AMD MI355X {_SHEET} {_FAST}",
+        multiprocessors=256, in_node=538, products=SHARE_OF_SUSTAINED * 1565 / 2500,
+        narrow_products=SHARE_OF_SUSTAINED * 1565 / 2500 * (1273 / 2614) / (708 / 1307),
+        source=f"AMD MI355X {_SHEET} {_FAST}",
     ),
 }  # fmt: skip

@@ -128,6 +128,9 @@ class ModelKeys(Section):
         description="logits that the loss keeps: fused (16 bits, one kernel), parallel (32 bits, on each tensor "
         "parallel device a part of the vocabulary; the default), gathered (32 bits, all of them)",
     )
+    weight_bytes: field_types.Count | None = Field(
+        None, description="of a weight of layers; default that of activations; 1: kept in 8 bits (--fp8-param-gather)"
+    )
     gradient_bytes: field_types.Count | None = Field(None, description="of a gradient; default 4")
     optimizer_bytes: field_types.Count | None = Field(
         None, description="of the optimizer's state a parameter; default 12 (Adam: weight, two moments), fp32 8"

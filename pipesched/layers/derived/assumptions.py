@@ -85,6 +85,7 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
 
 def _memory(training: Training, parallel: Parallel) -> list[str]:
     number, gradient, optimizer = training.precision[:3]
+    state = training.precision.weight_bytes + gradient
     shared, split = "", "" if parallel.sequence or parallel.tensor == 1 else "no "
     if parallel.sharded_optimizer and parallel.devices > 1:
         experts = f", {parallel.devices // parallel.expert} for experts" if parallel.expert > 1 else ""
@@ -92,7 +93,7 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
     stored = "not stored" if training.flash else "stored"
     dropout = "with" if training.dropout else "without"
     return [
-        f"memory: {number + gradient} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}"
+        f"memory: {state} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}"
         + (
             f"; sharding of {parallel.sharding}"
             if parallel.sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS)

@@ -102,7 +102,8 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     kinds = _kinds(shape, training, parallel)
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    state = state_bytes(vocabulary, parallel, training.precision, training.is_frozen("embedding")) / _GIB
+    whole = training.precision_of("embedding")
+    state = state_bytes(vocabulary, parallel, whole, training.is_frozen("embedding")) / _GIB
     found = [LayerType("embedding", zero, zero, weight=weight, memory=state), *map(rates.layer, kinds)]
     found[-1] = replace(found[-1], recompute=())  # the head's
     working = zero
@@ -110,7 +111,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     if hardware.memory_rate:
         modes = ((own, mode) for own in found if own.name != "mtp" for mode in own.recompute)
         again = max((own.activation * (1 - mode.keeps) for own, mode in modes), default=zero)
-        gathered = max(gathered_bytes(kind.parameters, parallel, training.precision) for kind in kinds)
+        gathered = max(gathered_bytes(kind.parameters, parallel, training.precision_of(kind.name)) for kind in kinds)
         working = (working_bytes(shape, training, parallel) + gathered) / _GIB + again
         # The loss has its own where the backward of a layer has this later.
         loss = max(zero, loss_bytes(shape, training, parallel) / _GIB - working)
@@ -128,7 +129,11 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
             for layer in found
             if (time := rates.exposed(layer, parameters[layer.name], adapters.get(layer.name, NO_PARAMETERS)))
         },
-        {name: time for name, one in trained.items() if name not in training.frozen and (time := rates.step(one))},
+        {
+            name: time
+            for name, one in trained.items()
+            if name not in training.frozen and (time := rates.step(name, one))
+        },
         model_operations(shape, training),
     )
 
@@ -220,8 +225,11 @@ class _Rates:
             kind.number,
             weight=_ms(to_weight) if split else None,
             memory=sum(
-                state_bytes(own, self.parallel, self.training.precision, fixed)
-                for own, fixed in ((kind.parameters, frozen), (kind.adapters, False))
+                state_bytes(own, self.parallel, precision, fixed)
+                for own, precision, fixed in (
+                    (kind.parameters, self.training.precision_of(kind.name), frozen),
+                    (kind.adapters, self.training.precision_of("adapters"), False),
+                )
             )
             / Fraction(_GIB),
             activation=activation.total / _GIB,
@@ -281,9 +289,10 @@ class _Rates:
 
     def _sent(self, name: str, parameters: Parameters, adapters: Parameters) -> Exchanged:
         """Return the bytes exchanged for a layer's own parameters and for its adapters'."""
-        where = self.parallel, self.training.precision
-        own = exchanged_bytes(parameters, *where, self.training.is_frozen(name))
-        return Exchanged(*(a + b for a, b in zip(own, exchanged_bytes(adapters, *where), strict=True)))
+        training, parallel = self.training, self.parallel
+        own = exchanged_bytes(parameters, parallel, training.precision_of(name), training.is_frozen(name))
+        more = exchanged_bytes(adapters, parallel, training.precision_of("adapters"))
+        return Exchanged(*(a + b for a, b in zip(own, more, strict=True)))
 
     def exposed(self, layer: LayerType, parameters: Parameters, adapters: Parameters) -> Fraction:
         """Return the time, once a step and layer, of exchanges that its last backward and its first forward do not
@@ -301,11 +310,11 @@ class _Rates:
             Fraction(0), gathered - share * layer.forward
         )
 
-    def step(self, parameters: Parameters) -> Fraction:
+    def step(self, name: str, parameters: Parameters) -> Fraction:
         """Return the time of a layer's optimizer step, from its memory traffic; 0 if the memory's rate is unknown."""
         rate = self.hardware.memory_rate
         return (
-            _ms(float(stepped_bytes(parameters, self.parallel, self.training.precision)) / rate)
+            _ms(float(stepped_bytes(parameters, self.parallel, self.training.precision_of(name))) / rate)
             if rate
             else Fraction(0)
         )

@@ -89,7 +89,7 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
     """
     sharing = parallel.sharding
     parts = (
-        (precision.number, (Sharding.PARAMETERS,)),
+        (precision.weight_bytes, (Sharding.PARAMETERS,)),
         (precision.gradient, (Sharding.PARAMETERS, Sharding.GRADIENTS)),
         (precision.optimizer, (Sharding.PARAMETERS, Sharding.GRADIENTS, Sharding.OPTIMIZER)),
     )[: 1 if frozen else None]
@@ -107,7 +107,8 @@ def gathered_bytes(parameters: Parameters, parallel: Parallel, precision: Precis
     """
     if parallel.sharding is not Sharding.PARAMETERS:
         return Fraction(0)
-    return sum((own for own, _ in _on_a_device(parameters, parallel)), Fraction(0)) * 3 * precision.number
+    each = 2 * precision.weight_bytes + precision.number
+    return sum((own for own, _ in _on_a_device(parameters, parallel)), Fraction(0)) * each
 
 
 class Exchanged(NamedTuple):
@@ -131,29 +132,29 @@ def exchanged_bytes(
 
     Without a sharded optimizer the all-gather is of gradients. Each sends all but a device's own part (arXiv
     1910.02054, section 7). With sharded gradients every micro-batch reduces its own; with sharded parameters it also
-    gathers weights twice, in 16 bits. Frozen parameters have no gradients, and are only gathered.
+    gathers weights twice. Frozen parameters have no gradients, and are only gathered.
     """
-    number, gradient, _ = precision[:3]
+    number, gradient, weight = precision.number, precision.gradient, precision.weight_bytes
     once = sum(
         (own * Fraction(same - 1, same) for own, same in _on_a_device(parameters, parallel)),
         Fraction(0),
     )
     reduced = Fraction(0) if frozen else once * min(number, gradient)
     if parallel.sharding is Sharding.PARAMETERS:
-        return Exchanged(Fraction(0), Fraction(0), once * number, once * number + reduced)
+        return Exchanged(Fraction(0), Fraction(0), once * weight, once * weight + reduced)
     if frozen:
         return Exchanged(Fraction(0), Fraction(0))
     if parallel.sharding is Sharding.GRADIENTS:
-        return Exchanged(Fraction(0), once * number, backward=reduced)
-    return Exchanged(once * gradient, once * (number if parallel.sharded_optimizer else gradient))
+        return Exchanged(Fraction(0), once * weight, backward=reduced)
+    return Exchanged(once * gradient, once * (weight if parallel.sharded_optimizer else gradient))
 
 
 def stepped_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
     """Return the bytes moved by the optimizer step on a device: gradient read, state read and written, weight
     written."""
-    number, gradient, optimizer = precision[:3]
+    gradient, optimizer = precision.gradient, precision.optimizer
     return sum(
-        (own * Fraction(gradient + 2 * optimizer + number, same if parallel.sharded_optimizer else 1)
+        (own * Fraction(gradient + 2 * optimizer + precision.weight_bytes, same if parallel.sharded_optimizer else 1)
          + 2 * gradient * own  # set to zero, and read for the norm
          for own, same in _on_a_device(parameters, parallel)),
         Fraction(0),

@@ -119,7 +119,8 @@ class Precision(NamedTuple):
     """Bytes of a weight or activation, of a gradient, of the optimizer's state, and of a product's operand when
     exchanged.
 
-    `narrow`: products run at the device's rate for formats below 16 bits.
+    `narrow`: products run at the device's rate for formats below 16 bits. `weight`: bytes of a weight of layers that
+    keep it in another format than activations (Megatron's --fp8-param-gather); None for the same.
     """
 
     number: int
@@ -127,6 +128,11 @@ class Precision(NamedTuple):
     optimizer: int
     operand: Fraction
     narrow: bool = False
+    weight: int | None = None
+
+    @property
+    def weight_bytes(self) -> int:
+        return self.number if self.weight is None else self.weight
 
 
 # Adam: a 32-bit weight and two moments. Formats below 16 bits keep 16-bit weights and cast what products read: FP8 in
@@ -195,6 +201,13 @@ class Training:
     loss: Loss = Loss.PARALLEL
     frozen: frozenset[str] = frozenset()
     lora: Lora | None = None
+
+    def precision_of(self, name: str) -> Precision:
+        """Return the precision of a layer of this name.
+
+        Embedding, head and `adapters` keep weights as wide as activations.
+        """
+        return self.precision._replace(weight=None) if name in ("embedding", "head", "adapters") else self.precision
 
     def is_frozen(self, name: str) -> bool:
         """Return True if the weights of a layer of this name do not train; its adapters may."""
