@@ -126,8 +126,14 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("place", list(PLACES))
+@pytest.mark.parametrize(
+    ("place", "sent", "code"),
+    [
+        ("before the command", signal.SIGINT, 130),
+        ("before the search", signal.SIGTERM, 143),
+        ("at the end", signal.SIGTERM, 143),
+    ],
+)
 def test_a_signal_whose_exception_is_discarded_ends_the_command(
     place: str, sent: signal.Signals, code: int, tmp_path: Path
 ) -> None:

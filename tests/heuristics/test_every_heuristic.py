@@ -20,6 +20,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import Costs, Memory, build
+from tests.support.daily import DAY, daily
 from tests.support.makers import measured
 
 every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
@@ -112,7 +113,7 @@ def applies(heuristic: Heuristic, where: Placement, w: int | None) -> bool:
 
 
 @every_heuristic
-@pytest.mark.parametrize("p", (1, 2, 3, 4, 5, 8))
+@pytest.mark.parametrize("p", (1, 2, 3, 4, *daily((5, 8), 2)))
 def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
     heuristic: Heuristic, p: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,14 +160,15 @@ def test_what_it_says_of_itself(heuristic: Heuristic) -> None:
         assert "\n" not in text
 
 
-# The share of times of passes that are left out, by number of devices.
+# The share of times of passes that are left out, by number of devices; of the others every second one is simulated, the
+# rest on the next day, and equal passes of one tick always.
 SKIPPED = {3: 0.94, 4: 0.97, 6: 0.985}
 
 
 @every_heuristic
 @pytest.mark.parametrize("p", (1, 2, 3, 4, 6))
 def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -> None:
-    random = Random(f"{heuristic.name} {p}")
+    random, drawn = Random(f"{heuristic.name} {p}"), 0
     for where in placements(p, random):
         for m, f, b, w in product(
             {1, 2, p, 2 * p, 3 * p, random.randint(1, 4 * p)}, (1, 3), (1, 2, 4), (None, 0, 1, 3)
@@ -176,7 +178,10 @@ def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -
             ):
                 continue
             fused = None if w is None or random.random() < 0.5 else max(b, b + w - 1)
-            problem = alike(where, m, f, b, w, fused, freed=random.choice((-1, 0, 3, 4)))
+            freed, drawn = random.choice((-1, 0, 3, 4)), drawn + 1
+            if (drawn + DAY) % 2 and (f, b, w) != (1, 1, 1):
+                continue
+            problem = alike(where, m, f, b, w, fused, freed)
             try:
                 schedule = heuristic.order(problem)
             except DoesNotApply:

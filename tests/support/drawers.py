@@ -141,7 +141,7 @@ DRAWERS: dict[str, Drawer] = {
     "passes": Drawer(tiny_problem, 80, _of_passes, of_day=20, aims={
         _ANALYTIC: 120, "bounds of tasks as stages": 20, "cool-down": 12, "head and tail": 20, "in-flight limit": 5,
         "integral warm-up": 10, "load": 8, "round trip": 20, "unpaired passes": 12, "decision diagram": 4,
-        "best schedules": 150, "memory and modes": 2,
+        "best schedules": 80, "memory and modes": 2,
     }),
     "passes in span": Drawer(_in_span, 80, _of_passes, of_day=20, aims={
         "cool-down": 12, "head and tail": 20, "integral warm-up": 10, "round trip": 20, "unpaired passes": 12,
@@ -162,7 +162,7 @@ DRAWERS: dict[str, Drawer] = {
         "bounds of tasks as stages": 40, "bounds of tasks as any rows of stages": 40, "tasks as stages": 12,
     }),
     "mirrored tasks and parameters": Drawer(_mirrored_with_parameters, 300, _FEW, seed=2, aims={
-        "stream heads and tails": 40, "memory alone": 3, "best schedules": 600,
+        "stream heads and tails": 40, "memory alone": 3, "best schedules": 250,
     }),
     "tasks of several streams at once": Drawer(tiny_at_once, 60, least_of, {"load": 9, "stream heads and tails": 12}),
     "norms": Drawer(tiny_norms, 60, least_of, {"load": 3, "stream heads and tails": 12}),

@@ -1,4 +1,4 @@
-"""`pipesched.torch.load` and the snippet for torch alone: a loop of the user's own in two processes."""
+"""`pipesched.torch.load` and the snippet for torch alone: loops of the user's own in the same two processes."""
 
 from __future__ import annotations
 
@@ -83,20 +83,6 @@ def snippet() -> str:
     return str(found[0])
 
 
-def test_a_loop_of_ones_own_gets_the_right_gradients(tmp_path: Path) -> None:
-    one = problem(2, 4, placement="v-shape")
-    path = tmp_path / "schedule.json"
-    write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
-    asked = ["export", str(path), "--format", "torch-csv-comms", "--option", f"torch={csv_version()}"]
-    assert main(asked) == 0
-    assert_it_runs(tmp_path, LOOP.format(snippet=snippet()), path, path.with_suffix(".comms.csv"))
-
-
-def assert_it_runs(folder: Path, code: str, *arguments: Path) -> None:
-    (folder / "loop.py").write_text(code)
-    run_ranks(2, folder / "loop.py", arguments, folder)
-
-
 BIDIRECTIONAL = """
 import sys
 import torch
@@ -148,8 +134,26 @@ dist.destroy_process_group()
 """
 
 
-def test_a_bidirectional_order_runs_in_a_loop_of_ones_own(tmp_path: Path) -> None:
-    one = problem(2, 4, placement="bidirectional")
-    path = tmp_path / "schedule.json"
-    write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
-    assert_it_runs(tmp_path, BIDIRECTIONAL, path)
+# Each in a group of processes of its own, with the same store: loading PyTorch takes four processor seconds.
+EVERY = """
+import os, runpy, sys
+for attempt, words in enumerate({programs}):
+    os.environ["TORCHELASTIC_RESTART_COUNT"], sys.argv = str(attempt), words
+    runpy.run_path(words[0], run_name="__main__")
+"""
+
+
+def test_loops_of_ones_own_get_the_right_gradients(tmp_path: Path) -> None:
+    """Of an order in a V, by `load` and by torch alone, and of a bidirectional one."""
+    v, both = problem(2, 4, placement="v-shape"), problem(2, 4, placement="bidirectional")
+    paths = [tmp_path / "v.json", tmp_path / "both.json"]
+    for path, one in zip(paths, (v, both), strict=True):
+        write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
+    asked = ["export", str(paths[0]), "--format", "torch-csv-comms", "--option", f"torch={csv_version()}"]
+    assert main(asked) == 0
+    (tmp_path / "loop.py").write_text(LOOP.format(snippet=snippet()))
+    (tmp_path / "both.py").write_text(BIDIRECTIONAL)
+    first = [tmp_path / "loop.py", paths[0], paths[0].with_suffix(".comms.csv")]
+    programs = [[str(word) for word in words] for words in (first, [tmp_path / "both.py", paths[1]])]
+    (tmp_path / "every.py").write_text(EVERY.format(programs=programs))
+    run_ranks(2, tmp_path / "every.py", [], tmp_path)

@@ -20,10 +20,13 @@ from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction.timing import best_times
 from tests.support.claims import CLAIMS
+from tests.support.daily import DAY
 from tests.support.drawers import DRAWERS
 
 # Of which it is proved at once whenever nothing fits.
 PLAIN = ("passes", "passes in span", "blocks that save time")
+# Schedules are constructed of one problem in so many, of others every day: that takes as long as all else does.
+_CONSTRUCTED = 3
 OF_MEMORY = ("stream memory", "memory over time of tasks", "waiting weight tasks")
 
 
@@ -56,7 +59,8 @@ def attained(name: str) -> Counter[str]:
         )
         found.update({claim.kind for claim in every if claim.value_ticks == best})
         found.update({"problems": 1, "memory alone": of_memory > others})
-        found.update(seen_of_schedules(one, best))
+        if number % _CONSTRUCTED == DAY % _CONSTRUCTED:
+            found.update(seen_of_schedules(one, best))
     return found
 
 
