@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.features.catalogue import FEATURES
-from pipesched.files.problem_file import problem_from
+from pipesched.files.features.catalogue import FEATURES, features_of
+from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.schema import ProblemFile, json_schema
 from pipesched.files.problems.together import REFUSED
 
@@ -56,7 +56,7 @@ import json, sys
 import pipesched.files.features as package
 package.__path__.append(sys.argv[1])
 from pipesched.errors import BadInput
-from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import json_schema
 from pipesched.files.state_file import state_from
@@ -125,3 +125,16 @@ def test_problems_that_have_one_are_seen_to() -> None:
     assert [feature.name for feature in FEATURES if feature.there(one)] == ["microbatch_scale"]
     with pytest.raises(BadInput, match=r"^problem: microbatch_scale: found with pipelines; allowed: one of the two$"):
         problem_from(TINY | {"microbatch_scale": [1, 2], "pipelines": {"count": 2}})
+
+
+def test_a_file_has_the_features_whose_keys_it_gives() -> None:
+    """And no other: what they could add is asked of these alone."""
+    assert features_of(read_document(ROOT / "examples" / "start.yaml")) == []
+    for feature in FEATURES:
+        for path in feature.paths:
+            document: Any = 1
+            for key in reversed(path.split(".")):
+                document = {key: document}
+            assert feature in features_of(document), path
+    (asked,) = (feature for feature in FEATURES if feature.asked_by is not None)
+    assert features_of({"objective": asked.asked_by}) == [asked]
