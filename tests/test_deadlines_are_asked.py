@@ -32,6 +32,7 @@ from solver.local_search.annealing import Annealer
 from solver.local_search.units.order_units import Units
 from solver.planning.joint.orders import OrderArrays
 from tests.support.asks import longest
+from tests.support.daily import daily
 from tests.support.makers import problem
 
 DEVICES, MICROBATCHES = 8, 64  # 1,536 passes and more
@@ -68,7 +69,10 @@ def asks(work: Callable[[], object]) -> None:
     assert found.lines <= MOST, f"{found.lines:,} lines without a look at the deadline, most of them {found.most}"
 
 
-@pytest.mark.parametrize("heuristic", [one for one in HEURISTICS if one.name not in SLOW], ids=lambda one: one.name)
+# Half of the schedules, pictures and files a day: each line is counted, which takes long.
+@pytest.mark.parametrize(
+    "heuristic", daily([one for one in HEURISTICS if one.name not in SLOW], 2), ids=lambda one: one.name
+)
 def test_published_schedules(heuristic: Heuristic) -> None:
     for where in PLACED:
         with suppress(DoesNotApply):
@@ -108,13 +112,15 @@ def test_what_is_done_with_a_schedule(work: Callable[[Timeline], object]) -> Non
     asks(lambda: work(one))
 
 
-@pytest.mark.parametrize("plot", list(PLOTS), ids=lambda one: one.name)
+@pytest.mark.parametrize("plot", daily(list(PLOTS), 2), ids=lambda one: one.name)
 def test_pictures(plot: Plot) -> None:
     one = timeline()
     asks(lambda: render_plot(one, plot))
 
 
-@pytest.mark.parametrize("exporter", [one for one in EXPORTERS if one.name not in OPEN], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "exporter", daily([one for one in EXPORTERS if one.name not in OPEN], 2), ids=lambda one: one.name
+)
 def test_exported_files(exporter: Exporter) -> None:
     one = timeline()
 
