@@ -20,6 +20,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.megatron import program_document
+from tests.support.daily import daily
 from tests.support.makers import problem, random_order
 from tests.support.own_session import run_in_own_session
 from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES, named
@@ -85,7 +86,7 @@ LAID_OUT = {"chunks": 2, "config": {"pipeline_model_parallel_layout": "Et|t|t|t|
 NO_LAYOUT = [{"microbatches": 8, "pipeline_model_parallel_layout": None}, {"microbatches": 8, "mtp_num_layers": 1}]
 # Those with the same process groups together.
 V_DATA = {"pp": 2, "ddp": GATHER, "chunks": 2, "config": {"pipeline_model_parallel_layout": "Et|t|t|tL"}}
-CASES = [
+EVERY_CASE = [
     Case("data parallel, tied, recomputed", [named("zb-h1", 2, 4)], OVERLAP | {"tied": True, "config": RECOMPUTE}),
     Case("data parallel, random", [mixed(4, 3, 2, **LOOP)], OVERLAP | {"chunks": 2, "anew": True}, rounded=True),
     Case("accumulation fused", [named("zb-h1", 2, 4)], OVERLAP | {"config": {"gradient_accumulation_fusion": True}}),
@@ -117,6 +118,10 @@ CASES = [
     ),
     Case("V, data parallel", [named("zbv", 2, 4, placement="v-shape")], V_DATA),
 ]
+# Those that tests name, and of the others half a day.
+NAMED = ("linear", "interleaved", "V", "offloaded", "half offloaded", "recomputed", "without one W")
+OTHERS = daily([case for case in EVERY_CASE if case.name not in NAMED], 2)
+CASES = [case for case in EVERY_CASE if case.name in NAMED or case in OTHERS]
 WHOLE = [case for case in CASES if not case.dropped]
 
 
