@@ -34,7 +34,7 @@ def number(random: Random, largest: float) -> float:
 
 def drawn(seed: int) -> dict[str, Any]:
     random = Random(seed)
-    time, size = 10.0 ** random.randint(-6, 11), 10.0 ** random.randint(-6, 11)
+    time, size = 10.0 ** random.randint(-6, 12), 10.0 ** random.randint(-6, 11)
     where = PLACEMENTS[seed % len(PLACEMENTS)]
     stages = 2 if where["placement"] in ("linear", "bidirectional") else 4
     activation = [number(random, size) for _ in range(stages)]
@@ -66,6 +66,17 @@ def test_every_command_answers(seed: int, tmp_path: Path, capsys: pytest.Capture
     assert "DEFECT" not in told.out + told.err
     others = [*of_problem(path, out / "schedule.json", tmp_path, 0.2)]
     assert not faults_of(others)
+
+
+def test_a_full_backward_may_take_more_than_a_number_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = {"forward": 9e11, "backward": [5.5e11, 9e11], "weight": 7e11}
+    path, out = tmp_path / "largest.json", tmp_path / "out"
+    path.write_text(json.dumps({"devices": 2, "microbatches": 2, "times": times}))
+    assert main(["solve", str(path), "--time-limit", "0.3", "--workers", "1", "-o", str(out)]) == 0
+    assert main(["check", str(out / "schedule.json")]) == 0, capsys.readouterr().err
+    assert "fused" not in json.loads((out / "schedule.json").read_text())["problem"]["times"]
 
 
 def plan_drawn(seed: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES
+from pipesched.files.limits import LARGEST
 from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.passes import W
 from pipesched.problem.placement import PLACEMENTS, Placement
@@ -102,6 +103,9 @@ def _times(problem: Problem) -> dict[str, object]:
 
 def _pass_times(problem: Problem) -> dict[str, object]:
     times = _ticks(problem.stages) | {"overlapped": [s.overlapped for s in problem.stages]}
+    parts = [stage.backward + (stage.weight or 0) for stage in problem.stages]
+    if times["fused"] == parts and max(parts) * problem.tick > LARGEST:
+        del times["fused"]  # the default, and more than a file may say
     document: dict[str, object] = {
         key: as_numbers(values, problem.tick) for key, values in times.items() if None not in values
     }
