@@ -45,7 +45,7 @@ class PlacedJobs:
 
     @cached_property
     def next_on_resource(self) -> Mapping[int, Sequence[int]]:
-        """The jobs that follow each job on its resources."""
+        """For each job, the job directly after it on each of its resources; no entry for one that is last there."""
         found: dict[int, list[int]] = {}
         for order in self.orders.values():
             for one, other in pairwise(order):

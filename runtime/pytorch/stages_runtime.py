@@ -38,10 +38,12 @@ MakeExecutor: TypeAlias = Callable[[WiredStages, Callable[[Any, Any], Tensor]], 
 
 
 class StagesRuntime:
-    """The stages of this rank, by the placement's number, and the executor that `make` makes for them.
+    """Runs the stages of this rank, by the placement's number, with the `step` of PyTorch's schedules.
 
     A rank with the first stage of a chain gives `step` the whole batch, one with a last stage all targets: each chain
-    takes its own micro-batches of them.
+    takes its own micro-batches of them. The first `step` sends one micro-batch through all chains to learn shapes, then
+    calls `make` for the executor. `BadInput` for a batch or target that is missing or does not divide into
+    micro-batches, or without a loss for a last stage.
     """
 
     def __init__(

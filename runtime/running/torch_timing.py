@@ -33,8 +33,11 @@ def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
 
 
 def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool = True) -> Timeline:
-    """Return the timeline to compare a run with: the schedule's order, as soon as possible, under the times of
-    `as_run`."""
+    """Return the timeline to compare a run of PyTorch with: the schedule's order, as soon as possible.
+
+    `split` is how PyTorch splits backwards: with "autograd" all of B of a chain's first stage runs in its W, with
+    "store" it does not. Without `transfers` they take no time. `Deadlock` if the order cannot run.
+    """
     return simulate(as_run(problem, split, transfers), schedule)
 
 

@@ -40,9 +40,11 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True)
 class RankEvents:
-    """The events of one rank: `operations` are those of the host, of all threads; `memory` has times and bytes taken.
+    """The record that a profiler made of one rank, with times in seconds.
 
-    Bytes are negative when freed. Lists are in the order of their start, kernels in that of their launch.
+    `annotations` are named ranges, as torch's of passes; `operations` those of the host, of all threads; `memory` has
+    times and bytes taken, negative when freed; `peak` is the most bytes allocated, None if not recorded. Lists are in
+    the order of their start, kernels in that of their launch.
     """
 
     rank: int

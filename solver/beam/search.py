@@ -22,7 +22,12 @@ _AT_ONCE = 4_000
 
 
 class Found(NamedTuple):
-    """The longest time of a device, and the moves: a step, the gradient in a block with it or -1, and its delay."""
+    """The best order found.
+
+    `value` is the longest time of a device, in ticks from its opening to its end, weight passes included. A move is a
+    step, the gradient in a block with it (-1 for none), and its delay: 1 if a waiting weight pass runs before it though
+    neither time nor memory requires that.
+    """
 
     value: int
     moves: list[tuple[int, int, int]]

@@ -114,9 +114,10 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
 
 
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
-    """Yield the two equal cuts nearest the middle for each number of micro-batches between them.
+    """For each number of micro-batches up to `most_copies`, yield the middle one of all pairs of cuts with the same
+    passes under way and so many micro-batches between them.
 
-    Numbers that are multiples of a number already found are skipped.
+    Numbers without a pair are skipped, and multiples of a number already found.
     """
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:

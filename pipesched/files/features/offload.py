@@ -99,9 +99,10 @@ def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
 
 
 def decisions(section: Any, key: str, stages: int) -> list[str]:
-    """Return for every stage the file's value of `decide.offload` or `decide.recompute` (`key`): free, always or never.
+    """Return free, always or never for each stage: the file's `decide.offload` or `decide.recompute` (`key`).
 
-    It is never where the file has no section `key`.
+    Free where `decide` does not say, never where the file has no section `key`; a list for fewer stages is repeated.
+    Values are not checked here.
     """
     if getattr(section, key) is None:
         return [NEVER] * stages

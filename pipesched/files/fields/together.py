@@ -33,7 +33,7 @@ class Refused(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return the mistake as one line: key, what was found, what is allowed."""
+        """Return the line that refuses the two parts together: key of `one`, name of `other`, what is allowed."""
         found = f"{self.one.value} with" if self.one.value else "with"
         return f"{self.one.key}: found {found} {self.other.name}; allowed: {self.allowed}"
 

@@ -38,12 +38,13 @@ class StageParameters:
         return [one for one in range(stages) if self.holder(one) == stage]
 
     def needs(self, kind: PassKind, stage: int, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
-        """Yield the needs of a pass that a stage runs for its parameters; `walks` are the micro-batches of each stage.
+        """Yield what a reduction, norm or optimizer step of a stage waits for; `walks` are the micro-batches of each
+        stage.
 
-        Gradients are reduced after all backwards that compute them, and the optimizer step follows. Each part waits for
-        the part before it, and the first part for the last part of the kind before. A reduction after each micro-batch
-        waits only for that micro-batch's backward, and a pass of all stages for what each of them runs before it.
-        Gatherings have no fixed needs: they depend on the order.
+        Nothing for gatherings, whose waits depend on the order. A reduction in buckets has as many parts, which run in
+        turn; its first part waits for the last part of what is run before. If nothing is, each part waits for its
+        bucket of the backwards of all stages with these parameters. A reduction after each micro-batch waits only for
+        that micro-batch's backward, and a pass of all stages for what each of them runs before it.
         """
         if kind not in ONCE:
             return

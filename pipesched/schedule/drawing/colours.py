@@ -34,7 +34,7 @@ def _parts(colour: str) -> RGB:
 
 
 def hexadecimal(colour: RGB) -> str:
-    """Return a colour in the notation of web pages and terminals, such as #f59a23."""
+    """Return a colour, whose parts are 0 to 1, in the notation of web pages and terminals, such as #f59a23."""
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 

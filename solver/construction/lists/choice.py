@@ -162,7 +162,10 @@ def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no
 
 @part
 def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
-    """Return the stage whose weight pass a device would run, -1 for none."""
+    """Return the stage of a device whose next weight pass is of the earliest micro-batch, less the stage's `AHEAD`.
+
+    -1 if no backward of theirs still has its weight pass to run, or backwards are not split.
+    """
     found, first = -1, np.int64(NEVER)
     for k in range(shop.devices[d, AT], shop.devices[d, END]):
         s = shop.on[k]

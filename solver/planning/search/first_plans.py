@@ -167,8 +167,10 @@ def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
 
 
 def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
-    """Return the order simulated on a partition; None if the order does not apply, or would hang there where tasks
-    occupy several devices at once."""
+    """Return the order on a partition with its best start times, even if it exceeds the memory.
+
+    None if the order does not apply there or deadlocks.
+    """
     problem = of.plan.problem(of.choice, partition)
     try:
         return Candidate(of.choice, partition, best_times(problem, order(problem)), name)

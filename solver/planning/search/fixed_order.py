@@ -52,7 +52,7 @@ def provable(plan: PlanProblem, choice: Choice) -> bool:
 
 
 class FixedOrder:
-    """Search for the best partition of one order on one placement.
+    """Search for the best partition of one order on one placement, where `provable`, by cuts from critical paths.
 
     `bound` is a lower bound in ticks on every plan with this order; None if no partition fits the memory.
     """

@@ -22,7 +22,11 @@ from solver.tasks.as_stages import Cut, cut
 
 @dataclass(frozen=True)
 class JointWeights(DiagramBounds):
-    """Decision-diagram bounds for passes of several tasks, as of mixture-of-experts layers, with tasks as stages."""
+    """Decision-diagram bounds for stages with several weight tasks on one device, as of mixture-of-experts layers.
+
+    The tasks are joint: a stage's memory is freed only when all of them have ended. In the relaxed problem each task is
+    a stage of its own.
+    """
 
     name: str = "diagrams of joint weight tasks"
 
