@@ -9,8 +9,9 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Event, current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -61,12 +62,20 @@ def heed_signals() -> Iterator[None]:
     if current_thread() is not main_thread():
         yield
         return
-    before = [(each, signal.signal(each, end)) for each in (signal.SIGTERM, signal.SIGINT)]
+    before, report = [(each, signal.signal(each, end)) for each in (signal.SIGTERM, signal.SIGINT)], sys.unraisablehook
+    sys.unraisablehook = partial(_report_discarded, report)
     try:
         yield
     finally:
+        sys.unraisablehook = report
         for each, handler in before:
             signal.signal(each, handler)
+
+
+def _report_discarded(report: Callable[[sys.UnraisableHookArgs], object], found: sys.UnraisableHookArgs) -> None:
+    """Report an exception that Python discards, unless it is that of a signal, for which `raise_if_ended` stands in."""
+    if not (ended.is_set() and found.exc_type is KeyboardInterrupt):
+        report(found)
 
 
 def end(number: int, _frame: FrameType | None) -> None:
@@ -81,7 +90,8 @@ def raise_if_ended() -> None:
     """Raise `KeyboardInterrupt` if a signal has come whose exception was discarded.
 
     Compiled libraries, as they are loaded, and Python's own `PyObject_HasAttr` and `PyDict_GetItem` discard any
-    exception of the Python code that they call, and the signal's handler may run in that code.
+    exception of the Python code that they call, and the signal's handler may run in that code; so may it in a weak
+    reference's callback, such as the one by which an import frees its lock.
     """
     if ended.is_set():
         raise KeyboardInterrupt

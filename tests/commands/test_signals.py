@@ -117,8 +117,22 @@ def lose():
 PLACE
 m.leave(m.main(["solve", "hard.yaml", "--workers", "1", "--time-limit", "600"]))
 """
+CALLBACK = """
+import weakref
+
+class Lock:
+    pass
+
+def lose():
+    lock = Lock()
+    freed = weakref.ref(lock, lambda _: os.kill(os.getpid(), NUMBER))
+    del lock
+
+found = m.parser; m.parser = lambda words: (lose(), found(words))[1]
+"""
 # Where the libraries that parsing needs are loaded, those of a command, and those after the last of its steps.
 PLACES = {
+    "as an import frees its lock": CALLBACK,
     "before the command": "found = m.parser; m.parser = lambda words: (lose(), found(words))[1]",
     "before the search": "import commands.options.search as s; s.stop_event = lambda _: lose()",
     "at the end": "m.parser = lambda _: type('P', (), {'parse_args': lambda s, a: type('A', (), "
@@ -130,6 +144,7 @@ PLACES = {
     ("place", "sent", "code"),
     [
         ("before the command", signal.SIGINT, 130),
+        ("as an import frees its lock", signal.SIGINT, 130),
         ("before the search", signal.SIGTERM, 143),
         ("at the end", signal.SIGTERM, 143),
     ],
