@@ -134,7 +134,7 @@ FEATURES = (
     ),
     Feature(
         "a stage on two devices",
-        {OURS: Cell(TRAINED, PYT + "test_load.py::test_a_bidirectional_order_runs_in_a_loop_of_ones_own")},
+        {OURS: Cell(TRAINED, PYT + "test_load.py::test_loops_of_ones_own_get_the_right_gradients")},
         _named("chimera", placement="bidirectional"),
     ),
     Feature(

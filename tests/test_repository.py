@@ -170,7 +170,8 @@ def test_files_of_ours_that_a_page_for_contributors_names_are_there() -> None:
 
 def test_files_that_the_docstring_of_a_package_names_are_there() -> None:
     seen = 0
-    for package in ROOT.glob("*/**/__init__.py"):
+    ours = [path.parent for path in ROOT.glob("*/__init__.py")]
+    for package in (path for folder in ours for path in folder.rglob("__init__.py")):
         text = ast.get_docstring(ast.parse(package.read_text())) or ""
         for name in re.findall(r"`([\w/]+(?:\.py|/))`", text):
             assert any((folder / name).exists() for folder in (package.parent, ROOT, ROOT / "pipesched")), (

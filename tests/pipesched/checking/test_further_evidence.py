@@ -73,7 +73,7 @@ def test_a_period_is_reported_with_evidence_and_checked_before(
     assert "verified: no schedule is below 5 (load" in capsys.readouterr().out
     false = PeriodCertificate("load", Fraction(6), "It says more.", 0, OnDevice(0))
     known = period_certificates(one)
-    monkeypatch.setattr(solve_period, "period_certificates", lambda _: [false, *known])
+    monkeypatch.setattr(solve_period, "period_certificates", lambda *_: [false, *known])
     found = solve(one, WORK)
     assert found.lower_bound_ticks == solution.lower_bound_ticks
     assert any("did not stand the check" in note for note in found.notes)
