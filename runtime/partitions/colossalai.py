@@ -10,7 +10,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import header
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import as_many_as_devices, first_recomputed, known_modes, loop, no_mtp
+from runtime.partitions.setting_limits import first_recomputed, known_modes, loop, microbatches_a_device, no_mtp
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "colossalai"
@@ -40,7 +40,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     With more, the plugin accepts only lists with one number for each device.
     """
     loop(_NAME, model, chunks=1)
-    as_many_as_devices(_NAME, model)
+    microbatches_a_device(_NAME, model, 1)
     no_mtp(_NAME, model, "its models have none, and num_layers_per_stage counts transformer layers only")
     known_modes(_NAME, model, *FULL)
     layers = [one.layers for one in model.counts]
@@ -79,6 +79,6 @@ PARTITION_FORMATS.register(
         suffix=".colossalai.py",
         write=_write,
         read=partial(layers_of_devices, _NAME),
-        limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.NOWHERE, as_many_as_devices=True),
+        limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.NOWHERE, microbatches_a_device=1),
     )
 )

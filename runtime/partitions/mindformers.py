@@ -10,11 +10,11 @@ from runtime.partitions.flags import header
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.setting_limits import (
-    as_many_as_devices,
     by_chunk,
     first_recomputed,
     known_modes,
     loop,
+    microbatches_a_device,
     mtp_on_last_stage,
 )
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -24,7 +24,7 @@ _NAME = "mindformers"
 
 def _write(model: StagedModel) -> PartitionSettings:
     chunks = loop(_NAME, model)
-    as_many_as_devices(_NAME, model)
+    microbatches_a_device(_NAME, model, 1)
     mtp_on_last_stage(_NAME, model, "it counts them as the last layers of the last stage")
     known_modes(_NAME, model, *FULL)
     counts = [one.layers + one.mtp for one in model.counts]
@@ -92,7 +92,7 @@ PARTITION_FORMATS.register(
             RecomputeRule.FIRST,
             ("1f1b", "interleaved-1f1b"),
             MtpPlace.LAST_STAGE,
-            as_many_as_devices=True,
+            microbatches_a_device=1,
         ),
     )
 )

@@ -16,6 +16,7 @@ from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
 from pipesched.layers.roles import Role, check_places, role_of
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, is_taken, order_of
+from runtime.partitions.setting_limits import at_least_each
 
 _RULES = {
     RecomputeRule.ANY: "any layers are recomputed",
@@ -42,8 +43,8 @@ class PlanLimits:
     `without_mtp`: placements only for models without multi-token prediction. `layers_divide`: with several chunks, the
     number of stages divides that of transformer layers. `whole_backwards`: no backward is split into B and W;
     `whole_last`: none of the last stage. `groups`: the interleaved order has groups of micro-batches, as in Megatron.
-    `as_many_as_devices`: at least as many micro-batches as devices. `forwards_only`: no layer trains. `check` raises
-    `BadInput` for names of layers.
+    `equal_stages`: all stages have the same number of transformer layers. `microbatches_a_device`: at least so many
+    micro-batches for each device. `forwards_only`: no layer trains. `check` raises `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -56,7 +57,8 @@ class PlanLimits:
     whole_backwards: bool = False
     whole_last: bool = False
     groups: bool = False
-    as_many_as_devices: bool = False
+    equal_stages: bool = False
+    microbatches_a_device: int = 0
     forwards_only: bool = False
     check: Callable[[list[str]], None] = lambda _: None
 
@@ -86,9 +88,10 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     training = next((layer.name for layer in plan.model.layers if layer.trains), None)
     if limits.forwards_only and training is not None:
         raise BadInput(f"--for {name}: found a backward of layer {training}; allowed: backward 0, or frozen: true")
-    if limits.as_many_as_devices and plan.microbatches < plan.cluster.devices:
+    if plan.microbatches < limits.microbatches_a_device * plan.cluster.devices:
         raise BadInput(
-            f"--for {name}: found {plan.microbatches} micro-batches; allowed: at least one for each of the "
+            f"--for {name}: found {plan.microbatches} micro-batches; allowed: at least "
+            f"{at_least_each(limits.microbatches_a_device)} of the "
             f"{plan.cluster.devices} devices"
         )
     model, words = plan.model, list[str]()
@@ -128,7 +131,30 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     words += [f"order {_orders(schedules)}"] if schedules != plan.schedules else []
     if limits.groups and len(schedules) > len(plan.schedules or limits.schedules):
         words.append("of sizes that make the same number of groups, the least")
-    return replace(made, choices=choices, schedules=schedules), tuple(words)
+    made = replace(made, choices=choices, schedules=schedules)
+    if limits.equal_stages:
+        made = _equal_stages(made, name)
+        words += ["equal stages"] if made.counts != plan.counts else []
+    return made, tuple(words)
+
+
+def _equal_stages(plan: PlanProblem, name: str) -> PlanProblem:
+    """Return the problem with the same number of transformer layers on every stage of its placement; `BadInput` where
+    that is no whole number, or the file has another partition."""
+    stages = len(plan.choices[0].on(plan.cluster.devices).chains[0])
+    roles = [role_of(layer.name) for layer in plan.model.sequence]
+    share, remainder = divmod(roles.count(Role.TRANSFORMER), stages)
+    if remainder or not share:
+        raise BadInput(
+            f"--for {name}: found {roles.count(Role.TRANSFORMER)} transformer layers; allowed: a multiple of the "
+            f"{stages} stages"
+        )
+    first = roles.index(Role.TRANSFORMER)
+    last = len(roles) - first - share * (stages - 1)
+    counts = (first + share, *[share] * (stages - 2), last)
+    if plan.counts not in (None, counts):
+        raise BadInput(f"--for {name}: found a partition of other stages; allowed: {', '.join(map(str, counts))}")
+    return replace(plan, counts=counts, even=False)
 
 
 def _orders(schedules: tuple[str, ...]) -> str:

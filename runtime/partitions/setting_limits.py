@@ -34,13 +34,18 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     return per_device
 
 
-def as_many_as_devices(name: str, model: StagedModel) -> None:
-    """Raise `BadInput` if there are fewer micro-batches than devices."""
-    if model.microbatches < model.devices:
+def microbatches_a_device(name: str, model: StagedModel, least: int) -> None:
+    """Raise `BadInput` if there are fewer micro-batches than so many for each device."""
+    if model.microbatches < least * model.devices:
         raise BadInput(
             f"{name}: not supported: {model.microbatches} micro-batches on {model.devices} devices; it has at "
-            "least one for each"
+            f"least {at_least_each(least)}"
         )
+
+
+def at_least_each(least: int) -> str:
+    """Return the least number of micro-batches for each device as words."""
+    return f"{'one' if least == 1 else least} for each"
 
 
 def no_mtp(name: str, model: StagedModel, runtime: str) -> None:

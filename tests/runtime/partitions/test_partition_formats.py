@@ -46,9 +46,12 @@ def plan(
     return staged(model, partition, placement, MICROBATCHES, schedule)
 
 
-def random_plan(rng: Random, recompute: bool = False) -> StagedModel:
-    """Embedding, dense, MoE and MTP layers and a head, some not listed, on any placement of one chain."""
+def random_plan(rng: Random, recompute: bool = False, equal: bool = False) -> StagedModel:
+    """Embedding, dense, MoE and MTP layers and a head, some not listed, on any placement of one chain; mostly with
+    equal stages in a V if `equal`."""
     devices = rng.randint(2, 5)
+    if equal and rng.random() < 0.8:
+        return equal_stages(rng, devices, recompute)
     placement = rng.choice(
         [linear(devices)] * 2 + [interleaved(devices, rng.randint(2, 3)), v_shape(devices), wave(devices, 3)]
     )
@@ -79,7 +82,7 @@ def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
     rng = Random(form.name)
     written = 0
     for _ in range(150):
-        model = replace(random_plan(rng), trains=not form.limits.forwards_only)
+        model = replace(random_plan(rng, equal=form.limits.equal_stages), trains=not form.limits.forwards_only)
         try:
             settings = form.write(model)
         except BadInput as refusal:
@@ -91,7 +94,7 @@ def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
         read = form.read(main if isinstance(main, str) else json.dumps(main), model.devices, layers)
         if form.name == "flagscale":
             assert yaml.safe_load(settings.text)["model"].get("mtp_num_layers", 0) == model.mtp
-        if form.name in ("mindspeed", "flagscale"):  # their lists say nothing of MTP
+        if form.name in ("mindspeed", "mindspeed-dualpipev", "flagscale"):  # their lists say nothing of MTP
             assert read == tuple(one._replace(mtp=0) for one in model.counts)
         elif form.name == "mindformers":  # it counts MTP as layers
             assert read == tuple(one._replace(layers=one.layers + one.mtp, mtp=0) for one in model.counts)
@@ -100,9 +103,28 @@ def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
     assert written > 20
 
 
+def equal_stages(rng: Random, devices: int, recompute: bool) -> StagedModel:
+    """As many MoE layers on every stage of a V, MTP with the head, and all of them recomputed or none."""
+    share, ends = rng.randint(1, 3), [rng.randint(0, 1) for _ in range(2)]
+    mtp = rng.choice([0, 0, 1])
+    model = model_of(("embedding", ends[0]), ("moe", 2 * devices * share), ("mtp", mtp), ("head", ends[1]))
+    counts = [share] * (2 * devices)
+    counts[0] += ends[0]
+    counts[-1] += mtp + ends[1]
+    rows = [[Recomputed("moe", "full", share)] for _ in counts] if recompute and rng.randint(0, 1) else []
+    if rows and mtp:
+        rows[-1].append(Recomputed("mtp", "full", mtp))
+    return plan(model, counts, v_shape(devices), *rows, schedule="dualpipe-v")
+
+
 def flags_of(text: str) -> dict[str, str]:
+    """The value of each flag, empty for a flag without one."""
     words = shlex.split(text, comments=True)
-    return {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+    return {
+        word.removeprefix("--"): "" if following.startswith("--") else following
+        for word, following in zip(words, [*words[1:], "--"], strict=True)
+        if word.startswith("--")
+    }
 
 
 def run_module(text: str, **modules: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +146,7 @@ def recomputed_by_the_runtime(name: str, settings: PartitionSettings, model: Sta
     """Transformer and MTP layers recomputed on every stage, as the runtime reads the written file."""
     held, stages = [one.layers for one in model.counts], range(len(model.stages))
     mtp = [one.mtp for one in model.counts]
-    if name in ("megatron", "megatron-order", "megatron-hybrid", "mindspeed"):
+    if name in ("megatron", "megatron-order", "megatron-hybrid", "mindspeed", "mindspeed-dualpipev"):
         flags = flags_of(settings.text)
         if "recompute-granularity" not in flags:
             return [0 for _ in stages]
@@ -187,7 +209,7 @@ def test_recomputation_is_that_of_the_plan_or_refused(form: PartitionFormat) -> 
     rng = Random(form.name)
     written = 0
     for _ in range(120):
-        model = random_plan(rng, recompute=True)
+        model = random_plan(rng, recompute=True, equal=form.limits.equal_stages)
         try:
             settings = form.write(model)
         except BadInput as refusal:
@@ -233,7 +255,7 @@ def test_what_is_no_layout_is_refused(layout: str) -> None:
         PARTITION_FORMATS["megatron"].read(layout, 2, 2)
 
 
-IN_A_V = {"torchtitan", "megatron-order"}
+IN_A_V = {"torchtitan", "megatron-order", "mindspeed-dualpipev"}
 REFUSED = {
     "two chains": (plan(model_of(("moe", 4)), (2, 2), bidirectional(2)), set(PARTITION_FORMATS.names())),
     "out of order": (plan(model_of(("moe", 4)), (2, 2), explicit(2, [1, 0])), set(PARTITION_FORMATS.names())),
@@ -353,6 +375,9 @@ def test_torchtitan_configuration(tmp_path: Path) -> None:
         ("sglang", "1,x"),
         ("mindspeed", "[[1],[1,1]]"),
         ("mindspeed", "[[1]*99999999]"),
+        ("mindspeed-dualpipev", "1,1"),
+        ("mindspeed-dualpipev", "0"),
+        ("mindspeed-dualpipev", "7"),
         ("mindspeed", "[[1]]*99999"),
         ("mindformers", "[[1, 0]]"),
         ("mindformers", "[[-2, 2]]"),

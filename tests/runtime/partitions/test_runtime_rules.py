@@ -25,7 +25,9 @@ from runtime.partitions.staged_model import StagedModel, staged
 INTERLEAVED = Choice("interleaved", 2)
 
 # Engines that serve run no plan of layers with a backward.
-_OF_TRAINING = [form for form in PARTITION_FORMATS if not form.limits.forwards_only]
+_OF_TRAINING = [
+    form for form in PARTITION_FORMATS if "linear" in form.limits.placements and not form.limits.forwards_only
+]
 
 
 def layer(name: str, count: int = 1, **more: Any) -> dict[str, Any]:
