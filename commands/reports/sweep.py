@@ -45,10 +45,17 @@ def show(found: Table) -> None:
 def compared(found: Table) -> Iterator[str]:
     """Yield sentences on the cell of least value, and on how much longer the others are.
 
-    Only for sweeps of one batch.
+    Only for sweeps of one batch. Where free memory counts before time, on the cells that leave the most.
     """
     above = found.above_least
-    if not found.sweep.of_batch or len(above) < 2:
+    if not found.sweep.of_batch:
+        return
+    leaving = [row for row in found.rows if row.free is not None]
+    if len(leaving) > 1:
+        yield f"most free memory: {_number(max(row.free or Fraction(0) for row in leaving))} at " + " and ".join(
+            place(row) for row in leaving if row.cell.number in above
+        )
+    if len(above) < 2:
         return
     rows = sorted((row for row in found.rows if row.cell.number in above), key=lambda row: above[row.cell.number])
     least, *others = rows

@@ -38,7 +38,7 @@ def best_of_sizes(
     result_of: Callable[[Asked, int | None, Found], SizeResult],
     interrupted: Callable[[Found], bool],
 ) -> tuple[Found, BatchSizes, bool]:
-    """Search each number of micro-batches of one batch; the best answer is that with the least time for the batch.
+    """Search each number of micro-batches of one batch; the best answer is that of `BatchSizes.best`.
 
     Returns that answer, the results of all sizes (empty for one), and True if interrupted.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any, NamedTuple
 
 from pipesched.problem.formatting import plain
@@ -58,10 +59,15 @@ class BatchSizes:
     def at_least_above(self, result: SizeResult) -> Fraction | None:
         """Return the share by which a result's lower bound is above the best value, at least 0.
 
-        None without a value, or if the free memory differs.
+        None for a size that is infeasible; where free memory counts also if that differs, or if this size may leave
+        more.
         """
-        infeasible = result.status is Status.INFEASIBLE
-        share = None if infeasible or self.less_free(result) else self._share(result.lower_bound)
+        if result.status is Status.INFEASIBLE or self.less_free(result):
+            return None
+        best = self.best
+        if best is not None and best.free is not None and (result.free is None or not result.free.proved):
+            return None
+        share = self._share(result.lower_bound)
         return None if share is None else max(share, Fraction(0))
 
     def less_free(self, result: SizeResult) -> Fraction | None:
@@ -102,8 +108,9 @@ class BatchSizes:
         if best is None:
             return
         others, least = [one for one in self.results if one is not best], _achieved(best)
-        worse = [one.status is Status.INFEASIBLE or _possible(one) > least for one in others]
-        no_better = [one.status is Status.INFEASIBLE or _possible(one) >= least for one in others]
+        leaves = best.free is not None
+        worse = [one.status is Status.INFEASIBLE or _possible(one, leaves) > least for one in others]
+        no_better = [one.status is Status.INFEASIBLE or _possible(one, leaves) >= least for one in others]
         verdict = "every other is worse" if all(worse) else "no other is better" if all(no_better) else _OPEN
         yield f"best size: {best.name}; {verdict}"
         yield from (f"  {one.name}: {self._apart(one)}" for one in others)
@@ -119,7 +126,9 @@ class BatchSizes:
             return one.reason or ("infeasible" if one.status is Status.INFEASIBLE else "no schedule found")
         if one.status is Status.OPTIMAL:
             return f"{_percent(above)} longer" if above else "as good"
-        return f"{_percent(above)} longer, at least {_percent(least_above or Fraction(0))}"
+        if least_above is None:
+            return f"{_percent(above)} longer; it may leave more"
+        return f"{_percent(above)} longer, at least {_percent(least_above)}"
 
 
 def _achieved(one: SizeResult) -> tuple[Fraction, Fraction]:
@@ -128,13 +137,14 @@ def _achieved(one: SizeResult) -> tuple[Fraction, Fraction]:
     return (Fraction(0) if one.free is None else -one.free.value), one.value
 
 
-def _possible(one: SizeResult) -> tuple[Fraction, Fraction]:
-    """Return a key that `_achieved` of no schedule of this size is less than.
+def _possible(one: SizeResult, leaves: bool) -> tuple[Fraction | float, Fraction]:
+    """Return a key that `_achieved` of no schedule of this size is less than; `leaves` says that free memory counts.
 
-    While more free memory may be possible, nothing is known of the time of what leaves it.
+    While more free memory may be possible, nothing is known of the time of what leaves it; nor of the memory that a
+    size without a schedule may leave.
     """
     if one.free is None:
-        return Fraction(0), one.lower_bound
+        return (-inf, Fraction(0)) if leaves else (Fraction(0), one.lower_bound)
     return -one.free.bound, (one.lower_bound if one.free.proved else Fraction(0))
 
 

@@ -60,6 +60,11 @@ class Row:
         return None if self.outcome is None else self.outcome.lower_bound
 
     @property
+    def free(self) -> Fraction | None:
+        """The free memory that the best schedule leaves; None unless the objective maximises it."""
+        return None if self.outcome is None or self.outcome.free is None else self.outcome.free.value
+
+    @property
     def objective(self) -> str:
         """The objective of the cell; empty if its values are refused."""
         return "" if self.cell.refused else self.cell.problem.objective.name
@@ -82,8 +87,8 @@ class Row:
         known, best = self.document(), self.best_published
         names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
         figures = {name: known[name] for name in names}
-        if self.outcome is not None and self.outcome.free is not None:
-            figures["free_memory"] = float(self.outcome.free.value)
+        if self.free is not None:
+            figures["free_memory"] = float(self.free)
         published = {"best_published": None if best is None else best.name, "ratio": known["ratio"]}
         return {**known["at"], **figures, **published, "reason": self.reason}
 
@@ -162,8 +167,13 @@ class Table(Tabular):
 
     @property
     def above_least(self) -> dict[int, Fraction]:
-        """The share, by cell, by which its value is above the least of all; empty if objectives differ."""
-        values = {row.cell.number: self._of_batch(row) for row in self.rows if row.value is not None}
+        """The share, by cell, by which its value is above the least of all; empty if objectives differ.
+
+        Where free memory counts before time, of the cells that leave the most.
+        """
+        most = max((row.free for row in self.rows if row.free is not None), default=None)
+        known = (row for row in self.rows if row.value is not None and row.free == most)
+        values = {row.cell.number: self._of_batch(row) for row in known}
         least = min(values.values(), default=Fraction(0))
         if not least or len({row.objective for row in self.rows if row.value is not None}) > 1:
             return {}

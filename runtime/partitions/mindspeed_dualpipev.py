@@ -2,7 +2,8 @@
 
 Its order is `dualpipe-v` with `--dualpipev-dw-detach`, which splits the backwards of the cool-down too
 (`generate_dualpipev_schedule` in mindspeed/core/pipeline_parallel/dualpipev/dualpipev_schedules.py). Limits are those
-of `validate_args` in mindspeed/features_manager/pipeline_parallel/dualpipev_feature.py.
+of `validate_args` in mindspeed/features_manager/pipeline_parallel/dualpipev_feature.py, and the 2p micro-batches that
+docs/zh/features/dualpipev.md asks for.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _write(model: StagedModel) -> PartitionSettings:
         notes += (f"MindSpeed runs {_ORDER}: its time is that of a plan with `schedule: {_ORDER}`.",)
     notes += (
         "--moe-fb-overlap runs a forward and a backward as one block, as plans with `overlapped` on layers count.",
-        "Not with --overlap-grad-reduce, --num-layers-per-virtual-pipeline-stage, FSDP or swapped attention.",
+        "Not with --overlap-grad-reduce, --num-layers-per-virtual-pipeline-stage, FSDP, swapped attention or --tp-2d.",
     )
     return PartitionSettings({f"{_NAME}-layers": share}, flag_file(model, "MindSpeed", flags), notes)
 
@@ -84,7 +85,15 @@ PARTITION_FORMATS.register(
         write=_write,
         read=_read,
         limits=PlanLimits(
-            ("v-shape",), RecomputeRule.ALL, (_ORDER,), MtpPlace.LAST_STAGE, equal_stages=True, microbatches_a_device=2
+            ("v-shape",),
+            RecomputeRule.ALL,
+            (_ORDER,),
+            MtpPlace.LAST_STAGE,
+            equal_stages=True,
+            microbatches_a_device=2,
+            least_devices=2,
+            split_backwards=True,
+            context_parallel=False,
         ),
     )
 )

@@ -12,6 +12,7 @@ from enum import Enum
 from pipesched.errors import BadInput
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
+from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
 from pipesched.layers.roles import Role, check_places, role_of
@@ -44,7 +45,9 @@ class PlanLimits:
     number of stages divides that of transformer layers. `whole_backwards`: no backward is split into B and W;
     `whole_last`: none of the last stage. `groups`: the interleaved order has groups of micro-batches, as in Megatron.
     `equal_stages`: all stages have the same number of transformer layers. `microbatches_a_device`: at least so many
-    micro-batches for each device. `forwards_only`: no layer trains. `check` raises `BadInput` for names of layers.
+    micro-batches for each device. `least_devices`: so many devices or more. `split_backwards`: every layer that trains
+    has a W of its own. `context_parallel`: sequences may be cut over several devices. `forwards_only`: no layer trains.
+    `check` raises `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -59,6 +62,9 @@ class PlanLimits:
     groups: bool = False
     equal_stages: bool = False
     microbatches_a_device: int = 0
+    least_devices: int = 1
+    split_backwards: bool = False
+    context_parallel: bool = True
     forwards_only: bool = False
     check: Callable[[list[str]], None] = lambda _: None
 
@@ -75,6 +81,26 @@ def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProble
     return plan
 
 
+def _check_sizes(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
+    """Raise `BadInput` for passes, devices, micro-batches or parallelism that the runtime does not take."""
+    training = next((layer.name for layer in plan.model.layers if layer.trains), None)
+    if limits.forwards_only and training is not None:
+        raise BadInput(f"--for {name}: found a backward of layer {training}; allowed: backward 0, or frozen: true")
+    if plan.microbatches < limits.microbatches_a_device * plan.cluster.devices:
+        raise BadInput(
+            f"--for {name}: found {plan.microbatches} micro-batches; allowed: at least "
+            f"{at_least_each(limits.microbatches_a_device)} of the "
+            f"{plan.cluster.devices} devices"
+        )
+    if plan.cluster.devices < limits.least_devices:
+        raise BadInput(f"--for {name}: found {plan.cluster.devices} device; allowed: at least {limits.least_devices}")
+    if limits.split_backwards and not plan.model.splittable:
+        raise BadInput(f"--for {name}: found layers without weight; allowed: weight of layers, since its order needs W")
+    context = 1 if plan.step is None else plan.step.parallel.context
+    if context > 1 and not limits.context_parallel:
+        raise BadInput(f"--for {name}: found context parallel {context}; allowed: 1")
+
+
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
     """Return the problem whose plans the runtime can run, and texts on what was left out; `BadInput` if it can run
     none."""
@@ -85,15 +111,7 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
         limits.check(names)
     except BadInput as error:
         raise BadInput(*(f"--for {name}: {line}" for line in error.mistakes)) from None
-    training = next((layer.name for layer in plan.model.layers if layer.trains), None)
-    if limits.forwards_only and training is not None:
-        raise BadInput(f"--for {name}: found a backward of layer {training}; allowed: backward 0, or frozen: true")
-    if plan.microbatches < limits.microbatches_a_device * plan.cluster.devices:
-        raise BadInput(
-            f"--for {name}: found {plan.microbatches} micro-batches; allowed: at least "
-            f"{at_least_each(limits.microbatches_a_device)} of the "
-            f"{plan.cluster.devices} devices"
-        )
+    _check_sizes(plan, name, limits)
     model, words = plan.model, list[str]()
     if limits.forwards_only:
         model = replace(model, layers=tuple(replace(layer, recompute=()) for layer in model.layers))
@@ -152,6 +170,9 @@ def _equal_stages(plan: PlanProblem, name: str) -> PlanProblem:
     first = roles.index(Role.TRANSFORMER)
     last = len(roles) - first - share * (stages - 1)
     counts = (first + share, *[share] * (stages - 2), last)
+    wrong = mistakes(plan.model, Partition(counts))
+    if wrong:
+        raise BadInput(*(f"--for {name}: with equal stages {line}" for line in wrong))
     if plan.counts not in (None, counts):
         raise BadInput(f"--for {name}: found a partition of other stages; allowed: {', '.join(map(str, counts))}")
     return replace(plan, counts=counts, even=False)

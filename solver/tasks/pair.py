@@ -12,6 +12,7 @@ from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
+from formulations.variables.literals import TooLong
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.features.chain_arcs import NO_ARCS
@@ -85,21 +86,32 @@ def pair(
     own = pair_problem(problem, forward, backward)
     jobs = jobs_of(own, [_FORWARD, *_backwards(own)])
     starts = min((_dispatched(jobs, fused) for fused in (False, True)), key=lambda found: _steps(jobs, found))
-    least = min(_least(jobs, fused) for fused in (False, True))
-    model = ExactModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts=starts)
+    least: int | Fraction = min(_least(jobs, fused) for fused in (False, True))
+    try:
+        model = ExactModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts=starts)
+    except TooLong:
+        found, bound = starts, least
+    else:
+        found, bound = _searched(model, starts, least, limits, stop)
+    timeline = _judged(jobs, found)
+    value = max(map(timeline.end, timeline.schedule.passes()))
+    if bound > value:
+        raise Disagreement(f"CP-SAT proves {bound} ticks of a pair that takes {value}", EXHAUSTIVE)
+    tick = own.tick
+    return Pair(value * tick, bound * tick, _in_turn(own) * tick, timeline, stop.is_set())
+
+
+def _searched(
+    model: ExactModel, starts: dict[int, int], least: int | Fraction, limits: Limits, stop: Event
+) -> tuple[dict[int, int], int | Fraction]:
+    """Return the best starts that CP-SAT finds, `starts` if none, and the bound it proves, at least `least` ticks."""
     parameters = Parameters(
         limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap, clauses_only=True
     )
     answer = solve_model(model.cp, parameters, stop)
     if answer.infeasible:
         raise Disagreement("CP-SAT finds no order of a pair although one is known", EXHAUSTIVE)
-    timeline = _judged(jobs, model.starts(answer.value_of) if answer.has_solution else starts)
-    value = max(map(timeline.end, timeline.schedule.passes()))
-    bound = max(least, model.bound(answer.bound))
-    if bound > value:
-        raise Disagreement(f"CP-SAT proves {bound} ticks of a pair that takes {value}", EXHAUSTIVE)
-    tick = own.tick
-    return Pair(value * tick, bound * tick, _in_turn(own) * tick, timeline, stop.is_set())
+    return model.starts(answer.value_of) if answer.has_solution else starts, max(least, model.bound(answer.bound))
 
 
 best_pair = pair  # its name before there was a command of that name

@@ -57,7 +57,7 @@ PARTS: dict[str, Callable[[], dict[str, float]]] = {
 }
 
 
-# Of the figures beside those of the rows that rates were fitted to, two of five a day: `benchmarks.accuracy` has all.
+# Of the figures beside those of the rows that rates were fitted to, one or two of five a day: `benchmarks.accuracy` has all.
 _TODAY = ("", *daily([part for part in PARTS if part], 3))
 
 

@@ -165,5 +165,27 @@ def test_how_much_less_is_free_as_far_as_is_proved() -> None:
         "  16 micro-batches: leaves 4 less, at least 0 less",
     ]
     assert next(BatchSizes(sizes.results[:2]).sentences()) == "best size: 4 micro-batches; every other is worse"
+    assert BatchSizes(sizes.results[:2]).at_least_above(sizes.results[1]) == 0
+    # Of what was not searched, or may leave more, nothing is known.
+    for one in (
+        SizeResult(8, None, Status.UNKNOWN, None, Fraction(120)),
+        SizeResult(8, None, Status.FEASIBLE, Fraction(110), Fraction(105), "", MostFree(Fraction(8), Fraction(9))),
+    ):
+        found = BatchSizes((sizes.results[1], one))
+        assert next(found.sentences()) == "best size: 4 micro-batches; of the others none is known better"
+        assert found.at_least_above(one) is None
     # What may leave as much may also be as fast: its lower bound is of the schedules that leave less.
     assert "none is known better" in next(BatchSizes((result(4, 70, 8, 8), result(2, 90, 7, 8))).sentences())
+
+
+def test_a_sweep_of_free_memory_compares_times_of_what_leaves_the_most(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = {"activation": 10, "capacity": 100}
+    file = _file(tmp_path, PROBLEM | {"memory": memory, "objective": "free_memory"})
+    options = ["--time-limit", "30", "--workers", "1", "-o", str(tmp_path / "out")]
+    assert main(["sweep", file, *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["cells"]
+    assert [one["above_least"] for one in found] == [None, None, 0]
+    assert main(["sweep", file, *options]) == 0
+    assert "most free memory: 98.75 at microbatches 8" in capsys.readouterr().out

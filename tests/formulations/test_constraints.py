@@ -187,12 +187,13 @@ def test_each_rule_alone_is_the_same_as_check_and_as_rows(name: str, literals: b
     others = granted(constraint, literals)
     seen = {True: 0, False: 0}
     for seed in range(600):
-        timeline = numbered_timeline(1000 + (seed + 200 * DAY) % 600, literals and name != "micro-batch order")
+        number = 1000 + (seed + 200 * DAY) % 600
+        timeline = numbered_timeline(number, literals and name != "micro-batch order")
         said = constraint.check(timeline)
         if min(seen.values()) == ENOUGH or (seen[True] == ENOUGH and name in NEVER_BROKEN_ALONE):
             break
         if seen[said] < ENOUGH and all(other.check(timeline) for other in others):
-            assert feasible([constraint], timeline, literals) == said, seed
+            assert feasible([constraint], timeline, literals) == said, number
             seen[said] += 1
     assert seen[True] > 10
     assert seen[False] > 10 or name in NEVER_BROKEN_ALONE

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from formulations.variables.literals import TooLong
 from solver.engine.kernels import Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work
@@ -44,7 +45,11 @@ class Windows:
             solved, most = 0, self.counted_windows if search.clock.counts_work else inf
             while not search.done() and solved < most and not slice_.over():
                 solved += 1
-                better = windows.step(slice_.left(), search.stop)
+                try:
+                    better = windows.step(slice_.left(), search.stop)
+                except TooLong as reason:
+                    search.incumbent.note(f"CP-SAT was not asked for better orders in windows: {reason}")
+                    return
                 schedule = schedule_of(windows.placed, "optimised") if better else None
                 if schedule is not None:
                     search.offer_order(schedule)

@@ -106,3 +106,23 @@ def test_plans_for_it_have_equal_stages() -> None:
     given = plan_problem_from(document | {"layers": [layer, head], "placement": "v-shape"})
     with pytest.raises(BadInput, match="found a partition of other stages; allowed: 2, 2, 2, 3"):
         restricted(replace(given, counts=(3, 2, 2, 2)), FORM.name, FORM.limits)
+
+
+def test_plans_that_it_does_not_run_are_refused_before_the_search() -> None:
+    layer = {"name": "block", "count": 8, "forward": 10, "backward": 10, "weight": 8}
+    moe = layer | {"name": "moe", "count": 1, "with_previous": True}
+    document = {"devices": 2, "microbatches": 8, "placement": "v-shape", "layers": [layer]}
+    for changes, said in (
+        ({"devices": 1, "chunks": 2}, "found 1 device; allowed: at least 2"),
+        (
+            {"layers": [{name: layer[name] for name in ("name", "count", "forward", "backward")}]},
+            "found layers without",
+        ),
+        ({"layers": [layer | {"count": 2}, moe, layer | {"count": 5}]}, "with equal stages stage 1 begins with moe"),
+        ({"microbatches": 3}, "found 3 micro-batches; allowed: at least 2 for each of the 2 devices"),
+    ):
+        with pytest.raises(BadInput, match=f"^--for {FORM.name}: {said}"):
+            restricted(plan_problem_from(document | changes), FORM.name, FORM.limits)
+    shared = TrainingStep(4096, 1, Parallel(context=2), {}, Fraction(1), 64)
+    with pytest.raises(BadInput, match="found context parallel 2; allowed: 1"):
+        restricted(replace(plan_problem_from(document), step=shared), FORM.name, FORM.limits)

@@ -152,3 +152,10 @@ def test_the_command_says_value_bound_and_orders(
     assert "optimal: 126.447 ms" in capsys.readouterr().out
     assert main([*options, "--forward-stage", "7"]) == 2
     assert main([*options, "-o", str(tmp_path / "pair.gif")]) == 2
+
+
+def test_times_too_long_for_cp_sat_have_the_dispatched_order() -> None:
+    """The horizon is more than CP-SAT counts, in which nothing can be searched."""
+    ways = layers([[2**49 + ticks for ticks in FORWARD[0]]], [BACKWARD[0]], [WEIGHT[0]])
+    found = best_pair(Problem(placement.linear(1), 1, (ways,)), 0, 0, SURE)
+    assert 2**50 < found.lower_bound <= found.value <= found.in_turn
