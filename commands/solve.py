@@ -18,7 +18,7 @@ from commands.reports.solved.min_memory import add_less_memory, reduce_memory
 from commands.reports.solved.recommendation import recommendation
 from commands.reports.solved.sensitivity import add_explain, explained
 from commands.reports.solved.solve import Found, show
-from commands.reports.timed_files import EXPORTED, GANTT, MEMORY, REPORT, TimedFiles, timed_files
+from commands.reports.timed_files import COSTS, TimedFiles, timed_files
 from commands.shared.batch_sizes import best_of_sizes, refuse_for_several
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, draw, problem_sizes_of, write_schedule
@@ -255,11 +255,11 @@ def _write(timed: TimedFiles, found: Found, folder: Path, args: Namespace, text:
         timed.must(lambda: [write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline))])
     except BadInput as error:
         note(f"note: {error}")
-    timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png", solution.metrics)], GANTT)
-    timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png", solution.metrics)], MEMORY)
-    timed.may("report.html", report, REPORT)
+    timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png", solution.metrics)], COSTS.gantt)
+    timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png", solution.metrics)], COSTS.memory)
+    timed.may("report.html", report, COSTS.report)
     what = f"files for {target}" if target else "CSV for PyTorch"
-    timed.may(f"the {what}", partial(_exported, timeline, target, what, folder), EXPORTED)
+    timed.may(f"the {what}", partial(_exported, timeline, target, what, folder), 0 if target else COSTS.torch_csv)
 
 
 def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measured.path_steps import path_step
 from benchmarks.measured.table import Row, source_of
-from pipesched.files.model_configs.hardware_table import DEVICES, SHARE_OF_SUSTAINED, SUSTAINED, Device
+from pipesched.files.model_configs.hardware_table import DEVICES, PRODUCTS, SUSTAINED, Device
 
 Numbers = NDArray[np.float64]
 # The GPUs that have rates of their own; others have those of the one most like them.
@@ -182,5 +182,5 @@ def prior_of(name: str) -> Prior:
     """The prior of a rate, by its name; of products it follows from what the family sustains, where that is known."""
     key, _, family = name.partition("/")
     if key == "products" and family in SUSTAINED:
-        return PRIORS[key]._replace(likely=SHARE_OF_SUSTAINED * SUSTAINED[family], spread=0.1)
+        return PRIORS[key]._replace(likely=PRODUCTS.reached(SUSTAINED[family], 1), spread=0.1)
     return PRIORS[key]

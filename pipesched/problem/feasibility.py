@@ -9,12 +9,10 @@ from math import ceil
 from pipesched.errors import BadInput
 from pipesched.int64_arrays import LARGEST
 from pipesched.problem.chains.chain_groups import chain_groups
-from pipesched.problem.formatting import memory_text
+from pipesched.problem.formatting import listed_stages, memory_text
+from pipesched.problem.partners import why_partners_lack_memory
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import numbers_of
-
-# Loads of devices looked at for one micro-batch: beyond them nothing is refused, and the exact model decides.
-_MOST_LOADS = 1_000
 
 
 def refuse_overflow(problem: Problem) -> None:
@@ -50,7 +48,7 @@ def refuse_overflow(problem: Problem) -> None:
 def why_infeasible(problem: Problem) -> str | None:
     """Return the reason why no schedule fits the memory, or None if one does.
 
-    Of each device, and of devices that activations move between, together (`_partners_lack_memory`).
+    Of each device, and of devices that activations move between, together (`why_partners_lack_memory`).
 
     Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, and
     those that feed it, so the device needs all their activations at once. Sufficient: one micro-batch after the other,
@@ -81,81 +79,10 @@ def why_infeasible(problem: Problem) -> str | None:
                 with_pass_memory = ", with what passes hold while they run or keep until the end"
                 with_pass_memory = with_pass_memory if problem.network.has_pass_memory else ""
                 return (
-                    f"memory: device {device} must hold the activations of {_listed(named)} of one micro-batch at "
-                    f"once{with_pass_memory}, {need}{static}{least}; its capacity is {whole}"
+                    f"memory: device {device} must hold the activations of {listed_stages(named)} of one micro-batch "
+                    f"at once{with_pass_memory}, {need}{static}{least}; its capacity is {whole}"
                 )
-    return _partners_lack_memory(problem)
-
-
-def _partners_lack_memory(problem: Problem) -> str | None:
-    """Return the reason if devices that activations move between cannot hold one micro-batch together; else None.
-
-    While a stage's forward runs, the forwards of all stages before it on its chain have ended and their backwards have
-    not begun. Each of their activations is on its own device, or in one of the states in which its modes leave it, and
-    the activation of the stage itself is on its own device.
-    """
-    where, scale = problem.placement.stage_device, problem.walks.scale
-    for group in _groups_of_partners(problem):
-        for number, chain in enumerate(problem.placement.chains):
-            factor = max((scale[j] for j in problem.walking[number]), default=0) if scale else 1
-            loads, before = {tuple(0 for _ in group)}, list[int]()
-            for stage in (s for s in chain if where[s] in group and problem.microbatches_of[s]):
-                running = _placed(
-                    problem, loads, group, [{where[stage]: int(problem.stages[stage].activation * factor)}]
-                )
-                if not running:
-                    return _lacking(problem, group, [*before, stage])
-                states = [{on: int(size * factor) for on, size in one.items()} for one in _states(problem, stage)]
-                loads, before = _placed(problem, loads, group, states), [*before, stage]
-                if len(loads) > _MOST_LOADS:
-                    break
-    return None
-
-
-def _placed(
-    problem: Problem, loads: set[tuple[int, ...]], group: tuple[int, ...], states: list[dict[int, int]]
-) -> set[tuple[int, ...]]:
-    """Return the loads of a group's devices with one more activation in any of its states, that fit their memory."""
-    room = [problem.room[device] for device in group]
-    found = {
-        tuple(load + one.get(device, 0) for load, device in zip(known, group, strict=True))
-        for known in loads
-        for one in states
-    }
-    return {one for one in found if all(most is None or load <= most for load, most in zip(one, room, strict=True))}
-
-
-def _states(problem: Problem, stage: int) -> list[dict[int, int]]:
-    """Return the memory by device that an activation takes between its forward and its backward: all of it on its own
-    device, or as each of its modes leaves it."""
-    own, device = problem.stages[stage], problem.placement.stage_device[stage]
-    found = [{device: own.activation}]
-    for stays, moves in own.memory_until_backward.values():
-        to = None if own.offload is None or not moves else own.offload.to
-        found.append({device: stays} if to is None else {device: stays, to: moves})
-    return found
-
-
-def _lacking(problem: Problem, group: tuple[int, ...], stages: list[int]) -> str:
-    """Return the reason why these stages of one micro-batch do not fit."""
-    named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))
-    rooms = [memory_text(problem, room + problem.static[d]) for d in group if (room := problem.room[d]) is not None]
-    static = sum(problem.static[device] for device in group)
-    more = f" in addition to {memory_text(problem, static)} of static memory" if static else ""
-    return (
-        f"memory: however activations move between them, devices {' and '.join(map(str, group))} cannot hold those of "
-        f"{_listed(named)} of one micro-batch at once{more}; their capacities are {' and '.join(rooms)}"
-    )
-
-
-def _groups_of_partners(problem: Problem) -> list[tuple[int, ...]]:
-    """Return the groups of several devices that moves of activations link, directly or through others."""
-    group = {device: frozenset((device,)) for device in range(problem.devices)}
-    for own, stage in zip(problem.placement.stage_device, problem.stages, strict=True):
-        if stage.offload is not None and stage.offload.to is not None:
-            both = group[own] | group[stage.offload.to]
-            group.update(dict.fromkeys(both, both))
-    return [tuple(sorted(one)) for one in dict.fromkeys(group.values()) if len(one) > 1]
+    return why_partners_lack_memory(problem)
 
 
 def _all_walking(problem: Problem, stage: int) -> Fraction:
@@ -188,7 +115,3 @@ def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequenc
         backwards -= own.until_end.backward * times
         in_use += own.lent + min(keeps for keeps, _ in own.memory_until_backward.values())
     return max(peak, sum(sum(own.until_end) * times for own, times in zip(whole, ran, strict=True)))
-
-
-def _listed(stages: list[int]) -> str:
-    return f"stage{'' if len(stages) == 1 else 's'} {', '.join(map(str, stages))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from fractions import Fraction
 
 from pipesched.problem.pass_names import microbatches_text
@@ -61,3 +62,8 @@ def plain(number: float) -> str:
 def visible(text: str) -> str:
     """Return text with control characters, and characters that change its direction, replaced by escapes."""
     return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def listed_stages(stages: Sequence[int]) -> str:
+    """Return "stage 1", or "stages 1, 2"."""
+    return f"stage{'' if len(stages) == 1 else 's'} {', '.join(map(str, stages))}"

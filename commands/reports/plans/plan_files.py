@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from commands.reports.timed_files import GANTT, MEMORY, REPORT, TimedFiles
+from commands.reports.timed_files import COSTS, TimedFiles
 from commands.shared.file_arguments import draw, write_schedule
 from commands.shared.partition_settings import write_settings
 from pipesched.errors import BadInput
@@ -45,7 +45,7 @@ def write_plan(
     )
     timed.must(lambda: [write_whole(folder / "plan.json", plan_text(found))])
     timed.may("plan.png", lambda: [write_whole(folder / "plan.png", render_plan(found.problem, best))])
-    timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png")], GANTT)
-    timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png")], MEMORY)
-    timed.may("report.html", lambda: [write_whole(folder / "report.html", page())], REPORT)
+    timed.may("gantt.png", lambda: [draw(timeline, "gantt", folder / "gantt.png")], COSTS.gantt)
+    timed.may("memory.png", lambda: [draw(timeline, "memory", folder / "memory.png")], COSTS.memory)
+    timed.may("report.html", lambda: [write_whole(folder / "report.html", page())], COSTS.report)
     timed.must(lambda: write_settings(settings, folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,24 @@ LAUNCHES = ("dense_launch", "moe_launch", "moe_wait")
 # The most of the data sheet that products sustain in 16 bits at the full power of an H200 (H100's chip) and of a B200:
 # 708.5 and 1,456.3 TFLOP/s (github.com/stas00/ml-engineering, *Maximum Sustained Matmul FLOPS*).
 SUSTAINED = {"h100": 708.5 / 989, "b200": 1456.3 / 2250}
+
+
+class ProductParams(NamedTuple):
+    """Of products of devices by the most that they sustain.
+
+    `of_sustained`: the share of the sustained rate of large square products that products of training reach, between 0
+    and 1. It is what the prior of `benchmarks.accuracy --fit` has of cuBLAS's, 0.65 of 0.75 of the data sheet; used for
+    devices without fitted steps, and as the prior of those in `SUSTAINED`.
+    """
+
+    of_sustained: float = 0.87
+
+    def reached(self, sustained: float, peak: float) -> float:
+        """Return the share of the data sheet's `peak` that products of training reach, both rates in TFLOP/s."""
+        return self.of_sustained * sustained / peak
+
+
+PRODUCTS = ProductParams()
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
 _A100 = Device(
     312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}",
@@ -70,14 +89,13 @@ _B200 = Device(
 # a score takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors
 # multiply 2.03 times as fast and whose exponentials are no faster; heads have 128 numbers.
 _ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
-# No published steps were fitted. Products reach 87 % of the most that AMD measured of its own (rocm.blogs.amd.com,
-# *Measuring Max-Achievable FLOPs*, part 2: 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X), which is what the
-# priors of `benchmarks.accuracy --fit` have of cuBLAS's. Of MI355X 1,565 TFLOP/s in 16 bits were measured (Maximum
-# Achievable Matmul FLOPS, github.com/stas00/ml-engineering); narrower products are to them what they are on MI300X.
-SHARE_OF_SUSTAINED = 0.87
+# No published steps of AMD's devices were fitted: their products follow from the most that was measured of them. AMD's
+# own measurements are 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X (rocm.blogs.amd.com, *Measuring
+# Max-Achievable FLOPs*, part 2). Of MI355X 1,565 TFLOP/s in 16 bits were measured (Maximum Achievable Matmul FLOPS,
+# github.com/stas00/ml-engineering); narrower products are to them what they are on MI300X.
 _MI300X = Device(
-    1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=SHARE_OF_SUSTAINED * 708 / 1307,
-    narrow_products=SHARE_OF_SUSTAINED * 1273 / 2614, attention=0.4,
+    1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=PRODUCTS.reached(708, 1307),
+    narrow_products=PRODUCTS.reached(1273, 2614), attention=0.4,
 )  # fmt: skip
 # The rate of products for the power of a device of the same chip: 843 TFLOP/s with MI325X's 1,000 W for 708 with
 # MI300X's 750.
@@ -126,13 +144,13 @@ DEVICES: Mapping[str, Device] = {
     ),
     "mi300x-192gb": _MI300X,
     "mi325x-256gb": replace(
-        _MI300X, memory=255, memory_bandwidth=6000, products=SHARE_OF_SUSTAINED * 843 / 1307,
-        narrow_products=SHARE_OF_SUSTAINED * 1519 / 2614, source=f"AMD MI325X {_SHEET} {_FAST}",
+        _MI300X, memory=255, memory_bandwidth=6000, products=PRODUCTS.reached(843, 1307),
+        narrow_products=PRODUCTS.reached(1519, 2614), source=f"AMD MI325X {_SHEET} {_FAST}",
     ),
     "mi355x-288gb": replace(
         _MI300X, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=287, memory_bandwidth=8000,
-        multiprocessors=256, in_node=538, products=SHARE_OF_SUSTAINED * 1565 / 2500,
-        narrow_products=SHARE_OF_SUSTAINED * 1565 / 2500 * (1273 / 2614) / (708 / 1307),
+        multiprocessors=256, in_node=538, products=PRODUCTS.reached(1565, 2500),
+        narrow_products=PRODUCTS.reached(1565, 2500) * (1273 / 2614) / (708 / 1307),
         source=f"AMD MI355X {_SHEET} {_FAST}",
     ),
 }  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from pipesched.problem.partners import groups_of_partners
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed.least_memory import hold_least
 
@@ -74,7 +75,7 @@ def _named(devices: Sequence[int]) -> str:
 def _shared(problem: Problem) -> tuple[_Shared, ...]:
     """Return for each group of partners the devices that share its memory, if some do."""
     least, found = [stage.activation for stage in hold_least(problem).stages], list[_Shared]()
-    for group in _groups(problem):
+    for group in groups_of_partners(problem):
         limited = [own for device in group if (own := problem.room[device]) is not None]
         if len(limited) < len(group):
             continue
@@ -87,17 +88,6 @@ def _shared(problem: Problem) -> tuple[_Shared, ...]:
             kept = {stage: together[stage] for device in devices for stage in problem.placement.stages_of[device]}
             found.append(_Shared(tuple(devices), group, whole, kept))
     return tuple(found)
-
-
-def _groups(problem: Problem) -> list[tuple[int, ...]]:
-    """Return the groups of several devices that are linked by moves of activations from one to another."""
-    group = {device: frozenset((device,)) for device in range(problem.devices)}
-    for of, changes in problem.network.elsewhere.items():
-        for reservoir, _ in changes:
-            if reservoir < problem.devices:
-                both = group[problem.network.device_of[of[1]]] | group[reservoir]
-                group.update(dict.fromkeys(both, both))
-    return [tuple(sorted(one)) for one in dict.fromkeys(group.values()) if len(one) > 1]
 
 
 def _with_partners(problem: Problem, group: tuple[int, ...]) -> dict[int, int]:

@@ -1,0 +1,80 @@
+"""Partners: devices whose activations move to each other's memory, and whether they can hold one micro-batch."""
+
+from __future__ import annotations
+
+from pipesched.problem.formatting import listed_stages, memory_text
+from pipesched.problem.problem import Problem
+
+# Loads of devices looked at for one micro-batch: beyond them nothing is refused, and the exact model decides.
+_MOST_LOADS = 1_000
+
+
+def groups_of_partners(problem: Problem) -> list[tuple[int, ...]]:
+    """Return the groups of several devices that moves of activations link, directly or through others."""
+    group = {device: frozenset((device,)) for device in range(problem.devices)}
+    for own, stage in zip(problem.placement.stage_device, problem.stages, strict=True):
+        if stage.offload is not None and stage.offload.to is not None:
+            both = group[own] | group[stage.offload.to]
+            group.update(dict.fromkeys(both, both))
+    return [tuple(sorted(one)) for one in dict.fromkeys(group.values()) if len(one) > 1]
+
+
+def why_partners_lack_memory(problem: Problem) -> str | None:
+    """Return the reason if devices that activations move between cannot hold one micro-batch together; else None.
+
+    While a stage's forward runs, the forwards of all stages before it on its chain have ended and their backwards have
+    not begun. Each of their activations is on its own device, or in one of the states in which its modes leave it, and
+    the activation of the stage itself is on its own device.
+    """
+    where, scale = problem.placement.stage_device, problem.walks.scale
+    for group in groups_of_partners(problem):
+        for number, chain in enumerate(problem.placement.chains):
+            factor = max((scale[j] for j in problem.walking[number]), default=0) if scale else 1
+            loads, before = {tuple(0 for _ in group)}, list[int]()
+            for stage in (s for s in chain if where[s] in group and problem.microbatches_of[s]):
+                running = _placed(
+                    problem, loads, group, [{where[stage]: int(problem.stages[stage].activation * factor)}]
+                )
+                if not running:
+                    return _lacking(problem, group, [*before, stage])
+                states = [{on: int(size * factor) for on, size in one.items()} for one in _states(problem, stage)]
+                loads, before = _placed(problem, loads, group, states), [*before, stage]
+                if len(loads) > _MOST_LOADS:
+                    break
+    return None
+
+
+def _placed(
+    problem: Problem, loads: set[tuple[int, ...]], group: tuple[int, ...], states: list[dict[int, int]]
+) -> set[tuple[int, ...]]:
+    """Return the loads of a group's devices with one more activation in any of its states, that fit their memory."""
+    room = [problem.room[device] for device in group]
+    found = {
+        tuple(load + one.get(device, 0) for load, device in zip(known, group, strict=True))
+        for known in loads
+        for one in states
+    }
+    return {one for one in found if all(most is None or load <= most for load, most in zip(one, room, strict=True))}
+
+
+def _states(problem: Problem, stage: int) -> list[dict[int, int]]:
+    """Return the memory by device that an activation takes between its forward and its backward: all of it on its own
+    device, or as each of its modes leaves it."""
+    own, device = problem.stages[stage], problem.placement.stage_device[stage]
+    found = [{device: own.activation}]
+    for stays, moves in own.memory_until_backward.values():
+        to = None if own.offload is None or not moves else own.offload.to
+        found.append({device: stays} if to is None else {device: stays, to: moves})
+    return found
+
+
+def _lacking(problem: Problem, group: tuple[int, ...], stages: list[int]) -> str:
+    """Return the reason why these stages of one micro-batch do not fit."""
+    named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))
+    rooms = [memory_text(problem, room + problem.static[d]) for d in group if (room := problem.room[d]) is not None]
+    static = sum(problem.static[device] for device in group)
+    more = f" in addition to {memory_text(problem, static)} of static memory" if static else ""
+    return (
+        f"memory: however activations move between them, devices {' and '.join(map(str, group))} cannot hold those of "
+        f"{listed_stages(named)} of one micro-batch at once{more}; their capacities are {' and '.join(rooms)}"
+    )
