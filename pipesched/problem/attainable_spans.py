@@ -1,9 +1,9 @@
 """Attainable objective values: integer ticks, and for the span also fractions of a tick.
 
-Under the span each device starts as late as the others allow, so the least span of an order is the maximum mean length
-of the paths in a cycle: from the first pass of a device to the last pass of another, from that device's first pass on,
-and back to the start. All paths are whole ticks, so the denominator of the mean is at most the number of devices on the
-cycle.
+Searches move a bound or a threshold to the next value that a schedule can have at all. Under the span each device
+starts as late as the others allow, so the least span of an order is the maximum mean length of the paths in a cycle:
+from the first pass of a device to the last pass of another, from that device's first pass on, and back to the start.
+All paths are whole ticks, so the denominator of the mean is at most the number of devices on the cycle.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Value = int | Fraction
 def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
     """Return the largest denominator that an objective value, in ticks, can have.
 
-    1 unless the objective is the span. Also 1 if the first and the last task of an iteration always run on one and the
-    same device, whose span is then the largest. `opened` are devices that have already begun: their starts are known
-    and count as one place on a cycle together.
+    Under the span it is the number of devices that run passes; 1 for every other objective. Also 1 if the first and the
+    last task of an iteration always run on one and the same device, whose span is then the largest. `opened` are
+    devices that have already begun: their starts are known, so together they count as a single device.
     """
     if not problem.objective.by_device:
         return 1
@@ -34,7 +34,7 @@ def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
 
 
 def simplest(value: Value) -> Value:
-    """Return the value as an int where it is whole."""
+    """Return the value as an int if it is whole, else unchanged."""
     return int(value) if value.denominator == 1 else value
 
 
@@ -59,7 +59,8 @@ def most_below(value: Value, parts: int) -> Value:
 
 
 def _neighbours(value: Value, parts: int) -> tuple[Fraction, Fraction]:
-    """Return the two fractions nearest to `value`, one on each side, with denominators of at most `parts`.
+    """Return the two fractions nearest to `value`, one smaller and one larger, in no fixed order, with denominators of
+    at most `parts`.
 
     The value's own denominator must be larger. They are the last convergent and semiconvergent of its continued
     fraction (Hardy and Wright, chapter 10).
@@ -77,10 +78,10 @@ def _neighbours(value: Value, parts: int) -> tuple[Fraction, Fraction]:
 
 
 def _next(value: Value, parts: int, direction: int) -> Value:
-    """Return the next fraction with a denominator of at most `parts` in a direction: 1 for larger than `value`, or -1.
+    """Return the next fraction with a denominator of at most `parts` after `value` (`direction` 1) or before it (-1).
 
-    Neighbours a/b and c/d in a Farey sequence differ by 1/(bd); of the candidates the one with the largest d is
-    nearest.
+    The value's own denominator must be at most `parts`. Neighbours a/b and c/d in a Farey sequence differ by 1/(bd); of
+    the candidates the one with the largest d is nearest.
     """
     a, b = value.numerator, value.denominator
     least = -direction * pow(a, -1, b) % b if b > 1 else 0

@@ -16,10 +16,9 @@ from pipesched.problem.rescale import numbers_of
 
 
 def refuse_overflow(problem: Problem) -> None:
-    """Raise `BadInput` if the sum of all passes and transfers in ticks, or of all memory, exceeds what solvers can add
-    up.
+    """Raise `BadInput` if all passes and transfers in ticks, or all memory, add up to more than `LARGEST` (2^60).
 
-    This cannot happen for problems read from a file, only for ones made in Python.
+    Solvers add such numbers in 64 bits. This cannot happen for problems read from a file, only for ones made in Python.
     """
     farthest = max((lag for row in problem.links for lag in row), default=0)
     largest = ceil(max(problem.walks.scale, default=1))
@@ -46,15 +45,17 @@ def refuse_overflow(problem: Problem) -> None:
 
 
 def why_infeasible(problem: Problem) -> str | None:
-    """Return the reason why no schedule fits the memory, or None if one does.
+    """Return the reason why no schedule fits the memory, as a sentence for messages, or None if one does.
 
-    Of each device, and of devices that activations move between, together (`why_partners_lack_memory`).
+    Checked are each device by itself, and groups of devices whose activations move to each other's memory
+    (`why_partners_lack_memory`).
 
     Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, and
     those that feed it, so the device needs all their activations at once. Sufficient: one micro-batch after the other,
     each backward fused, never needs more. So the answer is exact, except for limits of other memory that activations
     move to: where one may move, a stage counts only the memory that stays on the device until the backward, and the
-    whole activation while one of its passes runs. What a device holds of others counts for all of them together alone.
+    whole activation while one of its passes runs. Activations that a device takes from others count only in the check
+    of groups.
 
     With workspace, or memory kept until the end of the iteration, the condition is only necessary: when the last
     micro-batch's pass of a stage starts, all other micro-batches have run that pass.
@@ -86,16 +87,17 @@ def why_infeasible(problem: Problem) -> str | None:
 
 
 def _all_walking(problem: Problem, stage: int) -> Fraction:
-    """Return the sum of the factors of all micro-batches of a stage (their number if all are equal)."""
+    """Return the sum of the factors of all micro-batches that go through a stage (their number if all are equal)."""
     walked, scale = problem.microbatches_of[stage], problem.walks.scale
     return sum((scale[j] for j in walked), Fraction(0)) if scale else Fraction(len(walked))
 
 
 def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequence[Fraction | int]) -> Fraction | int:
-    """Return the least peak memory of a device for one micro-batch on these stages of the device.
+    """Return a lower bound on a device's peak memory while one micro-batch of factor 1 goes through these stages of it.
 
-    `in_turn` is True if the stages lie on one chain, so that they run in this order. `ran` is for each stage the number
-    of micro-batches (weighted by factor) that have run it, for memory kept until the end.
+    The memory is in steps of the resolution. `in_turn` is True if the stages lie on one chain, so that they run in this
+    order. `ran` is for each stage the number of micro-batches (weighted by factor) that have run it, for memory kept
+    until the end of the iteration.
     """
     whole = [problem.stages[s] for s in stages]
     least = min((own.workspace.forward for own in whole), default=0)

@@ -11,30 +11,33 @@ from pipesched.problem.problem import Problem
 
 
 def amount(problem: Problem, ticks: int | Fraction) -> str:
-    """Return a time in ticks as text in the file's unit."""
+    """Return a time in ticks as text in the file's unit, with the unit's name: `12.5 ms`."""
     return with_unit(problem.in_units(ticks), problem.time_unit)
 
 
 def with_unit(number: float | Fraction, unit: str) -> str:
-    """Return a number with its unit, which may be empty."""
+    """Return a number as text, followed by its unit, which may be empty."""
     return f"{plain(float(number))} {unit}".rstrip()
 
 
 def memory_amount(problem: Problem, level: int) -> str:
-    """Return an amount of memory as a number in the file's unit, without the unit's name."""
+    """Return an amount of memory, given in steps of the resolution, as a number in the file's unit, without the unit's
+    name."""
     return plain(float(level * problem.resolution))
 
 
 def memory_text(problem: Problem, level: int) -> str:
-    """Return an amount of memory in the file's unit, with the unit's name."""
+    """Return an amount of memory, given in steps of the resolution, as text in the file's unit, with the unit's
+    name."""
     number, unit = memory_amount(problem, level), problem.memory_unit
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}"
 
 
 def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
-    """Return a peak and its capacity as text, `5.9 of 6`: the peak rounded down if it fits, up if it does not.
+    """Return a peak and its capacity, both in the file's unit, as text, `5.9 of 6`.
 
-    So rounding never makes a peak that fits look too large, or the reverse.
+    The peak is rounded down if it fits, up if it does not, so rounding never makes a peak that fits look too large, or
+    the reverse.
     """
     scale, over = 10**decimals, peak > capacity
     shown = Fraction(-(-peak * scale // 1) if over else peak * scale // 1, scale)
@@ -49,7 +52,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def size(problem: Problem) -> str:
-    """Return the size of a problem for titles: devices and micro-batches."""
+    """Return the size of a problem as text for titles: `4 devices, 8 micro-batches`."""
     return f"{counted(problem.devices, 'device')}, {microbatches_text(problem)}"
 
 
@@ -60,7 +63,8 @@ def plain(number: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters, and characters that change its direction, replaced by escapes."""
+    """Return text with control characters other than line ends, and characters that change its direction, replaced by
+    escapes."""
     return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)
 
 

@@ -1,4 +1,5 @@
-"""Free memory of a schedule: the least that a device has left at its peak, and the problem that reserves an amount."""
+"""Free memory of a schedule (the least that a device has left at its peak), and the problem that reserves an amount of
+it."""
 
 from __future__ import annotations
 
@@ -9,20 +10,26 @@ from pipesched.problem.problem import Problem
 
 
 def reserving(problem: Problem, amount: int) -> Problem:
-    """Return the problem of all schedules that leave at least `amount` of memory free on every device, to be searched
-    by time alone; `amount` is in steps of the resolution."""
+    """Return the problem with each limited capacity smaller by `amount`, and with only the time as its objective.
+
+    Its schedules are those of `problem` that leave at least `amount` of memory free on every device with a limit. The
+    amount is in steps of the resolution.
+    """
     return replace(_with_less(problem, amount), objective=replace(problem.objective, leaves=None))
 
 
 def giving_back(reserved: Problem, problem: Problem, amount: int) -> Problem:
-    """Return the inverse of `reserving`: the problem with all of its memory, and with the objective of `problem`."""
+    """Return the inverse of `reserving`: each limited capacity larger by `amount` again, and the objective of
+    `problem`."""
     return replace(_with_less(reserved, -amount), objective=problem.objective)
 
 
 def most_left(problem: Problem) -> int | None:
-    """Return an amount that no schedule exceeds in free memory, in steps; None where no schedule fits the memory.
+    """Return an upper bound on the free memory of any schedule, in steps of the resolution; None if none fits the
+    memory.
 
-    Some schedule leaves as much wherever `why_infeasible` is exact.
+    It is the largest amount that can be reserved on all devices before `why_infeasible` objects; some schedule leaves
+    as much wherever `why_infeasible` is exact. Some device must have a limit.
     """
     if why_infeasible(problem) is not None:
         return None

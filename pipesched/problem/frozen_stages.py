@@ -27,7 +27,11 @@ def with_frozen_stages(problem: Problem, frozen: Collection[int]) -> Problem:
 
 
 def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
-    """Return the stage with forwards only; `trained` if another stage that trains shares its parameters."""
+    """Return the stage with forwards only.
+
+    With `trained`, another stage that trains shares its parameters, so its reductions and optimizer steps keep their
+    ticks.
+    """
     return replace(
         stage,
         backward=0,

@@ -11,9 +11,11 @@ from pipesched.problem.stage import Once, TaskSpec
 
 
 def with_norm(problem: Problem, stream: str, ticks: int) -> Problem:
-    """Return the problem with a norm of `ticks` on `stream` of every device with a stage that trains.
+    """Return the problem with one task for the norm of all gradients, on `stream` of every device with a stage that
+    trains.
 
-    It is a pass of the first such stage; there is none where no stage trains.
+    The task takes `ticks` and occupies all these streams at once; it is a pass of the first stage that trains. There is
+    none where no stage trains.
     """
     trained = problem.parameters.trained(problem.stages)
     if not trained:
@@ -26,18 +28,21 @@ def with_norm(problem: Problem, stream: str, ticks: int) -> Problem:
 
 
 def without_norm(problem: Problem) -> Problem:
-    """Return the problem whose optimizer steps wait for the gradients of their own stage alone."""
+    """Return the problem without a norm of all gradients: optimizer steps wait for the gradients of their own stage
+    alone."""
     return _with_once(problem, {}) if norm_of(problem) else problem
 
 
 def norm_of(problem: Problem) -> TaskSpec | None:
-    """Return the task of the norm; the longest where several stages have one, None where there is none."""
+    """Return the task of the norm; the longest where several stages have one (pipelines joined), None where there is
+    none."""
     norms = (one.task for stage in problem.stages for one in stage.once if one.kind is NORM)
     return max(norms, key=lambda task: task.ticks, default=None)
 
 
 def _with_once(problem: Problem, norms: dict[int, Once]) -> Problem:
-    """Return the problem in which these stages run these norms, after their reduction, and no others."""
+    """Return the problem in which exactly the stages in `norms` run a norm, the one given, between reduction and
+    step."""
     kinds = [*type(NORM)]
     return replace(
         problem,

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 
 class Offload(NamedTuple):
-    """The copies of an activation to other memory and back: ticks and stream of each, and the amount that moves.
+    """The copies of an activation to other memory and back: ticks and stream of each, and the `amount` of memory that
+    moves.
 
     The other memory is that of the device `to`, shared with its own passes, or that of the host (None). Memory of the
     stage's device is freed when the copy out ends and taken again when the copy in starts; the other memory is taken
-    when the copy out starts and freed when the copy in ends. The streams are of the stage's device.
+    when the copy out starts and freed when the copy in ends. The streams are of the stage's device; the amount is in
+    steps of the resolution.
     """
 
     out_ticks: int
@@ -26,7 +28,8 @@ class Offload(NamedTuple):
 
 
 class Recomputation(NamedTuple):
-    """A mode of recomputation: the forward runs again for `ticks`, and `keeps` of the activation stays until then."""
+    """A mode of recomputation: the forward runs again for `ticks`, and until then only `keeps` of the activation is in
+    memory."""
 
     name: str
     ticks: int

@@ -10,7 +10,11 @@ from pipesched.registry import Registry
 
 
 class Leaves(StrEnum):
-    """The kind of free memory that is maximised before a time: of each device, or per layer with keys and values."""
+    """The quantity of free memory that an objective maximises before the time.
+
+    `PER_DEVICE` is the least memory that a device has left at its peak, `PER_LAYER` the least quotient of that and the
+    number of layers with keys and values on the device.
+    """
 
     PER_DEVICE = "free_memory"
     PER_LAYER = "free_memory_per_layer"
@@ -27,11 +31,13 @@ class _ByName(type):
 
 @dataclass(frozen=True, repr=False)
 class Objective(metaclass=_ByName):
-    """The quantity to minimise (docs/concepts.md): the maximum over the devices of their times, or a period.
+    """The quantity of a schedule to minimise (docs/concepts.md): the maximum over the devices of their times, or a
+    period.
 
-    A device's time is from time 0 to the end of its last task, with `by_device` from the start of its first task. With
-    `repeats` the value is instead the time after which the schedule repeats. `passes` is the objective that remains of
-    it without work for parameters, for one that includes such work. `place` orders objectives in lists.
+    A device's time ends with its last task; it begins at time 0, or with `by_device` at the start of its first task.
+    With `repeats` the value is instead the time per micro-batch after which the schedule repeats. An objective that
+    includes work for parameters has in `passes` the objective of the same problem without such work. `place` orders
+    objectives in lists.
 
     With `leaves` the free memory is maximised first, and the time minimised among the schedules that leave the most.
     The objective of a problem then has the name of that time.
@@ -54,12 +60,13 @@ class Objective(metaclass=_ByName):
         return f"<Objective.{self.name.upper()}: {self.name!r}{first}>"
 
     def then(self, time: Objective) -> Objective:
-        """Return the objective that maximises the free memory of this one first, and then minimises a time."""
+        """Return the objective that maximises the free memory named by this one first, and then minimises `time`."""
         return replace(time, leaves=self.leaves)
 
     @property
     def of_passes(self) -> Objective:
-        """The objective of the problem without passes for parameters."""
+        """The objective for the same problem without gatherings, reductions and optimizer steps: `passes`, or itself if
+        None."""
         return self if self.passes is None else self.passes
 
     @property
@@ -78,7 +85,8 @@ class Objective(metaclass=_ByName):
         return f"an {self.name}" if self.name[0] in "aeiou" else f"a {self.name}"
 
     def value_of(self, reach: Iterable[tuple[int, int]]) -> int:
-        """Return the value of an iteration, in ticks, from (first start, last end) of each device."""
+        """Return the value of an iteration, in ticks, from (start of the first task, end of the last) of each
+        device."""
         return max(end - (begin if self.by_device else 0) for begin, end in reach)
 
 
@@ -86,10 +94,11 @@ OBJECTIVES: Registry[Objective] = Registry("pipesched.problem.objectives", "obje
 
 
 def objectives() -> list[Objective]:
-    """Return the objectives of times alone, in the order of lists."""
+    """Return the objectives that are times, without those that maximise free memory, in the order of lists."""
     return [one for one in of_problems() if one.leaves is None]
 
 
 def of_problems() -> list[Objective]:
-    """Return the objectives that a problem may have, in the order of lists; amounts per layer are those of plans."""
+    """Return the objectives that a problem may have, in the order of lists: all but the memory per layer, which plans
+    alone have."""
     return [one for one in sorted(OBJECTIVES, key=lambda one: one.place) if one.leaves is not Leaves.PER_LAYER]

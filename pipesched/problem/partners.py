@@ -10,7 +10,11 @@ _MOST_LOADS = 1_000
 
 
 def groups_of_partners(problem: Problem) -> list[tuple[int, ...]]:
-    """Return the groups of several devices that moves of activations link, directly or through others."""
+    """Return the groups of two or more devices that store activations in each other's memory, directly or through
+    others.
+
+    Each group is a sorted tuple of device numbers. Offload to hosts does not count.
+    """
     group = {device: frozenset((device,)) for device in range(problem.devices)}
     for own, stage in zip(problem.placement.stage_device, problem.stages, strict=True):
         if stage.offload is not None and stage.offload.to is not None:
@@ -24,7 +28,8 @@ def why_partners_lack_memory(problem: Problem) -> str | None:
 
     While a stage's forward runs, the forwards of all stages before it on its chain have ended and their backwards have
     not begun. Each of their activations is on its own device, or in one of the states in which its modes leave it, and
-    the activation of the stage itself is on its own device.
+    the activation of the stage itself is on its own device. A chain with too many combinations of states
+    (`_MOST_LOADS`) is given up without a reason.
     """
     where, scale = problem.placement.stage_device, problem.walks.scale
     for group in groups_of_partners(problem):
@@ -47,7 +52,12 @@ def why_partners_lack_memory(problem: Problem) -> str | None:
 def _placed(
     problem: Problem, loads: set[tuple[int, ...]], group: tuple[int, ...], states: list[dict[int, int]]
 ) -> set[tuple[int, ...]]:
-    """Return the loads of a group's devices with one more activation in any of its states, that fit their memory."""
+    """Return the memory levels of a group's devices after one more activation, for each known level and each of its
+    states.
+
+    A level has an entry for each device of `group`, in that order; a state is the memory it takes by device. Levels
+    that exceed a device's capacity are left out.
+    """
     room = [problem.room[device] for device in group]
     found = {
         tuple(load + one.get(device, 0) for load, device in zip(known, group, strict=True))
@@ -58,8 +68,11 @@ def _placed(
 
 
 def _states(problem: Problem, stage: int) -> list[dict[int, int]]:
-    """Return the memory by device that an activation takes between its forward and its backward: all of it on its own
-    device, or as each of its modes leaves it."""
+    """Return the states of an activation between its forward and its backward, each as the memory that it takes by
+    device.
+
+    The first has all of it on its own device, the others are as each of its modes (offload, recomputation) leaves it.
+    """
     own, device = problem.stages[stage], problem.placement.stage_device[stage]
     found = [{device: own.activation}]
     for stays, moves in own.memory_until_backward.values():
@@ -69,7 +82,8 @@ def _states(problem: Problem, stage: int) -> list[dict[int, int]]:
 
 
 def _lacking(problem: Problem, group: tuple[int, ...], stages: list[int]) -> str:
-    """Return the reason why these stages of one micro-batch do not fit."""
+    """Return the reason, as a sentence, why the activations of one micro-batch on these stages do not fit into the
+    group."""
     named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))
     rooms = [memory_text(problem, room + problem.static[d]) for d in group if (room := problem.room[d]) is not None]
     static = sum(problem.static[device] for device in group)

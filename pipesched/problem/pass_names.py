@@ -19,7 +19,10 @@ _PIECE = re.compile(rf"({kinds_pattern(_OF_PIECES)})(\d{{1,9}})\.(\d{{1,9}})\.(\
 
 
 def pass_text(problem: Problem, p: Pass) -> str:
-    """Return the name of a pass; one of a stage that does not exist is named as in a problem without pieces."""
+    """Return the name of a pass, such as `F2.0`, or `F2.0.3` with a piece.
+
+    A pass of a stage that does not exist is named as in a problem without pieces.
+    """
     count = problem.chain_arcs.pieces
     if _counted_apart(problem, p):
         return str(p._replace(microbatch=microbatch_number(problem, p)))
@@ -32,9 +35,10 @@ def pass_text(problem: Problem, p: Pass) -> str:
 
 
 def microbatch_number(problem: Problem, p: Pass) -> int:
-    """Return the micro-batch of a pass as the file counts them, all pieces as one.
+    """Return the number of a pass's micro-batch, from 0, as files count them: all pieces are one, each module starts at
+    0.
 
-    For a pass for parameters, the stage.
+    For a pass for parameters it is the stage.
     """
     if p.kind in OF_PARAMETERS:
         return p.stage // problem.chain_arcs.pieces
@@ -54,7 +58,7 @@ def piece_number(problem: Problem, p: Pass) -> int | None:
 def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
     """Return a stage and micro-batch as text, with the piece: `stage 2, micro-batch 0, piece 3`.
 
-    Or a module and its pass.
+    In a module it is the pass of the module: `stage 4 (module vision), pass 0`.
     """
     for module in problem.chain_arcs.modules:
         if module.first <= stage < module.first + module.stages * module.copies:
@@ -68,7 +72,8 @@ def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
 
 
 def microbatch_count(problem: Problem) -> int:
-    """Return the number of micro-batches as the file counts them, all pieces of one as one."""
+    """Return the number of micro-batches as files count them: all pieces are one, and of modules only the trunk's
+    count."""
     return len(problem.walking[0]) if problem.chain_arcs.modules else problem.microbatches // problem.chain_arcs.pieces
 
 
@@ -107,6 +112,6 @@ def _counted_apart(problem: Problem, p: Pass) -> bool:
 
 
 def _first(problem: Problem, stage: int) -> int:
-    """Return the number of the first micro-batch that goes through a stage, as the file counts them."""
+    """Return the number, as files count micro-batches, of the first one that goes through a stage."""
     group = problem.placement.chain_index[stage] // problem.chain_arcs.pieces
     return sum(len(walk) for walk in problem.walking[: group * problem.chain_arcs.pieces : problem.chain_arcs.pieces])

@@ -127,7 +127,8 @@ class Task(NamedTuple):
 
 
 def kinds_pattern(kinds: Iterable[PassKind]) -> str:
-    """Return a regular expression for the letters of these kinds."""
+    """Return a regular expression that matches the letters of one of these kinds, the longest first (`BW` before
+    `B`)."""
     return "|".join(sorted(kinds, key=len, reverse=True))
 
 

@@ -11,13 +11,13 @@ from pipesched.problem.problem import Problem
 
 
 def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = max) -> Problem:
-    """Return the problem without passes for parameters; its objective is then the makespan (the span if iterations
-    overlap).
+    """Return the problem without passes for parameters (gatherings, reductions, steps), or the problem itself if it has
+    none.
 
-    The problem itself if it has none. While a pass takes memory its stage's parameters are gathered, so their memory is
-    subtracted from the device's. `room_for` picks the amount among the device's stages: with `max`, for searches, an
-    order that fits here fits whichever parameters are gathered; with `min` it is a relaxation
-    (`pipesched.problem.relaxed`).
+    Its objective is then the makespan, or the span if iterations overlap. While a pass takes memory its stage's
+    parameters are gathered, so their memory is subtracted from the device's. `room_for` picks the amount among the
+    device's stages: with `max`, for searches, an order that fits here fits whichever parameters are gathered; with
+    `min` it is a relaxation (`pipesched.problem.relaxed`).
     """
     if not has_parameters(problem):
         return problem

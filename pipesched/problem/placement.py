@@ -37,7 +37,7 @@ class Placement:
 
     @cached_property
     def chain_index(self) -> tuple[int, ...]:
-        """The number of the chain of each stage."""
+        """The index in `chains` of the chain that each stage is on, by stage."""
         chain_of = {stage: number for number, chain in enumerate(self.chains) for stage in chain}
         return tuple(chain_of[stage] for stage in range(self.stages))
 
@@ -58,12 +58,12 @@ class Placement:
         return self.stages_of[self.stage_device[stage]]
 
     def alike_on_chains(self, of_device: Sequence[object]) -> bool:
-        """Return True if at each place of the chains the stages of all chains are on devices of equal values."""
+        """Return True if the k-th stages of all chains are on devices with equal values in `of_device`, for every k."""
         places = zip(*self.chains, strict=True)
         return all(len({of_device[self.stage_device[stage]] for stage in place}) == 1 for place in places)
 
     def chunk(self, stage: int) -> int:
-        """Return the position of a stage among its device's stages, from 0."""
+        """Return the index of a stage among its device's stages, from 0."""
         return self.on_device_of(stage).index(stage)
 
 

@@ -119,14 +119,14 @@ class Problem:
 
     @cached_property
     def static(self) -> tuple[int, ...]:
-        """The memory always in use on each device."""
+        """The memory that is in use on each device at all times, in steps of the resolution."""
         stages_of = self.placement.stages_of
         pools = zip(self.pools, stages_of, strict=True)
         return tuple(pool.static + sum(self.stages[s].static for s in on) for pool, on in pools)
 
     @cached_property
     def room(self) -> tuple[int | None, ...]:
-        """The memory of each device that is left for activations; None where unlimited."""
+        """The memory that each device has left for activations, in steps of the resolution; None where unlimited."""
         pools = zip(self.pools, self.static, strict=True)
         return tuple(None if pool.capacity is None else pool.capacity - static for pool, static in pools)
 
@@ -155,19 +155,20 @@ class Problem:
 
     @cached_property
     def dependencies(self) -> Dependencies:
-        """The tasks of every pass, and the passes that each pass needs."""
+        """The tasks of every kind of pass on every stage, and the passes that each waits for."""
         between = self.chain_arcs, self.microbatches_of, self.parameters
         return Dependencies(self.placement, self.stages, self.links, self.resources, *between)
 
     @cached_property
     def network(self) -> TaskNetwork:
-        """The task network, with every mode in which backwards may run."""
+        """The task network of one iteration, with every mode in which backwards may run."""
         modes = frozenset(Mode) if self.splittable else frozenset((Mode.FUSED,))
         return network_of(self.dependencies, modes, self.room, self.walks.scale)
 
     @cached_property
     def pipeline(self) -> PipelineView:
-        """The forwards and backwards of the task network, each pass as one box."""
+        """The forwards and backwards of the task network as a plain pipeline, each pass as one box; all else is left
+        out."""
         return pipeline_of(self.network)
 
     @property
@@ -177,7 +178,7 @@ class Problem:
 
     @cached_property
     def walking(self) -> tuple[range, ...]:
-        """The micro-batches of each chain."""
+        """The micro-batches of each chain, as ranges."""
         return self.walks.on_chains(self.microbatches, len(self.placement.chains))
 
     def chain_of(self, microbatch: int) -> tuple[int, ...]:
@@ -200,7 +201,7 @@ class Problem:
         return self.walks.queues or tuple(range(self.placement.stages))
 
     def scaled(self, number: int, microbatch: int) -> int:
-        """Return ticks or memory of a stage, scaled by the factor of a micro-batch."""
+        """Return `number`, ticks or memory of a stage, times the factor of a micro-batch."""
         return self.walks.scaled(number, microbatch)
 
     @cached_property
@@ -219,18 +220,20 @@ class Problem:
         return self.dependencies.lag(sender, receiver)
 
     def tasks_of(self, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
-        """Return the tasks of a kind of pass of a stage, with the task that sends its tensor last, if there is one."""
+        """Return the tasks of a kind of pass on a stage, in order, with the task that sends its tensor last, if there
+        is one."""
         return self.dependencies.tasks[kind, stage]
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
-        """Yield the tasks of a pass, each with its stream and its ticks for this micro-batch."""
+        """Yield the tasks of a pass, each with its specification, whose ticks include the micro-batch's factor."""
         parts = self.dependencies.tasks[p.kind, p.stage]
         if self.walks.scale:
             parts = tuple(part._replace(ticks=self.scaled(part.ticks, p.microbatch)) for part in parts)
         return ((Task(p, number), part) for number, part in enumerate(parts))
 
     def task_text(self, task: Task) -> str:
-        """Return the name of a task, `F0.0/attn`, or with its number where it has no name."""
+        """Return the name of a task, `F0.0/attn`, or with its index in the pass where it has no name; a plain pass's is
+        `F0.0`."""
         tasks = self.dependencies.tasks.get((task.of.kind, task.of.stage), ())
         name = tasks[task.part].name if task.part < len(tasks) else ""
         of, part = pass_text(self, task.of), name or (str(task.part) if task.part else "")
@@ -240,7 +243,7 @@ class Problem:
         return self.placement.stage_device[p.stage]
 
     def devices_of(self, task: Task) -> tuple[int, ...]:
-        """Return the devices of which a task occupies a stream, that of its pass first."""
+        """Return the devices of which a task occupies some stream, the device of its pass first."""
         own, further = self.device(task.of), self.dependencies.tasks[task.of.kind, task.of.stage][task.part].also
         return tuple(dict.fromkeys((own, *(one.device for one in further)))) if further else (own,)
 

@@ -31,7 +31,8 @@ def with_receipts(problem: Problem) -> Problem:
 
 
 def without_receipts(problem: Problem) -> Problem:
-    """Return the problem of which `with_receipts` makes this one; itself where no transfer occupies both devices."""
+    """Return the problem of which `with_receipts` makes this one; the problem itself where no transfer occupies both
+    devices."""
     stream = next((task.stream for stage in problem.stages for task in _receipts(stage).values()), None)
     if stream is None:
         return problem
@@ -91,7 +92,10 @@ def _times(problem: Problem) -> Times:
 
 
 def _back(problem: Problem, times: Times, stage: int) -> int:
-    """Return the ticks of the gradient to a stage; those of its activation where no gradient is sent."""
+    """Return the transfer ticks of the gradient from the next stage to `stage`; 0 for the last stage of a chain.
+
+    For a stage that gets no gradient they are those of its activation to the next stage, so that both directions agree.
+    """
     following = problem.placement.next[stage]
     if following is None:
         return 0
@@ -112,7 +116,8 @@ def _without(stage: Stage) -> Stage:
 
 
 def _moved(weight: Sequence[TaskSpec], since: int, places: int) -> tuple[TaskSpec, ...]:
-    """Return tasks of W for a B whose tasks from `since` on move by so many places."""
+    """Return tasks of W in which each `after` of at least `since`, an index of a task of B, is increased by
+    `places`."""
     moved = (task.after is not None and task.after >= since for task in weight)
     return tuple(
         task._replace(after=task.after + places) if later and task.after is not None else task

@@ -74,7 +74,8 @@ def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
 
 
 def coarsest(problem: Problem) -> Problem:
-    """Return the problem in the largest tick and unit of memory that keep all numbers whole, scaled ones included."""
+    """Return the problem in the largest tick and unit of memory that keep all numbers whole, also times micro-batches'
+    factors."""
     times, memory = [[stage.transfer for stage in problem.stages]], [[stage.static for stage in problem.stages]]
     for stage in problem.stages:
         ticks, amounts = numbers_of(stage)

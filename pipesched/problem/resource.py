@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class Resource(NamedTuple):
-    """A stream of a device, which runs one task at a time; a shared stream has the first of its devices."""
+    """A stream of a device, which runs one task at a time; a stream that devices share is written with the first of
+    them."""
 
     device: int
     stream: str

@@ -18,7 +18,7 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
 
 
 def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[int], int]) -> Stage:
-    """Return the stage with `ticks` and `amount` applied to each of its times and amounts, in a fixed order.
+    """Return the stage with `ticks` and `amount` applied to each of its times and amounts of memory, in a fixed order.
 
     Transfers and static memory stay.
     """

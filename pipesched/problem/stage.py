@@ -48,25 +48,30 @@ class TaskSpec(NamedTuple):
 
 
 class PassMemory(NamedTuple):
-    """Amounts of memory for F, for B (or all of BW), and for W. BW uses that of its W too."""
+    """Amounts of memory, in steps of the resolution, of F, of B (or all of BW), and of W.
+
+    It is either workspace, or memory that is kept until the end of the iteration; the two differ in the amount for BW.
+    """
 
     forward: int = 0
     backward: int = 0
     weight: int = 0
 
     def workspace(self, kind: PassKind) -> int:
-        """Return the memory that a kind of pass needs while it runs; BW needs the larger of B's and W's."""
+        """Return the memory that a kind of pass needs while it runs, if the amounts are workspace; BW needs the larger
+        of B and W."""
         both = max(self.backward, self.weight)
         return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
 
     def until_end(self, kind: PassKind) -> int:
-        """Return the memory that a kind of pass takes and keeps until the end of the iteration."""
+        """Return the memory that a kind of pass takes until the iteration's end, if the amounts are such; BW takes that
+        of B and W."""
         return {F: self.forward, B: self.backward, W: self.weight, BW: self.backward + self.weight}.get(kind, 0)
 
 
 class Gather(NamedTuple):
-    """Gathering of a stage's parameters: its task, the memory that they take while gathered, and the most
-    gatherings."""
+    """Gathering of a stage's parameters: its task, their memory while gathered, and the `most` gatherings in an
+    iteration."""
 
     task: TaskSpec
     memory: int
@@ -185,7 +190,8 @@ class Stage:
 
     @property
     def memory_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
-        """Return by activation mode the memory that stays on the device and the memory that moves to the host.
+        """Return by activation mode the memory that stays on the device and the memory that moves to the host or
+        another device.
 
         The modes are None (kept), OFFLOAD, and each kind of recomputation, as far as the stage allows them.
         """
@@ -228,7 +234,10 @@ class Stage:
         return (TaskSpec(self.stream, ticks),)
 
     def tasks_after_receipt(self, kind: PassKind) -> tuple[TaskSpec, ...]:
-        """`tasks_of` without a task that receives before all others; `after` counts from the next one on."""
+        """Return `tasks_of` without a task that receives the pass's tensor before all others.
+
+        In tasks of W the indices `after` then also count without the task that receives in B.
+        """
         tasks, backward = self.tasks_of(kind), self.tasks_of(B) if kind is W else ()
         if kind is W and backward[0].receives:
             return tuple(task if task.after is None else task._replace(after=task.after - 1) for task in tasks)
@@ -242,7 +251,7 @@ class Stage:
         return own
 
     def entry(self, kind: PassKind) -> int:
-        """Return the index of the first task of an F, B or BW that waits for other passes."""
+        """Return the index of the first task of an F, B or BW that waits for other passes; 0 if none does."""
         return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
 
     def ticks(self, kind: PassKind) -> int:

@@ -37,7 +37,7 @@ class State:
         return State(self.now * parts, ran, self.recomputed)
 
     def opening(self, problem: Problem, device: int) -> int | None:
-        """Return the start of the first task of a device; None if none has begun."""
+        """Return the start in ticks of the first task of a device; None if none has begun."""
         return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)
 
     def passes(self, problem: Problem) -> frozenset[Pass]:
@@ -52,9 +52,11 @@ class State:
         return frozenset(Pass(*of, j) for of in network.tasks for j in network.numbers[of]) - over
 
     def saving_options(self, problem: Problem) -> dict[tuple[int, int], tuple[frozenset[PassKind], ...]]:
-        """Return by stage and micro-batch the sets of saving passes that are still possible.
+        """Return by stage and micro-batch the sets of saving passes (copies, recomputations) that what has begun still
+        allows.
 
-        One of them will have run.
+        Exactly one of the sets of a micro-batch runs; the empty one keeps the activation. Only stages with modes have
+        entries.
         """
         begun: dict[tuple[int, int], set[PassKind]] = {where: {mode} for where, mode in self.recomputed.items()}
         for task in self.ran:

@@ -12,8 +12,8 @@ from unicodedata import normalize
 
 @dataclass(frozen=True)
 class Units:
-    """Sizes of a problem's whole numbers: a tick is `tick` times the unit `time`, a memory step `resolution` times
-    `memory`.
+    """Sizes of a problem's whole numbers: a tick is `tick` times the file's time unit, a step of memory `resolution`
+    times its memory unit.
 
     `time` and `memory` are the names of the file's units.
     """

@@ -142,7 +142,7 @@ def pipeline_of(network: TaskNetwork) -> PipelineView:
 
 
 def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
-    """Return the least ticks from a pass's start to its end.
+    """Return the least ticks from a pass's start to the end of the last task in `ends` (indices of tasks).
 
     Tasks that may run in parallel do so on different resources.
     """
@@ -155,8 +155,11 @@ def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
 
 
 def _walks(network: TaskNetwork) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Return by stage the stage before it on its chain, and the lags of the activation and of the gradient it waits
-    for."""
+    """Return three maps by stage: the stage before it on its chain, the transfer ticks of its activation, those of its
+    gradient.
+
+    A stage at the beginning or end of a chain is missing in the maps that do not apply.
+    """
     previous, arrivals, returns = dict[int, int](), dict[int, int](), dict[int, int]()
     for (kind, stage), needs in network.needs.items():
         for need in needs if kind in (F, BW) else ():

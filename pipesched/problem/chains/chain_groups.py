@@ -8,9 +8,9 @@ from pipesched.problem.problem import Problem
 
 
 def chain_groups(problem: Problem) -> list[tuple[int, ...]]:
-    """Return the numbers of all chains in groups without arcs between them.
+    """Return the indices of all chains in groups, such that arcs connect only chains of one group.
 
-    In a group, a chain follows those that feed it.
+    In a group, a chain follows those whose forwards feed it.
     """
     number = problem.placement.chain_index
     group = list(range(len(problem.placement.chains)))

@@ -87,8 +87,7 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
 
 
 def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int]:
-    """Return the paths of micro-batches through workers and stages, pipeline by pipeline, with the micro-batches on
-    each."""
+    """Return the number of micro-batches on each path through workers and stages, pipeline by pipeline."""
     holders = [[worker for worker in left if worker.device == device] for device in range(one.devices)]
     found: dict[_Path, int] = {}
     for pipeline in range(pipelines):

@@ -101,8 +101,10 @@ def is_job_shop(chains: Problem) -> bool:
 
 
 def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
-    """Yield the groups of equal micro-batches: by chain and factor, and where the order is fixed, only consecutive
-    ones."""
+    """Yield the groups of equal micro-batches, each with its key: the index of its chain, and its factor.
+
+    Where the order of micro-batches is fixed, only consecutive ones form a group.
+    """
     chain_of = {chain: n for n, chain in enumerate(problem.placement.chains)}
     keys = [(chain_of[problem.chain_of(j)], scale) for j, scale in enumerate(problem.walks.scale)]
     places = range(problem.microbatches)

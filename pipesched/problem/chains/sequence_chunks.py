@@ -95,7 +95,10 @@ def pieces_of(problem: Problem) -> list[Problem]:
 
 
 def _gathered_by_piece(whole: Problem, own: Gather | None, count: int) -> Gather | None:
-    """Return a stage's gathering with the number allowed raised to what passes of `count` pieces may need."""
+    """Return a stage's gathering with its limit raised to the gatherings that passes of `count` pieces may need.
+
+    A stage that is gathered only once, or not at all (None), is returned as it is.
+    """
     if own is None or own.most == 1:
         return own
     stages = sum(stage.gather is not None for stage in whole.stages)

@@ -74,7 +74,8 @@ class DeviceResources:
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
     def host_memory(self, devices: Iterable[int]) -> tuple[Reservoir, ...]:
-        """Return the host memories that passes of these devices take from, in the form of the task network."""
+        """Return the host memories that passes of these devices take from: shared hosts, then a host of its own for
+        each other device."""
         using = set(devices)
         alone = sorted(using.difference(*(host.devices for host in self.hosts)))
         shared = (Reservoir(*host) for host in self.hosts if using.intersection(host.devices))

@@ -62,5 +62,5 @@ def gathers_each_pass(stages: Sequence[Stage]) -> bool:
 
 
 def _moved(weight: Sequence[TaskSpec], places: int) -> tuple[TaskSpec, ...]:
-    """Return tasks of W with the parts of B that they wait for shifted by `places`."""
+    """Return tasks of W in which each index of a task of B to wait for is increased by `places`."""
     return tuple(task if task.after is None else task._replace(after=task.after + places) for task in weight)

@@ -30,7 +30,8 @@ class StageParameters:
             object.__setattr__(self, "holders", ())
 
     def holder(self, stage: int) -> int:
-        """Return the stage that holds the parameters of a stage."""
+        """Return the stage that gathers a stage's parameters and reduces their gradients; the stage itself where none
+        are shared."""
         return self.holders[stage] if self.holders else stage
 
     def users(self, stage: int, stages: int) -> list[int]:
@@ -73,8 +74,10 @@ class StageParameters:
         return sorted({self.holder(s) for s, stage in enumerate(stages) if not stage.forward_only})
 
     def line(self, stage: int, stages: Sequence[Stage]) -> list[tuple[int, Once]]:
-        """Return what is run once for a stage, in order, each with the stage that runs it: passes of its own, and if it
-        trains those of all stages."""
+        """Return the passes that run once an iteration for a stage, in order, each with the stage that runs it.
+
+        They are the stage's own and, if it trains, those that one stage runs for all.
+        """
         own = [(stage, one) for one in stages[stage].once]
         shared = [(s, one) for s, other in enumerate(stages) if s != stage for one in other.once if one.of_all]
         if not shared or stage not in self.trained(stages):
@@ -97,7 +100,7 @@ def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
 
 
 def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Return the memory that a pass for parameters takes at its start and at its end (negative: frees)."""
+    """Return the memory that a pass for parameters takes at its start and at its end (negative: frees), in steps."""
     memory = stage.gather.memory if stage.gather is not None else 0
     return memory * (kind is UNSHARD), -memory * (kind is RESHARD)
 

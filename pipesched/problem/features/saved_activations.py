@@ -18,7 +18,8 @@ _AFTER = {RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
 
 
 def needs(kind: PassKind, stage: int) -> list[Need]:
-    """Return the pass that a copy or recomputation waits for: a copy back waits for the copy out, all others for F."""
+    """Return the pass that a copy or recomputation on a stage waits for: a copy back for the copy out, all others for
+    F."""
     return [Need(((_AFTER[kind], stage),), 0)]
 
 
@@ -48,10 +49,8 @@ def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
 
 def given_up(stage: Stage, kind: PassKind) -> int:
-    """Return the memory that F frees at its end if the activation is later recomputed by a pass of `kind`.
-
-    0 if a copy.
-    """
+    """Return the memory that F frees at its end if the activation is later recomputed by a pass of `kind`; 0 if it is a
+    copy."""
     return stage.activation - stage.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
 
 

@@ -27,8 +27,8 @@ class StageArc(NamedTuple):
     barrier: bool = False
 
     def share(self, walks: Sequence[range]) -> Share:
-        """Return the micro-batches of the two stages that wait for each other; `walks` are the micro-batches of each
-        stage."""
+        """Return the micro-batches of `before` and of `after` that the arc connects; `walks` are the micro-batches of
+        each stage."""
         before, after = walks[self.before], walks[self.after]
         if not self.places:
             return Share(before, after)

@@ -45,14 +45,18 @@ class Walks:
         return lcm(*(factor.denominator for factor in self.scale))
 
     def scaled(self, number: int, microbatch: int) -> int:
-        """Return ticks or memory of a stage, scaled by the factor of a micro-batch."""
+        """Return `number`, ticks or memory of a stage, times the factor of a micro-batch."""
         if not self.scale:
             return number
         factor = self.scale[microbatch]
         return number * factor.numerator // factor.denominator
 
     def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]) -> None:
-        """Raise `BadInput` if the factors do not fit the problem, or make a time or an activation fractional."""
+        """Raise `BadInput` if the factors are not one positive number for each micro-batch, or make a time or
+        activation fractional.
+
+        Also with blocks of two passes, or links whose two directions differ.
+        """
         if self.scale:
             _refuse_scale(self, microbatches, stages, links)
 

@@ -41,7 +41,7 @@ class Dependencies:
     parameters: StageParameters = OWN_PARAMETERS
 
     def needs(self, kind: PassKind, stage: int) -> list[Need]:
-        """Return the passes that must have ended before a pass may start.
+        """Return the passes that must have ended before a pass of this kind on this stage may start.
 
         F needs the F of the stage before. B and BW need their own F, the gradient of the next stage's backward (B or
         BW), and the copy back or the recomputation of the activation, if there is one. W needs its B; a copy out and a
@@ -105,10 +105,10 @@ class Dependencies:
         return found
 
     def ends_of(self, kind: PassKind, stage: int, bucket: tuple[int, int] | None = None) -> tuple[int, ...]:
-        """Return the parts of a pass after which it has ended; a task that sends its tensor follows them.
+        """Return the indices of the tasks after which a pass has ended; a task that sends its tensor follows them.
 
-        With `bucket` (number, number of all) they are the parts after which this bucket's gradients are complete: an
-        equal share of the tasks for each bucket.
+        They are all tasks of a W, and the last task of any other pass. With `bucket` (index, number of buckets) they
+        are the tasks after which this bucket's gradients are complete: each bucket has an equal share of the tasks.
         """
         own = len(self.stages[stage].tasks_of(kind))
         at, number = bucket or (0, 1)

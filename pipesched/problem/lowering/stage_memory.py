@@ -18,7 +18,11 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
 
 def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[int, int]:
-    """Return the memory of `device_change` without workspace and without memory kept until the end."""
+    """Return the memory that a pass takes at its start and at its end, as `device_change`, without that of running
+    passes.
+
+    Left out are workspace and memory kept until the end of the iteration.
+    """
     if kind in OF_PARAMETERS:
         return parameters.change(stage, kind)
     if kind in SAVING:

@@ -30,7 +30,7 @@ def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
 
 
 def _waits(network: TaskNetwork, task: TaskType) -> bool:
-    """Return True if every copy of a task has a predecessor in all modes."""
+    """Return True if in all modes the task of every micro-batch waits for some other task."""
     numbers = network.numbers[task.pass_type]
     return any(
         arc.after == task
@@ -41,7 +41,8 @@ def _waits(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
-    """Return True if every copy of a task has a successor in all modes (of a backward, whether fused or split)."""
+    """Return True if in all modes some other task waits for the task of every micro-batch (of a backward, fused or
+    split)."""
     after: set[PassType] = {arc.after.pass_type for arc in _out_of(network, task)}
     return any(
         kind in _ALWAYS
@@ -53,7 +54,7 @@ def _is_awaited(network: TaskNetwork, task: TaskType) -> bool:
 
 
 def _out_of(network: TaskNetwork, task: TaskType) -> Iterator[Arc]:
-    """Yield the arcs that leave every copy of a task."""
+    """Yield the arcs by which other tasks wait for the task of every micro-batch, not of some micro-batches alone."""
     numbers = network.numbers[task.pass_type]
     for arc in network.arcs_from[task]:
         if arc.share is None or (arc.share.after and _are_among(numbers, arc.share.before)):

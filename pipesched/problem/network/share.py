@@ -13,21 +13,23 @@ class Share(NamedTuple):
     """A rule by which micro-batches in `after` wait for those in `before`.
 
     The length of one list divides that of the other. With equal lengths each waits for the one at its own position.
-    With more in `after` several wait for one in common; with more in `before` one waits for several.
+    With more in `after`, several consecutive ones wait for one in common; with more in `before`, one waits for several.
     """
 
     before: Sequence[int]
     after: Sequence[int]
 
     def numbers(self, microbatch: int) -> Sequence[int]:
-        """Return the micro-batches of `before` that a micro-batch of `after` waits for."""
+        """Return the micro-batches of `before` that a micro-batch of `after` waits for; none for one that is not in
+        `after`."""
         if microbatch not in self.after:
             return ()
         place, here, there = self.after.index(microbatch), len(self.after), len(self.before)
         return self.before[place * there // here : -(-(place + 1) * there // here)]
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return all pairs of a micro-batch of `before` and one of `after` that waits for it, as two arrays."""
+        """Return all pairs of a micro-batch of `before` and one of `after` that waits for it, as two arrays of equal
+        length."""
         each = np.arange(max(len(self.before), len(self.after)) if self.before and self.after else 0)
         before, after = np.array(self.before, np.int64), np.array(self.after, np.int64)
         most = max(1, len(each))

@@ -227,7 +227,7 @@ class TaskNetwork:
 
     @cached_property
     def begins(self) -> Mapping[PassType, tuple[int, ...]]:
-        """The tasks of each type of pass that wait for no task of the same pass, by number."""
+        """The indices of the tasks of each type of pass that wait for no other task of the same pass."""
         found = dict[PassType, tuple[int, ...]]()
         for pass_type, tasks in self.tasks.items():
             own = [arc for arc in self.arcs_into[pass_type] if arc.share is None]
@@ -237,7 +237,7 @@ class TaskNetwork:
 
     @cached_property
     def arcs_from(self) -> Mapping[TaskType, tuple[Arc, ...]]:
-        """The arcs of which each task is one of the alternatives to wait for."""
+        """The arcs that wait for each task, as their only predecessor or as one of the alternatives."""
         found: dict[TaskType, list[Arc]] = {
             TaskType(*of, part): [] for of, tasks in self.tasks.items() for part in range(len(tasks))
         }
@@ -262,7 +262,8 @@ class TaskNetwork:
         }
 
     def _need(self, arc: Arc) -> Need:
-        """Convert an arc to a precedence between whole passes; the ticks of a sending task become part of the lag."""
+        """Convert an arc to a precedence between whole passes; ticks of a task that sends the tensor become part of the
+        lag."""
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
@@ -282,7 +283,8 @@ class TaskNetwork:
 
     @cached_property
     def backwards(self) -> tuple[tuple[PassKind, ...], ...]:
-        """Return the kinds of passes of a backward in each mode, split first."""
+        """Return the kinds of passes of a backward in each mode allowed: (B, W) if split, (BW) if fused, split
+        first."""
         of = {Mode.SPLIT: (B, W), Mode.FUSED: (BW,)}
         return tuple(kinds for mode, kinds in of.items() if mode in self.modes)
 
@@ -299,7 +301,8 @@ class TaskNetwork:
 
     @cached_property
     def reservoirs(self) -> tuple[Reservoir, ...]:
-        """Return every memory: that of each device, also used by passes of others, then the hosts."""
+        """Return every memory that passes use: that of each device, with all devices whose passes take from it, then
+        the hosts."""
         users = [{device} for device in range(len(self.room))]
         for (_, stage), changes in self.elsewhere.items():
             for number, _ in changes:
@@ -309,18 +312,20 @@ class TaskNetwork:
         return (*own, *self.hosts)
 
     def changes(self, pass_type: PassType) -> tuple[tuple[int, MemoryChange], ...]:
-        """Return the reservoirs that a pass changes, its device's first, each with the change."""
+        """Return the memories that a pass changes as (index in `reservoirs`, change), that of its own device first."""
         own = self.device_of[pass_type[1]], self.change[pass_type]
         return own, *self.elsewhere.get(pass_type, ())
 
     def changes_of_others(self, reservoir: int) -> Mapping[PassType, MemoryChange]:
-        """Return the changes of a reservoir by passes for which it is not the memory of their own device."""
+        """Return by type of pass the changes of a memory (an index in `reservoirs`) that is not that of the pass's own
+        device."""
         return {
             of: change for of, changes in self.elsewhere.items() for number, change in changes if number == reservoir
         }
 
     def mode_passes_taking(self, reservoir: int) -> tuple[PassType, ...]:
-        """Return the copies and recomputations that take memory of a reservoir.
+        """Return the types of copies and recomputations that take memory of a reservoir, given as an index in
+        `reservoirs`.
 
         Of a device these are its own, and the copies of other devices whose activations move there. With any of them
         its level may rise without a forward or a backward of the device.
@@ -335,31 +340,31 @@ class TaskNetwork:
 
     @cached_property
     def memory_in_flight(self) -> tuple[int, ...]:
-        """Return the memory of one micro-batch on each stage from the start of F to the end of its backward."""
+        """Return by stage the memory of one micro-batch from the start of F to the end of its backward, in steps."""
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
     def memory_until_weight(self) -> tuple[int, ...]:
-        """Return the memory of one micro-batch on each stage from the end of B to the end of W; 0 if never split."""
+        """Return by stage the memory of one micro-batch from the end of B to the end of W, in steps; 0 if never
+        split."""
         stages = range(len(self.memory_in_flight))
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
     def _taken_for_later(self, of: PassType) -> int:
-        """Return the memory that a pass takes and a later pass frees.
-
-        Negative where it frees an earlier pass's memory.
-        """
+        """Return the memory that a pass takes and a later pass frees; negative where it frees memory that an earlier
+        pass took."""
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
     def memory_until_last(self) -> tuple[int, ...]:
-        """Return the memory of one micro-batch on each stage that the last pass of its backward (W, else BW) frees."""
+        """Return by stage the memory of one micro-batch that the last pass of its backward frees (W if split is
+        allowed, else BW)."""
         last = self.backwards[0][-1]
         return tuple(-self._taken_for_later((last, s)) for s in range(len(self.memory_in_flight)))
 
     @cached_property
     def freed_by_backward(self) -> tuple[int, ...]:
-        """Return the memory that B frees on each stage; negative where it takes more than it frees."""
+        """Return by stage the memory that B frees; negative where it takes more than it frees."""
         return tuple(
             whole - until_weight
             for whole, until_weight in zip(self.memory_in_flight, self.memory_until_weight, strict=True)

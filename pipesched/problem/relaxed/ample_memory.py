@@ -36,9 +36,9 @@ def asked(most: Fraction | int, capacity: Fraction | int) -> str:
 
 
 def _all_at_once(problem: Problem, device: int) -> int:
-    """Return an upper bound of the memory that a device can need.
+    """Return an upper bound, in steps of the resolution, of the memory that a device can need.
 
-    All its micro-batches at once, with workspace, and all that others move there.
+    It has all its micro-batches at once, with workspace, and all activations that other devices move there.
     """
     total = Fraction(0)
     for (_, stage), change in problem.network.changes_of_others(device).items():

@@ -11,9 +11,9 @@ from pipesched.problem.problem import Problem
 
 
 def least_besides(problem: Problem) -> int:
-    """Return the least ticks of an iteration before all forwards and after all backwards.
+    """Return a lower bound on the ticks that an iteration takes before its first forward and after its last backward.
 
-    For a span, those of any device.
+    For a span, on those that any one device takes.
     """
     if problem.objective.by_device:
         return _least_of_a_device(problem)
@@ -21,7 +21,7 @@ def least_besides(problem: Problem) -> int:
 
 
 def _least_of_a_device(problem: Problem) -> int:
-    """Return the minimum over devices of the ticks that each needs before its first forward and after its last
+    """Return the minimum over devices of the ticks that each surely takes before its first forward and after its last
     backward."""
     found, visited = [], {where.device for where in _further_resources(problem)}
     for device, stages in enumerate(problem.placement.stages_of):
@@ -73,9 +73,10 @@ def _gathering(problem: Problem, stage: int) -> int:
 
 
 def _once(problem: Problem, stage: int, device: int) -> int:
-    """Return the least ticks of a device after the last task of a stage's backwards: of the stage's reduction and step.
+    """Return a lower bound on the ticks that a device works after the last task of a stage's backwards.
 
-    After a pass of all stages on which these wait, it is all that the device still runs on one of its streams.
+    It is the stage's reduction and step. After a pass of all stages on which these wait, it is all that the device
+    still runs on one of its streams.
     """
     frozen = problem.stages[stage].forward_only
     if frozen or ((W, stage) in problem.network.tasks and not _awaited(problem, stage)):
@@ -89,7 +90,8 @@ def _once(problem: Problem, stage: int, device: int) -> int:
 
 
 def _after_all(problem: Problem, device: int) -> int:
-    """Return the ticks for which some stream of a device works after the last pass of all stages; 0 without one."""
+    """Return the most ticks that one stream of a device works after the last pass that serves all stages; 0 without
+    one."""
     kinds = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
     on = Counter[str]()
     for s in problem.parameters.trained(problem.stages) if kinds else ():

@@ -56,7 +56,7 @@ def sharing(problem: Problem) -> tuple[int, ...]:
 
 
 def note(problem: Problem) -> str:
-    """Return the sentence for certificates of the relaxed problem."""
+    """Return the sentence that certificates of the relaxed problem add, naming the devices and the memory they have."""
     groups = [(_named(shared.devices), len(shared.devices), _named(shared.group)) for shared in _shared(problem)]
     each = [f"{devices} {'has' if n == 1 else 'each have'} the memory of {group}" for devices, n, group in groups]
     return (
@@ -73,7 +73,7 @@ def _named(devices: Sequence[int]) -> str:
 
 @lru_cache(maxsize=16)
 def _shared(problem: Problem) -> tuple[_Shared, ...]:
-    """Return for each group of partners the devices that share its memory, if some do."""
+    """Return the groups of partners in which some devices are limited more by the group's memory than by their own."""
     least, found = [stage.activation for stage in hold_least(problem).stages], list[_Shared]()
     for group in groups_of_partners(problem):
         limited = [own for device in group if (own := problem.room[device]) is not None]
@@ -91,7 +91,8 @@ def _shared(problem: Problem) -> tuple[_Shared, ...]:
 
 
 def _with_partners(problem: Problem, group: tuple[int, ...]) -> dict[int, int]:
-    """Return for each stage of a group what a micro-batch in flight keeps there and on the partners' stages before."""
+    """Return for each stage of a group the memory that a micro-batch in flight keeps there and on partners' stages
+    before it."""
     where, found = problem.placement.stage_device, dict[int, int]()
     for chain in problem.placement.chains:
         before = dict.fromkeys(group, 0)  # on partners' stages since the last stage of each device
@@ -103,7 +104,8 @@ def _with_partners(problem: Problem, group: tuple[int, ...]) -> dict[int, int]:
 
 
 def _kept_in_group(problem: Problem, stage: int) -> int:
-    """Return the least over the modes of a stage's activation of what stays in the memory of devices."""
+    """Return the least memory of devices, over the modes of a stage's activation, that it keeps from forward to
+    backward."""
     own = problem.stages[stage]
     to_host = own.offload is None or own.offload.to is None
     return min(keeps + (0 if to_host else moves) for keeps, moves in own.memory_until_backward.values())

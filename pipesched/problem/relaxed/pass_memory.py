@@ -15,8 +15,8 @@ ARGUMENT = (
 def drop_pass_memory(problem: Problem) -> Problem:
     """Return the problem without `workspace` and `until_end`, each device's memory reduced by its least workspace.
 
-    That is the least of the passes that take memory for later ones; 0 where copies or recomputations take memory. The
-    problem itself if it has neither. It must have no gathers, which take memory outside of all passes.
+    That workspace is the least of the passes that take memory for later ones; 0 where copies or recomputations take
+    memory. The problem itself if it has neither. It must have no gathers, which take memory outside of all passes.
     """
     if not problem.network.has_pass_memory:
         return problem

@@ -58,10 +58,10 @@ class RelaxedProblem:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """The sentences for a certificate of the relaxed problem, that of the last relaxation first."""
+        """The sentences that a certificate of the relaxed problem adds, that of the last relaxation first."""
         return tuple(note for step in reversed(self.steps) if (note := step.relaxation.note(step.of)))
 
     @cached_property
     def sharing(self) -> tuple[int, ...]:
-        """The devices that have the memory of others too."""
+        """The devices whose memory in the relaxed problem is that of their whole group of partners."""
         return tuple(sorted({device for step in self.steps for device in step.relaxation.sharing(step.of)}))

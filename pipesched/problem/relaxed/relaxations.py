@@ -117,7 +117,11 @@ def relaxed(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedPr
 
 
 def with_partners(problem: Problem, keeping: Collection[Relaxation] = ()) -> RelaxedProblem | None:
-    """Return the same with the memory of partners in place of the last relaxation; None where no device shares any."""
+    """Return the problem after all relaxations except those in `keeping`, with partners' memory in place of saved
+    activations.
+
+    None where no device has the memory of others.
+    """
     if all(stage.offload is None or stage.offload.to is None for stage in problem.stages):
         return None
     found = _without(problem, [one for one in WITH_PARTNERS if one not in keeping])
