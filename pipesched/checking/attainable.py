@@ -1,8 +1,8 @@
 """Attainable objective values: multiples of a step, and for the span also fractions of the step.
 
-Under the span every device begins as late as the others allow, so that the least span of an order is the mean length of
-a cycle of paths, each from the first pass of one device to the last of another. A cycle has at most as many paths as
-there are devices.
+A bound proved by an argument is rounded up to the next such value. Under the span every device begins as late as the
+others allow, so that the least span of an order is the mean length of a cycle of paths, each from the first pass of one
+device to the last of another. A cycle has at most as many paths as there are devices.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def greatest_attainable_below(problem: Problem, bound: Fraction | int) -> Fracti
 def _step(problem: Problem) -> Fraction:
     """Return a step, in ticks, of which all durations and transfers are multiples.
 
-    It is one tick if the problem has durations that are not known here.
+    It is one tick if the problem uses quantities that the check does not know (`coverage.unknown`).
     """
     if unknown(problem):
         return Fraction(1)

@@ -59,7 +59,7 @@ Argument = Callable[[Problem, Any, Value], Value]
 
 
 def _plain(argument: Callable[[Problem, Any], Value]) -> Argument:
-    """Return an argument that ignores the stated value, from one that computes its bound without it."""
+    """Return an `Argument` that ignores the stated value, from a function of the problem and the evidence alone."""
     return lambda problem, evidence, _: argument(problem, evidence)
 
 
@@ -99,7 +99,7 @@ _BESIDES: dict[type, frozenset[str]] = {
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
-    """Check that no schedule of the problem is below the value of a certificate.
+    """Check that no schedule of the problem has an objective value less than the value of a certificate.
 
     The finding is VERIFIED if the evidence proves the value, REFUSED if it proves less or contradicts the problem,
     TRUSTED for an exhaustive search, which is not repeated, and NOT_VERIFIED where the check does not cover the
@@ -126,9 +126,11 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
 
 
 def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...] | None) -> Fraction | int:
-    """Return the lower bound that the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`.
+    """Return the lower bound that the evidence proves, in ticks, before it is rounded up to a value that a schedule can
+    have.
 
-    `stage_of` is for problems whose stages are tasks: the stage that each belongs to.
+    Raises `NotCoveredError` and `RefusedEvidenceError`. `stage_of` is for problems whose stages are tasks of passes:
+    the original stage that each belongs to.
     """
     kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value_ticks <= 0:

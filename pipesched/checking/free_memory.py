@@ -14,11 +14,11 @@ from pipesched.problem.problem import Problem
 
 
 def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
-    """Return a finding for each placement on the claim that none of its plans leaves more memory free than `bound`, in
-    the file's unit.
+    """Return for each placement a finding on the claim that none of its plans leaves more than `bound` of memory free.
 
-    The claim is verified if no partition fits the memory with a little more than `bound` reserved. Where the check does
-    not look at all cuts, it rests on CP-SAT's search over partitions, and is trusted.
+    The bound is in the file's unit. The claim is verified if no partition fits the memory with a little more than
+    `bound` reserved. Where the check does not look at all cuts, it rests on CP-SAT's search over partitions, and is
+    trusted.
     """
     more, found = reserving_more(plan, bound), list[Finding]()
     for choice in plan.choices:

@@ -65,9 +65,9 @@ def period_memory(problem: Problem, evidence: OnDevice) -> Fraction:
 
 
 class _Mode(NamedTuple):
-    """A mode of a stage's backward: split, fused, or in a block with the forward of stage `forward`.
+    """A mode of a stage's backward: split, fused, or in a block with the forward of stage `forward` (else None).
 
-    `gradient` is the ticks until its gradient is computed.
+    `gradient` is the ticks from its start until its gradient is computed.
     """
 
     stage: int
@@ -77,11 +77,11 @@ class _Mode(NamedTuple):
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
-    """Return the bound from load and memory over time of all devices, weighted, with every backward in its cheapest
-    mode.
+    """Return the bound, in ticks, from load and memory over time of all devices, weighted by the evidence's
+    multipliers.
 
-    A forward runs in one block at most: its multiplier is added to each mode that uses it in a block, and subtracted
-    once.
+    Every backward has its cheapest mode. A forward runs in one block at most: its multiplier is added to each mode that
+    uses it in a block, and subtracted once.
     """
     unit = _one_of_each_chain(problem)
     lists = evidence.loads, evidence.memory, evidence.blocks
@@ -152,8 +152,10 @@ def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
 
 
 def _cost(unit: Problem, mode: _Mode, load: Fraction, shares: _MemoryShares, blocks: list[Fraction]) -> Fraction:
-    """Return the cost of a mode: of the load, and of memory in use while it runs, for all stages that wait for its
-    gradient."""
+    """Return the cost of a mode, in weighted ticks.
+
+    It is the load, and the memory in use while the mode runs, for all stages that wait for its gradient.
+    """
     stage = unit.stages[mode.stage]
     cost = (load + shares.waiting[mode.stage]) * mode.gradient
     if mode.forward is not None:

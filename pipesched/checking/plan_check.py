@@ -44,7 +44,7 @@ class Stated(NamedTuple):
 def stated_of_each(
     plan: PlanProblem, choices: Sequence[ChoiceResult], variants: Sequence[VariantResult] = ()
 ) -> list[Stated]:
-    """Return a row for each placement that may be used, in each variant where there are several."""
+    """Return the stated result of each placement that the plan allows, in each variant where there are several."""
     if not plan.variants:
         known = {one.choice: one for one in choices}
         return [Stated(plan, choice, known.get(choice)) for choice in plan.choices]
@@ -77,7 +77,7 @@ def check_plan_bound(
 
 
 def weakest(findings: Iterable[Finding]) -> Verdict:
-    """Return the weakest verdict of all findings."""
+    """Return the weakest verdict of all findings; VERIFIED if there are none."""
     return max((one.verdict for one in findings), key=_WEAKEST.index, default=Verdict.VERIFIED)
 
 

@@ -41,10 +41,10 @@ def cool_down(problem: Problem, evidence: ReturnTo) -> int:
 
 
 class _Other:
-    """The other device, with its stages that micro-batches pass before the first device (`sooner`) and inside
-    (`between`).
+    """The other device, whose stages micro-batches pass before the first device (`sooner`) and inside (`between`).
 
-    A stage inside is one between the first device's first and last stages on the chain.
+    A stage inside is one between the first device's first and last stages on the chain. `gate` is the stage with whose
+    backward the bounded time ends, `head` the least ticks from the start of its forward to the first device's first.
     """
 
     def __init__(self, here: OneDevice, number: int) -> None:
@@ -69,7 +69,8 @@ class _Other:
         return max(self._returning(early, late), self._running(early, late))
 
     def _returning(self, early: int, late: int) -> int:
-        """Return the least ticks until the last gradients of the device have travelled to the gate."""
+        """Return the least ticks until the last gradients of the first device have travelled back to the stage
+        `gate`."""
         times, stages = self.here.times, self.here.stages
         one = times[stages[-1]]
         # The micro-batch of the last forward has still to come back to the device.
@@ -107,8 +108,8 @@ class _Other:
 
 
 def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
-    """Yield the possible numbers of backwards left of the first and of the last stage, and the most work left with
-    them."""
+    """Yield the possible numbers of backwards left, on the first and on the last stage, with the most ticks of work
+    then left."""
     stages, numbers = [here.problem.stages[s] for s in here.stages], 0
     everything = here.count[here.stages[0]]
     for early in asking(range(1, everything + 1)):
@@ -125,7 +126,10 @@ def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
 
 
 def _others(here: OneDevice, early: int, late: int) -> list[Item]:
-    """Return the other items that may be left: weight passes of other micro-batches, and backwards of inner stages."""
+    """Return the other work that may be left, as items (ticks, memory, number).
+
+    It is weight passes of other micro-batches, and backwards of inner stages.
+    """
     items, everything = list[Item](), here.count[here.stages[0]]
     for place, s in enumerate(here.stages):
         stage = here.problem.stages[s]

@@ -13,7 +13,7 @@ from pipesched.results.evidence import AroundDevice
 
 
 def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
-    """Return the lower bound from the path to the device, its work until its last gradient or forward, and the path
+    """Return the lower bound, in ticks: the path to the device, its work until its last gradient or forward, the path
     back."""
     here = OneDevice(problem, evidence.device)
     gates = {chain[0]: gate for chain, gate in zip(here.chains, gates_of(problem, evidence.owner, here), strict=True)}
@@ -26,10 +26,11 @@ def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
 
 
 def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
-    """Return for each chain of the device its first stage on the device `owner`, whose span is bounded.
+    """Return for each chain of the device its first stage on the device `owner`, whose span is bounded (the chain's
+    gate).
 
     That stage begins before the device does, and ends after it. For the makespan (`owner` None) it is the chain's first
-    stage, since time itself starts before it and ends after it.
+    stage, since time itself starts before it and ends after it. `RefusedEvidenceError` if there is no such stage.
     """
     if (owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
@@ -45,8 +46,8 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
 
 
 def return_path(here: OneDevice, stage: int, gate: int) -> int:
-    """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward at its
-    gate."""
+    """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward on stage
+    `gate`."""
     if stage == gate:
         return 0
     return here.times[gate].turns + here.times[gate].backward - here.times[stage].returned

@@ -12,7 +12,8 @@ from pipesched.checking.devices.one_device import OneDevice, most_in
 
 
 def before_last_gradient(here: OneDevice) -> Fraction:
-    """Return the least ticks until the last gradient has ended; 0 if memory does not limit it.
+    """Return the least ticks from the device's first start to the end of its last gradient; 0 if memory does not limit
+    it.
 
     Only weight passes follow.
     """
@@ -23,7 +24,8 @@ def before_last_gradient(here: OneDevice) -> Fraction:
 
 
 def before_last_forward(here: OneDevice) -> Fraction:
-    """Return the least ticks until the last forward has ended; 0 if memory does not limit it.
+    """Return the least ticks from the device's first start to the end of its last forward; 0 if memory does not limit
+    it.
 
     Activations in memory at that time are needed later too: at most the capacity, each unit of it with what it may
     still need. A unit that waits for its gradient needs the time of its whole activation, less the forwards that ran
@@ -65,7 +67,7 @@ def _ticks(here: OneDevice, needed: Fraction) -> Fraction:
 
 
 def _pace(here: OneDevice) -> Fraction:
-    """Return the least ticks of forwards for each unit of memory that they take."""
+    """Return the least ticks of forwards for each unit of memory that they take; 0 if none takes any."""
     stages = [(here.times[s].forward, here.problem.stages[s].activation) for s in here.stages]
     return min((Fraction(ticks, memory) for ticks, memory in stages if memory), default=Fraction(0))
 
@@ -92,7 +94,8 @@ def area(here: OneDevice, s: int) -> int:
 
 
 def _after_gradient(here: OneDevice, s: int) -> Fraction:
-    """Return the part of the area that may remain when B has ended, for each unit of memory then in use."""
+    """Return the ticks of the memory-time `area` that may remain when B has ended, for each unit of memory then in
+    use."""
     stage, times = here.problem.stages[s], here.times[s]
     remaining = stage.activation - stage.freed
     if stage.weight is None or not remaining:

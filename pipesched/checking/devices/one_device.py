@@ -16,7 +16,8 @@ Item = tuple[int, int, int]
 
 
 class OneDevice:
-    """Quantities of one device.
+    """Quantities of one device, for arguments about its work and memory; `RefusedEvidenceError` if no micro-batch
+    passes it.
 
     `chains` are the device's stages chain by chain, in walking order; `times` are the least times of all stages of the
     problem. `count[s]` is the number of micro-batches of stage s, `room` the memory for activations, None if unlimited.
@@ -50,9 +51,9 @@ class OneDevice:
         return self._ends_of_queues(True)
 
     def _ends_of_queues(self, last: bool) -> list[list[int]]:
-        """Return for each queue the chain with its first, or last, micro-batch.
+        """Return for each queue the device's stages on the chain with the queue's first, or last, micro-batch.
 
-        Passes of a queue keep the order of micro-batches.
+        A queue is a set of stages whose passes keep the order of micro-batches.
         """
         queue_of, walked = self.problem.queue_of, self.problem.microbatches_of
         ordered = sorted(self.chains, key=lambda chain: walked[chain[0]][0], reverse=not last)
@@ -149,8 +150,8 @@ class OneDevice:
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def rounds(self, number: int) -> tuple[int, int]:
-        """Return the number of micro-batches that memory admits to a stage, and the least ticks until one more is
-        admitted.
+        """Return the number of micro-batches that memory admits to a stage at once, and the least ticks until one more
+        is admitted.
 
         `RefusedEvidenceError` if memory does not limit them.
         """
@@ -167,7 +168,8 @@ class OneDevice:
         return admitted, times.turns - times.begins + room_after
 
     def left_of_others(self, last: list[int]) -> int:
-        """Return the most work that other micro-batches have left when a forward of chain `last` was the device's last.
+        """Return the most ticks of work that other micro-batches have left when a forward of chain `last` was the
+        device's last.
 
         That micro-batch then has all its activations in memory. Others have one there if the backward is still to run,
         or what a backward leaves of it if only the weight pass is.
@@ -184,7 +186,7 @@ class OneDevice:
         return min(everything, most_in(room, items))
 
     def weight_passes(self) -> list[tuple[int, int, int]]:
-        """Return by stage the ticks of W, the memory until then, and the number of micro-batches, for stages with a
+        """Return (ticks of W, memory until its end, number of micro-batches) of each stage of the device that has a
         W."""
         stages = self.problem.stages
         passes = [(stages[s].weight, stages[s].activation - stages[s].freed, self.count[s]) for s in self.stages]

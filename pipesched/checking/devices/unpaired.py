@@ -1,8 +1,9 @@
 """Argument: the device takes at least this long for every number of passes outside of blocks and of split backwards.
 
 Where a forward and a full backward run as one block, as many forwards as backwards are outside of blocks: `alone` of
-them. Of those backwards, `split` run as B and W. For each pair of numbers the arguments of work, of the last gradient
-and of the last forward hold, and the strongest counts; since the numbers are unknown, the least over all pairs holds.
+them. Of those backwards, `split` run as B and W. For each pair of these numbers the arguments of work, of the last
+gradient and of the last forward hold, and the strongest counts; since the numbers are unknown, the least over all pairs
+holds.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ LARGEST = 2**58
 
 
 def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
-    """Return the least bound, in ticks, over all numbers of passes outside of blocks and of split backwards."""
+    """Return the least bound, in ticks, over all possible pairs of numbers: of passes outside of blocks, of split
+    backwards."""
     numbers, values = values_by_numbers(OneDevice(problem, evidence.device))
     return Fraction(int(values[numbers.possible].min()))
 
 
 def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
-    """Return the possible pairs of numbers for a device, and the bound in ticks for each pair."""
+    """Return the possible pairs of numbers for a device, and a table with the bound in ticks for each pair."""
     numbers = ModeNumbers(here)
     # Where no backward in full memory makes room by itself, memory is full at the first backward, or has room for one.
     frees = [here.problem.stages[s].weight is None or here.problem.stages[s].freed > 0 for s in here.stages]
@@ -53,7 +55,8 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
 
 
 def _owners(here: OneDevice) -> list[int | None]:
-    """Return the devices that every chain passes before it reaches this device, and this device itself."""
+    """Return the devices that every chain passes before it reaches this device, and this device itself: a bound holds
+    for the span of each."""
     device_of, found = here.problem.placement.stage_device, set[int]()
     for number, stages in enumerate(here.chains):
         chain = next(chain for chain in here.problem.placement.chains if stages[0] in chain)
@@ -65,7 +68,9 @@ def _owners(here: OneDevice) -> list[int | None]:
 class ModeNumbers:
     """Quantities of a device for each pair of numbers: passes that it runs outside of blocks, and split backwards.
 
-    Results are arrays with a row for each number of passes outside of blocks and a column for each number of splits.
+    `alone` and `split` are the numbers considered of each. Tables have a row for each entry of `alone` and a column for
+    each of `split`: `possible` marks the pairs that can occur, `work` is the least ticks of all passes. `mixed` is True
+    by row if some backward runs before the last forward. `total` is the number of forwards.
     """
 
     def __init__(self, here: OneDevice) -> None:
@@ -122,7 +127,8 @@ class ModeNumbers:
         return np.array([0, *accumulate(each)], np.int64)
 
     def arguments(self, owner: int | None, full: bool, kept_free: int) -> Iterator[Any]:
-        """Yield the bound of each argument, by pair of numbers, on the span of `owner`, or the makespan if it is None.
+        """Yield a table of bounds in ticks for each argument, on the span of device `owner`, or on the makespan if it
+        is None.
 
         `full` says that memory was full at the first backward; `kept_free` is memory that stayed empty until then.
         """
@@ -155,15 +161,15 @@ class ModeNumbers:
         return _lesser(self.sums(ticks)[self.alone], fit)
 
     def _weights_at_last(self) -> Table:
-        """Return the most weight work after the last gradient, by number of splits: no more than memory admits
-        together."""
+        """Return by number of split backwards the most ticks of weight passes after the last gradient, as far as memory
+        admits them."""
         if not self.splits:
             return np.zeros(1, np.int64)
         most = self.sums({s: one.weight or 0 for s, one in self.stages.items()})[self.split]
         return _lesser(most, most_in(self.here.room, self.here.weight_passes()))
 
     def _left_at_last_forward(self, last: list[int], full: bool) -> Table:
-        """Return the most backward work left when a forward of chain `last` was the device's last, by number.
+        """Return a table of the most ticks of backwards left when a forward of chain `last` was the device's last.
 
         Those backwards are outside of blocks, and their activations are in memory in addition to that micro-batch's
         own. If memory was full at the first backward, that one has run, unless all forwards had. A split backward may

@@ -62,10 +62,10 @@ def _apart(outer: OneDevice, inner: OneDevice) -> int:
 
 
 def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int | None:
-    """Return the earliest start of the first backward after the first forward; None if the device cannot end before
-    `bound`.
+    """Return the earliest start of a device's first backward, in ticks after the start of its first forward.
 
-    `ready` is the least ticks from the first forward until a gradient may arrive.
+    None if the device cannot end before `bound`. `ready` is the least ticks from the first forward until a gradient may
+    arrive.
     """
     needed = here.work + (here.first_start if here.problem.objective.from_zero else 0)
     if here.backward_before_last_forward:
@@ -89,10 +89,7 @@ def _forwards(here: OneDevice) -> list[tuple[int, int, int]]:
 
 
 def _sums(here: OneDevice) -> set[int] | None:
-    """Return the total durations of all sets of forwards whose activations fit into memory together.
-
-    None if there are too many sets.
-    """
+    """Return the total ticks of all sets of forwards whose activations fit into memory together; None if too many."""
     least = {0: 0}  # the memory that a duration takes at least
     for ticks, size, count in _forwards(here):
         most = count if here.room is None or size <= 0 else min(count, here.room // size)

@@ -43,7 +43,8 @@ _MAX_THRESHOLD = 2**50
 
 
 def activation_mode_diagram(problem: Problem, evidence: Diagram) -> int:
-    """Return the least end, in ticks, of all orders that end before `evidence.below`; that value if there are none."""
+    """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`, or else that
+    threshold."""
     require_covered(problem, _KNOWN)
     if problem.overlaps:
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
@@ -90,14 +91,16 @@ class ActivationModes:
         return self._orders.begin()
 
     def layer_of(self, state: State) -> int:
-        """Return the number of steps that micro-batches have run in a state.
-
-        A gradient counts as the fifth step of each.
-        """
+        """Return the number of steps that micro-batches have run in a state; a gradient always counts as a
+        micro-batch's fifth."""
         return sum_over(self._orders.rank, state)
 
     def children(self, state: State, labels: Sequence[Label], threshold: int) -> Iterator[tuple[State, Label, int]]:
-        """Yield the state, the times, and the least end after each move from a state."""
+        """Yield (new state, times after the move, least end) for each label of a state and each move that may end in
+        time.
+
+        Moves after which no order ends before `threshold` ticks are left out.
+        """
         orders = self._orders
         moves = [(move, _Left(orders, move.state)) for move in orders.moves(state)]
         cuts = orders.cuts(state)
@@ -111,7 +114,7 @@ class ActivationModes:
 
 
 class _Left:
-    """Remaining work of a state by device, from which follows a lower bound of the end."""
+    """The work that a state leaves on each device, for lower bounds of an order's end."""
 
     def __init__(self, orders: Orders, state: State) -> None:
         self._orders = orders
@@ -135,9 +138,9 @@ class _Left:
             self._left.append((orders.owner in (None, device), gradients > 0, work, later, back))
 
     def least_end(self, times: Times) -> int:
-        """Return a lower bound of the end for these times.
+        """Return a lower bound, in ticks, of the end of all orders that continue from these times.
 
-        Raises the times in place to the latest for which no remaining step runs later.
+        Also raises the times in place to the latest for which no remaining step runs later.
         """
         orders, found = self._orders, times[END][0]
         free, run = times[FREE], times[RUN]

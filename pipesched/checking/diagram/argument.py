@@ -36,7 +36,7 @@ _MAX_LABELS, _MAX_THRESHOLD = 1024, 2**50
 
 
 def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, ...] | None = None) -> int:
-    """Return the least end, in ticks, of the orders that are followed, or the threshold `below` if that is less.
+    """Return the least end, in ticks, of the orders of the evidence's stages, or the threshold `below` if that is less.
 
     Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to.
     """

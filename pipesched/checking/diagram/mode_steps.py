@@ -56,11 +56,11 @@ class ActivationMode(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A kept stage; states count its forwards at entry `begun`.
+    """A modelled stage; states count its forwards at entry `begun`.
 
-    Its next forwards wait in the queue `arrivals`, its gradients in `turns`.
-    `back` is the time from the end of a gradient until the chain's first stage has nothing left. `before` and `after`
-    are the kept stages next to it on its chain, if any.
+    Its next forwards wait in the queue `arrivals`, its gradients in `turns`. `back` is the time from the end of a
+    gradient until the chain's first stage has nothing left. `before` and `after` are the modelled stages next to it on
+    its chain, if any.
     """
 
     device: int
@@ -170,8 +170,8 @@ class Orders:
         return self._streams.index((device, name))
 
     def _limits(self, problem: Problem, stages: tuple[int, ...]) -> None:
-        """Set by device the memory, the least memory of a pending weight pass, and the ticks of the longest weight
-        pass."""
+        """Set by device the memory, the least memory that a pending weight pass occupies, and the ticks of the longest
+        weight pass."""
         self._rooms = [problem.room[device] for device in self.devices]
         self.longest = [max(one.later for one in of_device) for of_device in self.of_device]
         self._open = list[int]()

@@ -17,7 +17,11 @@ Labels = np.ndarray[Any, np.dtype[Any]]
 
 
 class Layer(NamedTuple):
-    """The keys of states, sorted, and the labels of each: `labels[at[n]:at[n + 1]]`. Rows end with zeros."""
+    """All states after a number of moves: their keys (integers), sorted, and the labels of the n-th: `labels[at[n]:at[n
+    + 1]]`.
+
+    A label is a row of times in ticks; rows end with zeros.
+    """
 
     keys: Numbers
     at: Numbers
@@ -49,12 +53,12 @@ class Model(Protocol):
 
     @property
     def root(self) -> Layer:
-        """Return the layer with the state before the first move."""
+        """Return the layer that has only the state before the first move."""
 
     def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
-        """Yield the labels after all moves of a layer's labels, in parts; `done` is the number of layers before it.
+        """Yield the labels after all moves of a layer's labels, in groups; `done` is the number of layers before it.
 
-        Orders that end at `threshold` or later may be omitted.
+        Orders that end at `threshold` ticks or later may be omitted.
         """
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:

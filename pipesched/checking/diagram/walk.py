@@ -66,8 +66,11 @@ class Steps(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Steps, the stage of each step, its end for a micro-batch running alone, the devices, and the ticks of all steps
-    in turn."""
+    """The steps along some stages, the stage of each step, its end in ticks for a micro-batch that runs alone, the
+    devices.
+
+    `longest` is the sum of the ticks of all steps of all micro-batches in turn.
+    """
 
     steps: Steps
     stages: Numbers
@@ -134,8 +137,11 @@ def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -
 
 
 def _step_rows(problem: Problem, stages: tuple[int, ...], owner: int | None) -> Numbers:
-    """Return numbers of each step, chain by chain: stage, whether it is a gradient, earliest times, and place on its
-    chain."""
+    """Return an array with a row for each quantity and a column for each step, chain by chain.
+
+    The rows are: stage, 1 for a gradient and 0 for a forward, earliest start, earliest end; then the chain's first
+    step, last step, number of micro-batches, number admitted at once, first column of times; and the `tail` of `Steps`.
+    """
     times, found, columns = least_times(problem), list[tuple[int, ...]](), 0
     for chain in problem.placement.chains:
         kept = [stage for stage in chain if stage in stages]
@@ -163,7 +169,7 @@ def _step_rows(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
 
 
 def weights_of(steps: Steps) -> Numbers:
-    """Return the amount by which a run of each step raises the key of a state."""
+    """Return by step the amount by which running it once raises the key of a state."""
     found = np.cumprod(np.append(1, steps.bases[:-1]))
     for n in np.unique(steps.last):
         found[n] = (found[n] if n > steps.last[0] else 0) - found[steps.first[n] : n].sum()

@@ -43,7 +43,7 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
 class _Resources:
     """The resources of a device: its compute stream, its memory, and the other streams that copy.
 
-    `besides` is the fixed need of each resource, without activations.
+    `besides` is the fixed need of each resource in ticks, without that of the activations.
     """
 
     def __init__(self, problem: Problem, device: int) -> None:
@@ -73,16 +73,19 @@ class _Resources:
         return 0 if self.device.room is None or not unit else max(0, self.device.room // unit * unit)
 
     def _compute_besides(self) -> Fraction:
-        """Return the fixed compute need: the path to the device, all its passes, and the path back less deferrable
-        weight passes."""
+        """Return the fixed compute need in ticks.
+
+        It is the path to the device, all its passes, and the path back less the weight passes that may be deferred
+        until then.
+        """
         put_off = most_in(self.device.room, self.device.weight_passes())
         return Fraction(self._first + self.device.work + max(0, self._back - put_off))
 
     def _memory_besides(self) -> Fraction:
-        """Return the fixed memory need: the path to the device, memory left empty by the first forwards, and the path
-        back.
+        """Return the fixed memory need in ticks of the whole memory.
 
-        After the last gradient, memory in use waits for weight passes: for each unit at most one such pass counts.
+        It is the path to the device, memory left empty by the first forwards, and the path back. After the last
+        gradient, memory in use waits for weight passes: for each unit at most one such pass counts.
         """
         longest_weight = max((stage.weight or 0 for stage in self._own), default=0)
         largest = max(max(stage.activation, stage.activation - stage.freed) for stage in self._own)
@@ -95,7 +98,7 @@ class _Resources:
         return self._first + Fraction(empty, self._room) + max(0, self._back - longest_weight)
 
     def needs(self, s: int, mode: PassKind | None, keeps: int) -> list[Fraction]:
-        """Return the need of each resource by one activation of stage `s` in a mode that keeps `keeps` on the
+        """Return the ticks of each resource that one activation of stage `s` needs, in a mode that keeps `keeps` on the
         device."""
         stage, times = self.device.problem.stages[s], self.device.times[s]
         busy = dict.fromkeys((self._compute, *self._copying), 0)

@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
-    """Return `bound` if the device's memory does not suffice for anything below it.
+    """Return `bound` if no schedule is better, since the limited device's memory would not suffice for any lower value.
 
     Else raise `RefusedEvidenceError`.
     """
@@ -70,9 +70,10 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
 
 
 def _weights(limited: OneDevice) -> tuple[dict[int, _Weights], int]:
-    """Return the memory in use during passes of each stage of any device, and memory times ticks during transfers.
+    """Return by stage of any device the memory in use during its passes, and the memory times ticks during all
+    transfers.
 
-    The latter is the sum over all micro-batches.
+    Both count only the memory of the device `limited`; the second is the sum over all micro-batches.
     """
     problem, lags = limited.problem, 0
     found: dict[int, _Weights] = {}
@@ -99,14 +100,20 @@ def _require_short(numbers: ModeNumbers, weights: Mapping[int, _Weights]) -> Non
 
 
 def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
-    """Return by number of passes outside of blocks the most splits possible within `until`; -1 where none are."""
+    """Return by number of passes outside of blocks the most split backwards with a bound of at most `until` ticks, or
+    -1."""
     keeps = (values <= floor(until)) & numbers.possible
     most: Table = np.where(keeps, numbers.split[None, :], -1).max(axis=1)
     return most
 
 
 def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]) -> Table:
-    """Return by number of passes outside of blocks the least memory times ticks that a device's passes cause."""
+    """Return by number of passes outside of blocks the least memory times ticks in use while the device runs its
+    passes.
+
+    The memory is that of the limited device, as `weights` has it; `splits` are the most split backwards for each
+    number.
+    """
     here, stages = numbers.here, numbers.stages
     base = sum(weights[s].passing * (one.forward + one.fused) * here.count[s] for s, one in stages.items())
     paired = numbers.total - numbers.alone
@@ -126,11 +133,12 @@ def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]
 
 
 def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fraction:
-    """Return the most memory times ticks that the device offers: capacity times time, less filling and emptying.
+    """Return the most memory times ticks that the device offers within `until` ticks: capacity times time, less its
+    ramps.
 
     In blocks a forward begins while its backward's activation is still in memory, so that at most one more activation
-    is in memory than forwards run outside of blocks. Forwards fill the memory one by one, and backwards empty it one by
-    one.
+    is in memory than forwards run outside of blocks (entry `row` of `alone`). Forwards fill the memory one by one, and
+    backwards empty it one by one.
     """
     here, stages = numbers.here, numbers.stages
     start = here.first_start if here.problem.objective.from_zero else 0

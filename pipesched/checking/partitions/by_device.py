@@ -28,9 +28,9 @@ _MOST_ROWS, _BITS = 8_000_000, 61
 class _Rows(NamedTuple):
     """Partial partitions as rows of arrays.
 
-    `cuts` has the known cuts by number. Other columns are the work so far, the path increase of earlier devices and of
-    this one, and this device's time left. `stages` are the options of this device's stages, the last first, and
-    `around` the ticks from the end of a stage's F to its B, without what earlier devices add.
+    `cuts` has the known cuts by number. Other columns, in ticks, are the work so far, the path increase of earlier
+    devices and of this one, and this device's time left. `stages` are the options of this device's stages, the last
+    first, and `around` the ticks from the end of a stage's F to its B, without what earlier devices add.
     """
 
     cuts: dict[int, Array]
@@ -190,8 +190,8 @@ class _ByDevice:
     def _one_by_one(self, rows: _Rows, stages: list[int]) -> Fits:
         """Return the mask of rows in which each stage has time for all its forwards and gradients, one at a time.
 
-        All micro-batches go there and back. On a stage they pass one at a time: the last to go forward has waited for
-        the forwards of all others, and the last to come back, after the first, for all other gradients.
+        All micro-batches traverse the chain and return. On a stage they pass one at a time: the last to go forward has
+        waited for the forwards of all others, and the last to come back, after the first, for all other gradients.
         """
         fits: Fits = np.full(len(rows.before), True)
         # Those of the devices before come after this one's first stage, which is the last in its list.
@@ -255,7 +255,12 @@ def _number(amount: Array, room: Array, most: int) -> Array:
 
 
 def _least(rows: _Rows, bordering: list[int]) -> tuple[dict[int, Array], Array, Array]:
-    """Return, of rows with equal cuts at the borders to later devices, the one with the least path increase."""
+    """Return the cuts, work and path increase of rows, of which of each set with equal `bordering` cuts the best
+    remains.
+
+    `bordering` are the numbers of the cuts next to stages of later devices; the best row is that with the least path
+    increase.
+    """
     longer, columns = rows.before + rows.longer, [rows.cuts[cut] for cut in bordering]
     order = np.lexsort((longer, *columns))
     known = np.stack([column[order] for column in columns])

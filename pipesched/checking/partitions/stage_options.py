@@ -22,12 +22,13 @@ _MAX_MODES = 32
 
 
 class Options(NamedTuple):
-    """Possible stages as columns: cuts where a stage begins and ends, and its costs.
+    """Possible stages of a device as columns: the cuts where each begins and ends, and its costs.
 
-    The ticks are those of a micro-batch's F and least B, of what its whole backward adds to the device's work, and of
-    what F and B do. `work` is that of all its passes on the
-    fastest device without recomputation, and `longer` the ticks by which F and B exceed theirs. Memory, in steps, is
-    given from F to B, the part of it until the end of W, and at all times.
+    In ticks of one micro-batch: `forward` is F, `gradient` the least time from the start of the backward to its
+    gradient, `backward` what the whole backward adds to the device's work, `busy` what F and the gradient add. `work`
+    is that of all its passes on the fastest device without recomputation, and `longer` the ticks by which F and
+    gradient exceed theirs there. Memory in steps: `kept` from F to B, `kept_late` the part of it until the end of W,
+    `always` at all times.
     """
 
     begin: Array
@@ -55,10 +56,11 @@ class Costs:
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
     def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
-        """Return ticks of F, of the least B, and of what whole backward and B add to the work of a device of this
-        slowness, where a block of two passes takes less than both.
+        """Return the times of F, of the least B, of a whole backward and of the work of B, on a device of this
+        slowness.
 
-        Each is given as the sums over the layers before every cut, and the ticks that every stage adds.
+        A block of two passes may take less than both. Each is given as the ticks of all layers before every cut, and
+        the ticks that every stage adds.
         """
         model, unit = self.plan.model, self.plan.tick / slowness
         forward, backward = floor(model.forward_overhead / unit), floor(model.backward_overhead / unit)
@@ -103,8 +105,8 @@ class Costs:
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
-        """Return for each recomputation mode of a layer its ticks, its memory from F to B, and that until the end of
-        W."""
+        """Return (ticks, memory from F to B, memory until the end of W) of each recomputation mode of a layer that the
+        plan allows."""
         found = [(Fraction(0), Fraction(1)), *((mode.time, mode.keeps) for mode in layer.recompute)]
         allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]
         late = layer.activation - layer.freed_by_backward
@@ -119,7 +121,10 @@ class Costs:
 
 
 def _smallest(triples: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the non-dominated triples; if there are many, groups of neighbours are replaced by their minimum."""
+    """Return the non-dominated triples (ticks, memory from F to B, memory until the end of W).
+
+    If there are many, groups of neighbours are replaced by the minimum of each number.
+    """
     front: list[tuple[int, int, int]] = []
     for one in sorted(triples):
         if not any(other[1] <= one[1] and other[2] <= one[2] for other in front):

@@ -44,7 +44,8 @@ def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: Memor
 
 
 def _group(problem: Problem, device: int) -> set[int]:
-    """Return the devices that moves of activations link to a device, directly or not; with it."""
+    """Return the devices that store activations in a device's memory or take them from it, directly or not, with
+    itself."""
     moves = [
         (problem.placement.stage_device[s], stage.offload.to)
         for s, stage in enumerate(problem.stages)
@@ -58,7 +59,8 @@ def _group(problem: Problem, device: int) -> set[int]:
 
 
 def _kept_since_last_own_stage(problem: Problem, stage: int, group: set[int]) -> int:
-    """Return what a micro-batch keeps in the group for a stage, and for those before up to the last on its device."""
+    """Return the memory that a micro-batch keeps in the group for a stage, and for those before up to the last on its
+    device."""
     where, before = problem.placement.stage_device, problem.placement.previous
     total, at = _kept(problem.stages[stage]), before[stage]
     while at is not None and where[at] != where[stage]:
@@ -68,7 +70,7 @@ def _kept_since_last_own_stage(problem: Problem, stage: int, group: set[int]) ->
 
 
 def _kept(stage: Stage) -> int:
-    """Return the least of an activation that stays in the memory of some device, whichever mode it has."""
+    """Return the least memory of an activation, over its modes, that stays in the memory of some device."""
     amounts = [stage.activation] if stage.may_keep else []
     if stage.offload is not None:
         amounts.append(stage.activation - (stage.offload.amount if stage.offload.to is None else 0))

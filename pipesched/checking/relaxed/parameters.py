@@ -45,7 +45,10 @@ def without_parameters(problem: Problem) -> Problem:
 
 
 def around_passes(problem: Problem) -> int:
-    """Return the least ticks before and after all passes of micro-batches; 0 if nothing is run for parameters."""
+    """Return the least ticks of work for parameters before and after all passes of micro-batches; 0 if there is none.
+
+    For a span it is the least that any one device takes.
+    """
     if not problem.objective.by_device:
         return ahead_of_forwards(problem) + after_backwards(problem)
     least = None

@@ -30,7 +30,7 @@ def stream_load(problem: Problem, evidence: OnStream) -> int:
 
 
 def _ticks(problem: Problem, stage: int, evidence: OnStream, *kinds: PassKind) -> int:
-    """Return the ticks in which passes of these kinds of a stage occupy the stream."""
+    """Return the ticks in which one micro-batch's passes of these kinds on a stage occupy the evidence's stream."""
     tasks = (task for kind in kinds for task in problem.stages[stage].tasks_of(kind))
     own, where = problem.placement.stage_device[stage] == evidence.device, (evidence.device, evidence.stream)
     return sum(task.ticks for task in tasks if (own and task.stream == evidence.stream) or where in task.also)

@@ -19,8 +19,11 @@ from pipesched.results.evidence import StreamMemory
 
 
 def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
-    """Return the bound, in ticks: the instant, the stream's tasks that run later with at least the tail after them, the
-    tail."""
+    """Return the bound, in ticks: the head, the work of the stream that must begin later than the head, and the tail.
+
+    The head is an instant; the tail is the time that remains at least after each task of that work. Both are the
+    evidence's.
+    """
     device = evidence.device
     room, problem = limited_room(problem, device), asked(problem, evidence)
     items: list[tuple[int, int, int]] = []
@@ -44,7 +47,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
 
 
 def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
-    """Yield the last tasks of each pass of the device that frees memory, and the amount that it frees."""
+    """Yield the last tasks of each kind of pass on the device that frees memory, with the amount that it frees."""
     problem = paths.problem
     for stage in {node.stage for node, where in paths.where.items() if where[0] == device}:
         own = problem.stages[stage]
@@ -58,7 +61,8 @@ def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
 
 
 def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
-    """Return the number of passes, with the last tasks `ends`, that may have ended before the head."""
+    """Return the number of micro-batches whose pass, with the last tasks `ends`, may have ended before the evidence's
+    head."""
     heads, ticks = between.heads, between.paths.ticks
     known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:

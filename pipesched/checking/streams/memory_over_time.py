@@ -20,7 +20,7 @@ from pipesched.results.evidence import MemoryOfDevice
 
 
 def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
-    """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, and the path from
+    """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, the path from
     it."""
     device, owner = evidence.device, evidence.owner
     room, problem = limited_room(problem, device), asked(problem, evidence)

@@ -10,7 +10,8 @@ from pipesched.problem.problem import Problem
 
 
 class Node(NamedTuple):
-    """A task by its number in the pass; the task that sends the pass's tensor is the last one."""
+    """A task of one micro-batch, by kind of pass, stage and index in the pass; a task that sends the pass's tensor is
+    the last."""
 
     kind: PassKind
     stage: int

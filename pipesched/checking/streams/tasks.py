@@ -43,8 +43,10 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
 
 
 class Between:
-    """Tasks of a chain with the least times before and after each, and the `head` and `tail` of the evidence in
-    ticks."""
+    """The tasks of a chain with the least times before and after each, and the evidence's `head` and `tail` in ticks.
+
+    `heads[task]` and `tails[task]` are as of `to_and_from`.
+    """
 
     def __init__(self, paths: TaskPaths, evidence: OfTasks) -> None:
         self.paths, finer = paths, evidence.tick / paths.problem.tick
@@ -56,7 +58,8 @@ class Between:
         return [node for node, where in self.paths.where.items() if where == (device, stream)]
 
     def inside(self, node: Node) -> int:
-        """Return the number of a task's runs that begin no sooner than the head and leave no less than the tail."""
+        """Return the number of micro-batches whose run of a task begins no sooner than the head and leaves at least the
+        tail."""
         head, tail = self.heads[node], self.tails[node]
         if head is None or tail is None:
             return 0
@@ -64,7 +67,7 @@ class Between:
 
 
 def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Between, int]]:
-    """Yield every chain with micro-batches, and their number."""
+    """Yield the tasks of every chain that has micro-batches, as `Between`, with the chain's number of micro-batches."""
     for chain in problem.placement.chains:
         count = len(problem.microbatches_of[chain[0]])
         if count:
@@ -99,7 +102,11 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
 def to_and_from(
     paths: TaskPaths, owner: int | None
 ) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
-    """Return the least times to each task and from each task, by run; None where no path leads to (or from) it."""
+    """Return the least ticks before the start of each task and after the end of each task.
+
+    Each has an ascending list for the first, second, ... micro-batch (from the end: the last, the last but one, ...),
+    or None where no path leads to (or from) the task on device `owner`.
+    """
     after: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     for node, needs in paths.needs.items():
@@ -116,9 +123,9 @@ def _times(
     sequence: Iterable[Node],
     neighbours: dict[Node, list[tuple[Node, int]]],
 ) -> dict[Node, list[int] | None]:
-    """Return for each task the least times of its first, second, ... run's start (or end, backwards).
+    """Return for each task the least ticks to the start of its first, second, ... run (or from its end, if backwards).
 
-    None without a path.
+    None where no path from a task of device `owner` leads to it.
     """
     found: dict[Node, list[int] | None] = {}
     for node in asking(sequence, SHORT):
@@ -138,7 +145,7 @@ def _times(
 
 
 def asked(problem: Problem, evidence: OfOwner) -> Problem:
-    """Return the problem with split backwards.
+    """Return the problem in which all backwards are split, after a check that the evidence bounds its objective.
 
     `RefusedEvidenceError` if evidence for a span has no owner, or evidence for a makespan has one.
     """

@@ -32,7 +32,11 @@ Row = tuple[int, int | None, int | None, int | None]
 
 
 def as_plain(problem: Problem, relaxation: TasksAsStages) -> Problem:
-    """Return the problem with a stage for each row of tasks. Raises `RefusedEvidenceError` and `NotCoveredError`."""
+    """Return the problem with a stage for each row of tasks: a stage, and the indices of a task of its F, of B and of
+    W.
+
+    Raises `RefusedEvidenceError` and `NotCoveredError`.
+    """
     _require_tasks(problem)
     rows, chains = relaxation.stages, problem.placement.chains
     if [stage for stage, _ in groupby(rows, lambda row: row[0])] != [stage for chain in chains for stage in chain]:
