@@ -56,7 +56,7 @@ ALLOCATION = AllocationParams()
 
 @dataclass
 class SubsolverRun:
-    """A subsolver at work in a search; `spent` is the share of the time limit that it has used."""
+    """A subsolver started in a search: its generator `work`, and `spent`, its share of the time limit so far."""
 
     search: Search
     subsolver: Subsolver
@@ -66,20 +66,17 @@ class SubsolverRun:
 
     @property
     def next_slice(self) -> float:
-        """Length of the next slice as a share of the time limit.
-
-        Longer than all before if slices start from scratch.
-        """
+        """Next slice as a share of the time limit: as long as all before it, longer if slices start from scratch."""
         return self.spent * (ALLOCATION.restart_growth if self.subsolver.restarts else 1)
 
 
 @dataclass
 class Arm:
-    """A subsolver, or a group whose unfinished `runs` get slices in turn (the first is next), as an arm of the bandit.
+    """An arm of the bandit: a subsolver, or a group whose unfinished `runs` get slices in turn (the first is next).
 
-    Times are shares of the time limit. `spent` is the time used in all. `closed` (the shares of the gap that its slices
-    closed) and `taken` (their times) are discounted sums. `distance` is the distance of its last schedule or bound from
-    the best known, as a share of the gap.
+    Times are shares of the time limit. `spent` is the time used in all. `closed` is the discounted sum of the shares of
+    the gap that its slices closed, `taken` that of their times. `distance` is how far its last schedule or bound was
+    from the best known, as a share of the gap.
     """
 
     runs: deque[SubsolverRun]
@@ -117,7 +114,7 @@ class Allocation:
         self._background, self._dedicated = BackgroundLocalSearch(search), DedicatedWorker(search)
 
     def run(self) -> None:
-        """Run slice after slice until the search is done, the time is over, or no subsolver has work left."""
+        """Run slices until the search is done, the time is over, or no subsolver has work left; then close all."""
         search = self.search
         try:
             self.go_on()
@@ -130,7 +127,7 @@ class Allocation:
             search.incumbent.note(STILL_COMPILING)
 
     def go_on(self, share: float = inf) -> bool:
-        """Run subsolvers until they have used `share` more of the limit; True if they can continue from there."""
+        """Run slices for `share` more of the time limit; True if unfinished subsolvers and time are left."""
         until = self._spent + share
         try:
             while self._spent < until and not self.search.over() and (arm := self._next()) is not None:
@@ -145,11 +142,11 @@ class Allocation:
         return any(arm.runs for arm in self.arms) and not self.search.over()
 
     def _is_alone(self, running: SubsolverRun) -> bool:
-        """True if the subsolver has a dedicated worker, and no slices."""
+        """True if the subsolver runs on the dedicated worker, and therefore gets no slices."""
         return running.search is self.search and self._dedicated.is_for(running.subsolver)
 
     def close(self) -> None:
-        """Give no subsolver another slice."""
+        """Close the generators of all unfinished subsolvers, so that none gets another slice."""
         for running in (running for arm in self.arms for running in arm.runs):
             running.work.close()
 
@@ -158,12 +155,11 @@ class Allocation:
         return sum(arm.spent for arm in self.arms)
 
     def _next(self) -> Arm | None:
-        """Return the unfinished arm of the highest worth whose code is compiled.
+        """Return the unfinished arm of the highest worth whose kernels are compiled, waiting until there is one.
 
-        Waits until there is one, None if over.
-
-        For a part of the time limit, arms that had a slice wait until those without one are compiled, since running
-        meanwhile makes the compilation take twice as long.
+        For the first part of the time limit arms that had a slice wait until those without one are compiled, since
+        running meanwhile makes the compilation take twice as long. Returns None if all arms have ended; may if the
+        search is over.
         """
         clock = self.search.clock
         while arms := sorted((arm for arm in self.arms if arm.runs), key=lambda arm: -arm.worth):
@@ -182,7 +178,7 @@ class Allocation:
         return None
 
     def _compiled(self, arm: Arm) -> bool:
-        """True if a subsolver of the arm is compiled; that one is moved to the front of its queue."""
+        """True if the kernels of some subsolver of the arm are compiled; that one is then next in the arm."""
         for _ in range(len(arm.runs)):
             running = arm.runs[0]
             # A dedicated worker has its own core and leaves it to a compiler that is running.
@@ -217,7 +213,7 @@ class Allocation:
         return Slice(clock, clock.seconds, clock.share(share), None if units is None else share * units)
 
     def _run(self, running: SubsolverRun, slice_: Slice) -> bool:
-        """Run one slice; True if more may follow, False after the time limit or a defect."""
+        """Run one slice of a subsolver; True if it has work left, False if it ended, failed or was interrupted."""
         search, more = self.search, None
         search.incumbent.enter(running.subsolver.name)
         with search.incumbent.defects_noted(running.subsolver.name), search.times.of(running.subsolver.name):
@@ -227,7 +223,10 @@ class Allocation:
         return bool(more)
 
     def _closed(self, before: State, after: State) -> float:
-        """Return the share of the gap that the current subsolver closed, without background and dedicated workers."""
+        """Return the share of the gap at `before` that slices closed until `after`, by the search's history.
+
+        Steps by background local search and by the dedicated worker are not counted.
+        """
         if before.value is None or before.value <= before.lower_bound:
             return 0.0
         background = {BACKGROUND, self._dedicated.subsolver and self._dedicated.subsolver.name}
@@ -238,9 +237,9 @@ class Allocation:
 
 
 def _distance(search: Search, before: float) -> float:
-    """Return the distance of a subsolver's last schedule or bound from the best known, as a share of the gap.
+    """Return how far the last slice's best schedule or bound is from the best known, as a share of the gap.
 
-    `before` is returned where it found nothing or the gap is closed.
+    The nearer of the two counts. If the slice found nothing or the gap is closed, `before` is returned.
     """
     state = search.incumbent.state
     if state.value is None or state.value <= state.lower_bound:
@@ -254,7 +253,7 @@ def _distance(search: Search, before: float) -> float:
 
 
 def _arms(search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> list[Arm]:
-    """Start each subsolver that serves the search's problem, up to its first slice; one bandit arm per group."""
+    """Start each subsolver that serves the search's problem, up to its first slice; return an arm for each group."""
     begun = (
         [running for one in members_of(subsolver) if (running := _begun(one, search)) is not None]
         for subsolver in subsolvers
@@ -263,7 +262,7 @@ def _arms(search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> list[
 
 
 def _begun(subsolver: Subsolver, search: Search) -> SubsolverRun | None:
-    """Start a subsolver up to its first slice; returns None if it does not serve the problem."""
+    """Start a subsolver up to its first slice; None if it does not serve the problem or fails."""
     with search.incumbent.defects_noted(subsolver.name):
         if subsolver.serves(search):
             kernels, work = subsolver.kernels(search), subsolver.work(search)
@@ -273,7 +272,7 @@ def _begun(subsolver: Subsolver, search: Search) -> SubsolverRun | None:
 
 
 def _more(work: Work, slice_: Slice) -> bool:
-    """Run one slice; True if more slices may follow."""
+    """Send a slice to a subsolver's generator, which runs until the slice is over; False if the generator has ended."""
     try:
         work.send(slice_)
     except StopIteration:

@@ -25,7 +25,10 @@ ALWAYS = "load"
 @dataclass(frozen=True)
 @tunable
 class AnalyticBounds:
-    """Choice of analytic bounds: the load always; others unless in `left_out` or slower than `share` of the limit."""
+    """Source of the analytic bounds: the load; others unless in `left_out` or late (`share` of the time limit).
+
+    With `load_only` the load alone is returned.
+    """
 
     share: float = tuned(0.2, "of the time limit", 0, 1)
     load_only: bool = False
@@ -34,7 +37,7 @@ class AnalyticBounds:
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Return the certificates, strongest first, and notes on bounds that took too long or failed.
 
-        Bounds that fail with one error, such as that of a relaxation which they share, have one note. No bound is
+        Bounds that fail with the same error, such as that of a relaxation which they share, have one note. No bound is
         started after a stop. For an infeasible problem only the load is given: the other arguments count passes that
         the memory would have to allow.
         """
@@ -67,5 +70,5 @@ class AnalyticBounds:
 
 
 def _bounds(names: Collection[str]) -> str:
-    """Return the names of bounds as the subject of a note."""
+    """Return the names of bounds as the subject of a note, as `the bounds 'A', 'B'`."""
     return f"the bound{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"

@@ -12,7 +12,7 @@ from solver.engine.search import Search
 
 
 class BackgroundLocalSearch:
-    """A local search on all workers but one that can be paused and continued.
+    """A local search on all workers but one, in a thread, that can be paused and continued.
 
     It never runs with one worker, nor under a deterministic limit, since its results depend on the run time of others.
     """
@@ -23,7 +23,7 @@ class BackgroundLocalSearch:
         self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
 
     def go_on(self) -> None:
-        """Start or continue the search, unless it is running or its code is being compiled."""
+        """Start or continue the search, unless it runs, its kernels are being compiled, or it must not run at all."""
         possible = self._wanted and self._search.workers > 1
         if possible and self._running is None and self._search.compiled(self._search.kernels):
             self._paused.clear()

@@ -1,4 +1,4 @@
-"""Publication of bounds with evidence: bounds are found slice by slice and published once their evidence is checked."""
+"""Publication of bounds with evidence: they are found slice by slice, and become lower bounds once they are checked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PARAMS = CheckTimeParams()
 
 
 class _Timed(NamedTuple):
-    """A bound, and the seconds that it took to find after the bound before it."""
+    """A certificate, and the seconds of processor time that it took to find after the one before it."""
 
     certificate: Certificate
     seconds: float
@@ -46,10 +46,10 @@ Bounds = Callable[[Event, int], Iterator[Certificate]]
 
 
 def claimed(search: Search, bounds: Bounds) -> Work:
-    """Yield after each slice; publish the bounds found in it, once their evidence is checked.
+    """Generator of a subsolver for bounds: each slice publishes those found in it, once their evidence is checked.
 
     A slice continues the previous one; under a deterministic limit it restarts with more work. `bounds` gets a stop
-    event and a limit on the number of labels.
+    event and a limit on the number of labels of diagrams.
     """
     while search.clock.counts_work:
         slice_ = yield
@@ -75,7 +75,7 @@ def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
 
 
 class Found:
-    """Bounds that were found but not yet checked and published.
+    """Certificates that a subsolver found but that are not yet checked and published.
 
     The time of a check is predicted from the time that finding the bound took, and from the check before it.
     """
@@ -84,7 +84,7 @@ class Found:
         self._search, self._bounds, self._times = search, list[_Timed](), _PARAMS.check_over_search
 
     def look_for(self, bounds: Iterator[Certificate]) -> None:
-        """Collect bounds until the iterator ends or one closes the gap to the limit that the search asks for."""
+        """Collect certificates until the iterator ends or one closes the gap as far as the search asks for."""
         search, since = self._search, time.thread_time()
         for certificate in bounds:
             self._bounds.append(_Timed(certificate, time.thread_time() - since))
@@ -94,7 +94,10 @@ class Found:
                 return
 
     def claim(self) -> None:
-        """Publish the bounds, up to the strongest whose check is predicted to end within the time left."""
+        """Check and publish certificates up to the strongest whose check is predicted to end within the time left.
+
+        This repeats while further ones fit; the others are kept for the next call.
+        """
         search = self._search
         while fitting := [one for one in self._bounds if self._times * one.seconds <= search.clock.allowed()]:
             strongest, began = max(fitting, key=lambda one: one.certificate.value_ticks), time.monotonic()
@@ -108,9 +111,10 @@ class Found:
 
 
 def claim(search: Search, found: Sequence[Certificate]) -> None:
-    """Publish the bounds `found` if the evidence of the strongest passes its check.
+    """Publish the certificates `found`, after checking the evidence of the strongest if it is above the lower bound.
 
-    The check may use a little more than the time left; if it does not end by then, no bound is published.
+    A strongest one that fails the check is dropped with its kind. The check may end a little after the time limit; if
+    it does not end by then, none is published.
     """
     incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value_ticks)
     finding = None

@@ -1,4 +1,4 @@
-"""Time of one solve: the time limit, the choice of counted work, and the seconds used by each subsolver."""
+"""Time of one solve: the time limit, the choice to count work instead, and the seconds used by each subsolver."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ANALYTIC, BACKGROUND = "analytic bounds", "local search in the background"
 
 
 class Clock:
-    """Clock that runs from its creation.
+    """Wall clock of a solve, started when it is created, with the time limit in seconds.
 
-    Under a deterministic limit (`counts_work`) no decision about work may depend on it.
+    `counts_work` is True under a deterministic limit; no decision about work may then depend on the clock.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -30,11 +30,11 @@ class Clock:
         return time.monotonic() - self._started
 
     def share(self, share: float) -> float:
-        """Return `share` of the time limit in seconds."""
+        """Return a share (0 to 1) of the time limit, in seconds."""
         return share * self._limit
 
     def left(self, share: float = 1.0) -> float:
-        """Return the seconds left of the time limit, but at most `share` of the limit."""
+        """Return the seconds until the time limit, but at most `share` (0 to 1) of the limit; 0 after it."""
         return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
@@ -43,7 +43,7 @@ class Clock:
 
 
 class PartTimes:
-    """Seconds used, by the name of the subsolver or heuristic.
+    """Seconds for which each subsolver, construction heuristic or other phase ran, by its name.
 
     Subsolvers that run in parallel each count their full time. A subsolver that runs others within it counts as one.
     """

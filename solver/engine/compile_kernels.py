@@ -80,26 +80,29 @@ def compile_lists() -> None:
 def compile_bounds(
     bounds: Callable[[Problem, Event], Iterable[Certificate]], given: Mapping[str, object] = _PROBLEM
 ) -> None:
-    """Compute the bounds of a small problem and check their evidence, which compiles the kernels of both."""
+    """Compute `bounds` of a small problem and check their evidence, which compiles the kernels that both call.
+
+    `given` has the keys of a problem file, to which a memory capacity is added.
+    """
     problem = problem_from({**given, "memory": {"capacity": 2}})
     for certificate in bounds(problem, Event()):
         check_bound(problem, certificate)
 
 
 def compile_diagrams() -> None:
-    """Compile the diagrams for label times of 32 bits."""
+    """Compile the kernels of decision diagrams whose labels hold times of 32 bits."""
     compile_bounds(bounds_of_all_orders)
     compile_bounds(lambda problem, stop: bounds_of_devices(ThresholdSearch(problem, stop, lambda: (1, 100))))
 
 
 def compile_long_diagrams() -> None:
-    """Compile the diagrams for label times of 32 and 64 bits."""
+    """Compile the kernels of decision diagrams whose labels hold times of 32 bits, and those for 64 bits."""
     compile_diagrams()
     compile_bounds(bounds_of_all_orders, _PROBLEM | {"times": {"forward": 2**25, "backward": 2**25, "weight": 1}})
 
 
 def compile_labels() -> None:
-    """Compile the kernels of bounds over activation modes, on a small problem with recomputation."""
+    """Compile the kernels that prune labels of diagrams over activation modes, on a problem with recomputation."""
     memory = {
         "activation": 1,
         "capacity": 2,
@@ -112,7 +115,7 @@ def compile_labels() -> None:
 
 
 def compile_orders() -> None:
-    """Compile the kernels of step orders by making one and its schedule."""
+    """Compile the kernels of `solver/step_orders/` by one search for an order and the schedule of that order."""
     problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
     diagram = diagram_of(problem, Event())
     assert diagram is not None

@@ -9,9 +9,9 @@ from solver.engine.slices import Slice
 
 
 def falling_temperatures(search: Search, slice_: Slice, tries: int, first: float) -> Iterator[float]:
-    """Yield a temperature for each try, falling linearly from `first` to 0 over the slice.
+    """Yield a temperature for each try of simulated annealing, falling linearly from `first` to 0 over the slice.
 
-    Where work is counted they fall over `tries` tries instead.
+    Where work is counted they fall over `tries` tries instead. Ends early when the search is done.
     """
     whole, tried = slice_.left(), 0
     while not search.done():

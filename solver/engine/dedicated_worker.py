@@ -8,9 +8,10 @@ from solver.engine.search import DedicatedSubsolver, Search, Subsolver
 
 
 class DedicatedWorker:
-    """Worker of the engine's dedicated subsolver; the others have one core less until it ends.
+    """Thread of the engine's dedicated subsolver; the other subsolvers have one core less until it ends.
 
-    There is none with one core, nor under a deterministic limit, since its results depend on what others find.
+    There is none (`subsolver` is None) with one core, nor under a deterministic limit, since its results depend on what
+    others find.
     """
 
     def __init__(self, search: Search) -> None:
@@ -20,7 +21,7 @@ class DedicatedWorker:
         self._running: tuple[ThreadPoolExecutor, Future[None]] | None = None
 
     def is_for(self, subsolver: Subsolver) -> bool:
-        """True if this is the worker of that subsolver."""
+        """True if that subsolver runs on this worker."""
         return subsolver == self.subsolver
 
     def begin(self) -> None:

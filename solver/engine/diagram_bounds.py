@@ -17,7 +17,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class DiagramBounds:
-    """Base of subsolvers that prove bounds with evidence, on one core, for problems whose passes are single tasks."""
+    """Base of subsolvers that prove bounds by decision diagrams, for problems whose passes are single tasks."""
 
     name: str
     parallel: bool = False

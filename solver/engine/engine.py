@@ -37,7 +37,10 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class EngineParams:
-    """Shares of the time limit for published schedules, where they differ from the heuristic's default."""
+    """Shares of the time limit for published schedules of very long problems and of relaxed problems.
+
+    Other searches use the default of `Published.share`.
+    """
 
     very_long_published_share: float = tuned(1 / 15, "of the limit, of very long problems", 0, 1)
     relaxed_published_share: float = tuned(1 / 64, "of the limit, of the problem without its extra tasks", 0, 1)

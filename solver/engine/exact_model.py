@@ -12,7 +12,10 @@ from solver.engine.search import Search
 
 
 def improving_model(search: Search, literals: bool = True) -> ExactModel:
-    """Return the exact model restricted to schedules no worse than the incumbent, with the incumbent as hint."""
+    """Return the exact model restricted to schedules no worse than the incumbent, with the incumbent as hint.
+
+    Without `literals` the order of passes on a device is stated by intervals and no-overlap, not by Boolean literals.
+    """
     problem, state = search.problem, search.incumbent.state
     assert state.timeline is not None
     assert state.value is not None
@@ -21,7 +24,10 @@ def improving_model(search: Search, literals: bool = True) -> ExactModel:
 
 
 def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None = None) -> None:
-    """Offer CP-SAT's schedule and bound to the incumbent, under the name `by` if it runs in the background."""
+    """Offer CP-SAT's schedule (None: it found none) and claim its bound in ticks (0: none).
+
+    `by` is the name of a subsolver that runs in the background; None for the current subsolver.
+    """
     if timeline is not None:
         search.incumbent.offer(timeline, by)
     if bound:
@@ -31,5 +37,8 @@ def take(search: Search, timeline: Timeline | None, bound: Value, by: str | None
 
 
 def most_literals(problem: Problem, literals: bool = True) -> int:
-    """Return the limit on order literals: none (-1) for a job shop, which is modelled by plain intervals."""
+    """Return the most order literals that an exact model may have, or -1 for a model of intervals without literals.
+
+    It is -1 for job shops, where memory limits no order, and without `literals`.
+    """
     return -1 if is_job_shop(problem) or not literals else MOST_LITERALS

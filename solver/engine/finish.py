@@ -51,9 +51,10 @@ _SLACK = Noise(_PARAMS.noise, _PARAMS.noise_samples, 0)
 
 
 def finished(search: Search) -> Solution:
-    """Return the solution of a search that is over, with the table of published schedules complete.
+    """Return the solution of a search that is over, after simulating the published schedules that it has not tried.
 
-    Where time remains, the schedule is replaced by one of the same value with less memory or more slack.
+    Where time remains, the schedule is replaced by one of the same value with less memory or more slack. With a target
+    value, or after a stop, neither is done.
     """
     if search.limits.target is not None or search.stop.is_set():
         return search.solution()
@@ -70,7 +71,11 @@ def finished(search: Search) -> Solution:
 
 
 def complete_table(search: Search) -> None:
-    """Simulate the published schedules that the search has not tried, slow ones last; a note counts those left out."""
+    """Simulate the published schedules that the search has not tried, those that are themselves searches last.
+
+    The results are appended to `search.candidates`, and fitting schedules are offered; a note counts those without
+    time.
+    """
     tried = {one.name for one in search.candidates}
     clock, limit = search.clock, search.limits.seconds
     until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(_PARAMS.table_share))
@@ -95,7 +100,7 @@ def complete_table(search: Search) -> None:
 
 
 def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate | None:
-    """Return the result of a published schedule; None if there is no time for it.
+    """Return the result of a published schedule; None if it cannot be had before the clock shows `until` seconds.
 
     For very many micro-batches it is computed from fewer where that is exact, but a schedule that would be the best
     known is simulated in full.
@@ -116,9 +121,10 @@ def _compared(search: Search, heuristic: Heuristic, until: float) -> Candidate |
 def refined(solution: Solution, search: Search) -> Solution:
     """Return a solution of the same value with less memory or, on no more memory, with more slack.
 
-    Slack is measured by the mean value under random durations. The known schedule of least memory is taken if there is
-    time to evaluate them again; walks among other schedules of the same value follow if time remains. The walks are
-    short and give the same result on every run that has time for them.
+    Slack is measured by the mean value under random durations. First the least memory among the solution's and the
+    published schedules of its value is taken, if there is time to simulate those again; then, if time remains, random
+    walks go through other schedules of the same value. The walks are short and give the same result whenever they run
+    to their end. A solution without a schedule, or of an objective that repeats, is returned unchanged.
     """
     if solution.timeline is None or solution.problem.objective.repeats:
         return solution
@@ -142,7 +148,7 @@ def refined(solution: Solution, search: Search) -> Solution:
 
 
 def _as_good(solution: Solution) -> list[Timeline]:
-    """Return the published schedules that fit and have the solution's value."""
+    """Return the timelines of those published schedules that fit the memory and have the solution's value."""
     problem = solution.problem
 
     def timed(one: Candidate) -> Timeline | None:
@@ -185,7 +191,7 @@ def _mean(solution: Solution) -> float:
 
 
 def _rank(solution: Solution) -> tuple[int, Fraction, int]:
-    """Return the sort key: the value, then the fullest device's memory share, then the sum of all peaks."""
+    """Return the sort key: value in ticks, largest peak of a device as a share of its capacity, sum of all peaks."""
     metrics: Metrics | None = solution.metrics
     assert metrics is not None
     levels = zip(metrics.peak_quanta, weights_of(solution.problem), strict=True)

@@ -91,7 +91,11 @@ class Kernels:
                 Kernels.begun.append(self)
 
     def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
-        """Wait until a call would not compile, or until `over()`; True if compiled or if no process can compile."""
+        """Wait until calls compile nothing, starting the compilation if needed; False if `over()` is True before.
+
+        True also if no process can compile or the process failed: then the first call compiles. `most` is as in
+        `begin`.
+        """
         self.begin(most)
         while not self._ready:
             if self._compiler is not None and self._compiler.poll() is not None:
@@ -115,7 +119,7 @@ def _under_way() -> list[str]:
 
 
 def compiling() -> str:
-    """Return the kernels being compiled by this process's children, with their seconds so far; empty if none."""
+    """Return names and seconds of the kernels being compiled now, as `lists, 3 s; search, 2 s`; empty if none."""
     return "; ".join(_under_way())
 
 

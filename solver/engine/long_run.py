@@ -1,4 +1,4 @@
-"""Search for short schedules of many micro-batches, in whose middle periodic patterns are looked for."""
+"""Search for short schedules of many micro-batches, from whose middle `solver/cyclic/` takes periodic patterns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENGINE = replace(SCHEDULES_ONLY, subsolvers=(TunedListSchedules(), BeamSchedule
 
 
 def search_long_run(problem: Problem, limits: Limits, stop: Event) -> list[Schedule]:
-    """Return the schedules of a search for the least makespan, each shorter than the one before."""
+    """Search for the least makespan; return each schedule that was the best so far, in the order of discovery."""
     found = list[Timeline]()
 
     def keep(_: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Destructive lower bounds by CP-SAT within a slice: thresholds refuted since no schedule is as short."""
+"""Destructive lower bounds by CP-SAT within a slice: a threshold is refuted if no schedule has a value up to it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from solver.engine.slices import Slice
 
 
 def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
-    """Refute thresholds with CP-SAT within a slice; False if none was left to try before the slice was over.
+    """Ask CP-SAT for schedules up to thresholds between lower bound and incumbent, until the slice is over.
 
-    `by` is the name under which results are reported, by default the current subsolver.
+    A refuted threshold is claimed as lower bound, a schedule found is offered, under the name `by` (default: the
+    current subsolver). Returns False if nothing was left to try before the end of the slice; True always where work is
+    counted.
     """
 
     def open_() -> tuple[Value, Value]:
-        """The lower bound by now, and the value below which a schedule is of interest."""
+        """Return the lower bound and the least value that is no longer of interest, in ticks.
+
+        The latter is the incumbent's value, or if that is lower the least attainable value above the target.
+        """
         state, target = search.incumbent.state, search.limits.target
         assert state.value is not None
         if target is None:
@@ -38,6 +43,9 @@ def refute(search: Search, slice_: Slice, by: str | None = None) -> bool:
 
 
 def fraction_left(search: Search) -> bool:
-    """True if bound and value differ by less than a tick, which is left to the model of all devices in finer ticks."""
+    """True if the incumbent's value is less than one tick above the lower bound.
+
+    Only the exact model of all devices, in fractions of a tick, can close such a gap. False without an incumbent.
+    """
     state = search.incumbent.state
     return state.value is not None and state.value - state.lower_bound < 1

@@ -26,10 +26,11 @@ from solver.tasks.dispatch import expanded
 
 
 class Relaxed:
-    """Search of the relaxed problem on the clock of the `whole` search, with transfer of results in both directions.
+    """Search of the relaxed problem `poorer`, whose results are passed to the search of the `whole` problem.
 
     An order of plain passes gives a start of the whole problem if there are no gathers and reductions, arcs between
-    chains, or activation modes. Where tasks are stages (stream decomposition), only bounds carry over.
+    chains, or activation modes. Where tasks are stages (`tasks_as_stages`, None if passes are plain), only bounds carry
+    over.
     """
 
     def __init__(self, whole: Search, poorer: RelaxedProblem, tasks_as_stages: Cut | None, engine: Engine) -> None:
@@ -44,13 +45,16 @@ class Relaxed:
         self.take_over()
 
     def take_over(self) -> None:
-        """Offer the whole problem's best schedule to the relaxed search, as an order of its own."""
+        """Where tasks are stages, offer the whole problem's best schedule as one of the relaxed problem."""
         known, search = self._whole.incumbent.timeline, self.search
         if self._cut is not None and known is not None and self._is_new(known):
             search.start_from(self._cut.order(known))
 
     def pass_on(self) -> None:
-        """Pass bounds and schedules found since the last call on to the whole search."""
+        """Pass defects, bounds and schedules found since the last call on to the search of the whole problem.
+
+        No schedules where tasks are stages or there are activation modes.
+        """
         incumbent, whole, problem = self.search.incumbent, self._whole, self._whole.problem
         whole.incumbent.note_defects_of(incumbent)
         found = incumbent.state.certificate
@@ -70,16 +74,17 @@ class Relaxed:
         return jobs_of(self._whole.problem)
 
     def _is_new(self, timeline: Timeline) -> bool:
-        """True if the timeline has not been passed on before."""
+        """True if this very timeline was never asked about before; it is recorded, so that each is transferred once."""
         new = not any(timeline is one for one in self._seen)
         self._seen += [timeline] if new else []
         return new
 
 
 def relaxed_search(search: Search) -> Relaxed | None:
-    """Return the search of the relaxation; None if the engine has no subsolvers for it or the problem has none.
+    """Return the search of the problem's relaxation, after its construction heuristics.
 
-    A problem whose passes are plain already has no relaxation.
+    None if the problem's passes are plain already, its relaxation has no plain form, the engine has no subsolvers for
+    it, or no first schedule of it was found.
     """
     if search.problem.view is not None or search.problem.network.scale:
         return None
@@ -93,8 +98,11 @@ def relaxed_search(search: Search) -> Relaxed | None:
 
 
 def _poorer(search: Search) -> RelaxedProblem:
-    """Return the relaxed problem: with the memory of partners where analytic bounds of it prove more than the same
-    bounds of that with each device's own memory."""
+    """Return the relaxed problem in which partners share their memory, or else that in which each device has its own.
+
+    The former is chosen if some analytic bound of it is above all bounds of the same kinds for each device's own
+    memory.
+    """
     of_partners, alone = dict[str, Value](), dict[str, Value]()
     for one in search.incumbent.state.certificates:
         by = relaxation_of(one.evidence)

@@ -37,7 +37,7 @@ from solver.tasks.job_units import start_of
 @dataclass(frozen=True)
 @tunable
 class SearchParams:
-    """Sizes and times by which a search decides which steps there is time for."""
+    """Sizes and times from which a search predicts which of its steps fit into the time left."""
 
     very_long: int = tuned(
         20_000, "passes, from which schedules of fewer micro-batches are extended", 1_000, 200_000,
@@ -54,7 +54,7 @@ SEARCH = SearchParams()
 
 
 class ConstructionHeuristic(Protocol):
-    """Interface of a construction heuristic for first schedules: frozen data with its parameters, and a name."""
+    """Interface of a construction heuristic for first schedules: a frozen dataclass of its parameters, with a name."""
 
     @property
     def name(self) -> str: ...
@@ -63,11 +63,11 @@ class ConstructionHeuristic(Protocol):
         """True if the heuristic can contribute to this search."""
 
     def run(self, search: Search) -> None:
-        """Offer schedules to the incumbent, or claim bounds, within the time; may be interrupted between two steps."""
+        """Offer schedules to the incumbent, or end the search as infeasible, within this heuristic's time."""
 
 
 class Subsolver(Protocol):
-    """Interface of a subsolver that shares the time of a search slice by slice: frozen data with its parameters."""
+    """Interface of a subsolver that runs in slices of a search's time: a frozen dataclass of its parameters."""
 
     @property
     def name(self) -> str: ...
@@ -99,19 +99,19 @@ class DedicatedSubsolver(Subsolver, Protocol):
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Group of subsolvers that share one arm of the bandit and get its slices in turn."""
+    """Group of subsolvers that share one arm of the bandit (`Allocation`) and get its slices in turn."""
 
     name: str
     members: tuple[Subsolver, ...]
 
 
 def members_of(one: Subsolver | RoundRobin) -> tuple[Subsolver, ...]:
-    """Return the subsolvers of a group; a single subsolver is its own group."""
+    """Return the subsolvers of a group; for a single subsolver, itself alone."""
     return one.members if isinstance(one, RoundRobin) else (one,)
 
 
 class Bounding(Protocol):
-    """Interface of the source of the initial lower bounds."""
+    """Interface of the source of the lower bounds with which a search begins."""
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Return at least one certificate, strongest first, and notes on bounds that were left out."""
@@ -121,12 +121,13 @@ class Bounding(Protocol):
 class Engine:
     """Components of a solve; any subsolver may be left out, which makes results weaker but not wrong.
 
-    The heuristics of `construction` run first, one after the other. Then the `subsolvers` that serve the problem share
-    the time while the gap is open (`Allocation`). With several cores the `dedicated_subsolver` gets one of its own when
-    its first slice is due. `raise_bounds` lets subsolvers search lower bounds in addition to schedules. `background`
-    runs local search in the background of subsolvers that use one core. `finish` turns a finished search into its
-    solution. For a problem with more than plain passes, its relaxation is searched by the subsolvers of `relaxed`, and
-    the plain problem whose stages are its tasks by those of `as_stages`; they share the time with the others.
+    `bounds` gives the first lower bounds. The heuristics of `construction` run next, one after the other. Then the
+    `subsolvers` that serve the problem share the time while the gap is open (`Allocation`). With several cores the
+    `dedicated_subsolver` gets one of its own when its first slice is due. `raise_bounds` lets subsolvers search lower
+    bounds in addition to schedules. `background` runs local search on idle cores while a subsolver uses only one.
+    `finish` turns a search that is over into its solution. For a problem with more than plain passes, its relaxation is
+    searched by the subsolvers of `relaxed`, and the plain problem whose stages are its tasks by those of `as_stages`;
+    they share the time with the others.
     """
 
     bounds: Bounding
@@ -141,7 +142,7 @@ class Engine:
 
     @property
     def members(self) -> list[Subsolver]:
-        """All subsolvers, including those in groups."""
+        """All subsolvers, with those of each group one by one."""
         return [one for each in self.subsolvers for one in members_of(each)]
 
 
@@ -184,12 +185,12 @@ class Search:
 
     @property
     def passes(self) -> int:
-        """Approximate number of passes of a schedule."""
+        """Approximate number of passes of a schedule: F, B and W of each stage and micro-batch."""
         return 3 * sum(map(len, self.problem.microbatches_of))
 
     @property
     def tasks(self) -> int:
-        """Number of tasks of a schedule, with all alternative modes counted."""
+        """Number of tasks of all micro-batches, with those of every alternative mode (as split and full backwards)."""
         network = self.problem.network
         return sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
 
@@ -204,7 +205,7 @@ class Search:
 
     @property
     def limits(self) -> Limits:
-        """Limits of the current subsolver, without the workers dedicated to another one."""
+        """Limits of the solve, with the number of workers reduced by those dedicated to one subsolver."""
         return replace(self._limits, workers=self.workers) if self.cores_taken else self._limits
 
     @property
@@ -213,11 +214,11 @@ class Search:
 
     @property
     def can_improve_orders(self) -> bool:
-        """True if local search has time for its first move."""
+        """True if the time left is enough for local search to set up and make its first move."""
         return self.clock.allowed() > self.tasks * SEARCH.seconds_per_task
 
     def open_ticks(self) -> tuple[float, float]:
-        """Return the lower bound and the incumbent's value in ticks."""
+        """Return the lower bound and the incumbent's value, in ticks; there must be an incumbent."""
         state = self.incumbent.state
         assert state.value is not None
         return float(state.lower_bound), float(state.value)
@@ -232,7 +233,7 @@ class Search:
         return self.ended or self.done() or self.clock.left() <= 0
 
     def open(self) -> None:
-        """Run every construction heuristic of the engine that applies."""
+        """Run every construction heuristic of the engine that applies, until one ends the search."""
         for heuristic in self.engine.construction:
             with self.incumbent.defects_noted(heuristic.name):
                 if not self.ended and heuristic.applies(self):
@@ -260,7 +261,7 @@ class Search:
         return kernels is None or self.clock.counts_work or kernels.wait(lambda: True, self.workers)
 
     def done(self) -> bool:
-        """True if nothing is left to search: proved within the gap, target reached or refuted, or stopped."""
+        """True if the gap is within its limit, the target is reached or refuted, or the search was stopped."""
         state, target = self.incumbent.state, self.limits.target
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target
@@ -276,7 +277,7 @@ class Search:
         return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None
 
     def start_from(self, schedule: Schedule) -> None:
-        """Offer a schedule, and keep it as a start of local search even if it is not the best."""
+        """Offer a schedule with its best times, and keep it as a start of local search even if it is not the best."""
         self.start_from_timeline(best_times(self.problem, schedule))
 
     def start_from_timeline(self, timeline: Timeline) -> None:
@@ -286,7 +287,10 @@ class Search:
         self.own_value = value if self.own_value is None else min(value, self.own_value)
 
     def found_bound(self, bound: Value) -> None:
-        """Record a bound found by the current subsolver, which need not be better than the best known."""
+        """Record a bound (in ticks) of the running subsolver, even if it is not better than the best known.
+
+        `Allocation` judges by it how far the subsolver is from the best known bound.
+        """
         self.own_bound = bound if self.own_bound is None else max(bound, self.own_bound)
 
     def improve_orders(
@@ -294,7 +298,8 @@ class Search:
     ) -> bool:
         """Run local search from the best schedule within `limits`, continuing where the last run ended.
 
-        Returns False if there is nothing that it could move. `offer` receives each better schedule.
+        `offer` is called with each better schedule. Returns False if there is no schedule, or none of its passes can
+        move.
         """
         best = self.incumbent.timeline
         if best is None:
@@ -306,11 +311,11 @@ class Search:
         return self.orders.run(limits.seconds, offer)
 
     def starts(self) -> list[Timeline]:
-        """Return the best few of the schedules kept as starts of local search."""
+        """Return the best schedules kept as starts of local search, best first, at most `SEARCH.starts` of them."""
         return [self._starts[value] for value in sorted(self._starts)[: SEARCH.starts]]
 
     def prove_infeasible(self, reason: str) -> None:
-        """Record that the problem has no schedule, for this reason, and end the search."""
+        """Record that the problem has no schedule, with the reason shown to the user, and end the search."""
         self._no_schedule = reason
         self.end()
 

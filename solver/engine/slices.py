@@ -1,4 +1,4 @@
-"""Time slices: the time for which a subsolver runs before another one gets its slice."""
+"""Time slices: each is the time for which a subsolver runs before another one gets its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from solver.limits import Limits
 
 @dataclass(frozen=True)
 class Slice:
-    """Slice of `seconds` from `began` on.
+    """Slice of `seconds` from `began` on, both on the search's clock.
 
-    Under a deterministic limit, of `units` of counted work (about a second each).
+    Under a deterministic limit it is a slice of `units` of counted work (about a second each); None otherwise.
     """
 
     clock: Clock
@@ -34,15 +34,15 @@ class Slice:
         return self.left() <= 0
 
     def counted(self, each: float) -> int | None:
-        """Return the amount of work for the slice, at `each` per unit (about a second); None if seconds count."""
+        """Return how many steps the slice may take, at `each` per unit of counted work; None if seconds count."""
         return None if self.units is None else max(1, int(self.units * each))
 
     def share(self, limits: Limits) -> float:
-        """Return the length of the slice as a share of the search's limit."""
+        """Return the length of the slice as a share (0 to 1) of the time or work in `limits`."""
         return self.seconds / limits.seconds if self.units is None else self.units / (limits.deterministic or inf)
 
     def limits(self, limits: Limits) -> Limits:
-        """Return the limits of a search that runs within this slice."""
+        """Return `limits` with this slice's seconds left, or counted work, for a search that runs within it."""
         if self.units is not None:
             return replace(limits, deterministic=self.units)
         return replace(limits, seconds=self.left())
@@ -54,7 +54,7 @@ Work = Generator[None, Slice, None]
 
 
 def in_slices(stop: Event, work: Callable[[Event], object], take: Callable[[], None], share: float = 1.0) -> Work:
-    """Run `work(stop)` in slices: it pauses, while it queries its stop event, at the end of each slice.
+    """Run `work(stop)` in a thread slice by slice: after a slice it is suspended within its next query of `stop`.
 
     `take` is called after each slice to collect results. A slice has at most `share` of the time left. Not for counted
     work.

@@ -1,1 +1,1 @@
-"""Construction heuristics and analytic bounds, which run in order before the subsolvers share the time."""
+"""Construction heuristics, which run in order before the subsolvers share the time."""

@@ -19,7 +19,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class FirstSchedule:
-    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory or few gathers."""
+    """CP-SAT for a first schedule where no other heuristic found one, as with tight host memory."""
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "CP-SAT, a first schedule"
@@ -46,7 +46,7 @@ class FirstSchedule:
 
 
 def _all_in_turn(jobs: Jobs) -> int:
-    """Return the ticks of everything run in sequence, an upper bound for schedules without unnecessary waits."""
+    """Return the ticks that all jobs and lags take one after the other, an upper bound on the least makespan."""
     return -(-(sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)) // jobs.scale)
 
 

@@ -20,7 +20,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class MicrobatchOrders:
-    """Try other micro-batch orders in the best published schedules that fit.
+    """Let the micro-batches enter in other orders, in each of the best published schedules that fit.
 
     Local search may start from each result.
     """
@@ -55,10 +55,10 @@ class MicrobatchOrders:
 
 
 def _reordered(chains: MicrobatchChains, known: Timeline) -> list[Timeline]:
-    """Return the schedule's timelines with the micro-batches entering in other orders, where they fit the memory.
+    """Return timelines of a schedule in which the micro-batches enter in other orders, if they fit the memory.
 
-    An order of passes alone may wait for itself where the schedule orders their tasks: a pass that receives before the
-    recomputation that it needs has ended precedes it in the order.
+    The timelines are of the problem with a chain for each factor. An order that deadlocks is left out: where the
+    schedule orders tasks, renumbered passes may wait for each other.
     """
     own = timeline_back(chains, known).schedule
     found = []

@@ -1,6 +1,6 @@
-"""Construction heuristic: published schedules, of which the best that fits is the first incumbent.
+"""Construction heuristic: published schedules, the best of which that fits is the first incumbent.
 
-Of several of one value it is the one that was tried first: promising ones first, then by name.
+Of several with the same value the first one tried is kept: promising ones are tried first, then others by name.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Published:
     def run(self, search: Search) -> None:
         """Simulate and offer one published schedule after the other.
 
-        Each may use half of its share of the time, or in very long problems, if it is written down directly, all of it.
-        The offer is also validated within that time, except that of the first schedule that fits, which must not be
-        lost.
+        Each may use half of the heuristic's share of the time, or all of it in very long problems if a formula gives
+        its order. The offer is also validated within that time, except that of the first schedule that fits, which must
+        not be lost.
         """
         clock, incumbent = search.clock, search.incumbent
         tried = {one.name for one in search.candidates}
@@ -63,7 +63,7 @@ class Published:
                 return
 
     def _improves_what_does_not_fit(self, search: Search, heuristic: Heuristic) -> bool:
-        """True for a schedule, in a problem of many passes, that improves another one which did not fit the memory."""
+        """True in a problem of many passes if the schedule that the heuristic improves did not fit the memory."""
         if heuristic.improves is None or search.passes <= self.compare_up_to_passes:
             return False
         return any(one.name == heuristic.improves and not one.fits for one in search.candidates)
@@ -86,7 +86,7 @@ def _offer(search: Search, found: Candidate) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
-    """Return the sort key for very long problems: written-down schedules, promising searches, others, improvements."""
+    """Return the sort key for very long problems: orders by formula, promising searches, others, improvements."""
     if heuristic.improves is not None:
         return 3, 0
     written = heuristic.standing.written
@@ -96,7 +96,7 @@ def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
 
 
 def _promising_first(heuristic: Heuristic) -> int:
-    """Return the sort key: promising schedules first, those that improve another one last."""
+    """Return the sort key: promising schedules first, those that improve another schedule last."""
     if heuristic.standing.promising:
         return 0
     return 1 if heuristic.improves is None else 2

@@ -1,7 +1,7 @@
 """Construction heuristic for very long problems: extend published schedules of fewer micro-batches by whole periods.
 
-With hundreds of thousands of passes it takes seconds to write down one published schedule, although its steady state
-repeats one period.
+With hundreds of thousands of passes it takes seconds to construct one published schedule pass by pass, although its
+steady state repeats one period.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from solver.published import candidate
 @dataclass(frozen=True)
 @tunable
 class PublishedExtended:
-    """Extend published schedules of fewer micro-batches, least lost time first; end the search once within the gap.
+    """Extend published schedules of fewer micro-batches, least lost time first, until one can be extended.
 
-    The remaining share of the time is left to other construction heuristics, which find less on so many passes. It does
-    not apply to unequal micro-batches, whose schedules have no period.
+    Its `share` of the time is large, since other construction heuristics find less on so many passes. It does not apply
+    to unequal micro-batches, whose schedules have no period.
     """
 
     share: float = tuned(0.8, "of the time limit", 0, 1)
@@ -36,7 +36,10 @@ class PublishedExtended:
         return shortened(search.problem) is not None
 
     def run(self, search: Search) -> None:
-        """Offer each extended schedule that is found in time."""
+        """Offer extended schedules until one is found, the gap is closed or the time is over.
+
+        If the search is done with an extended schedule, a note says so and the search ends.
+        """
         short, clock, incumbent = shortened(search.problem), search.clock, search.incumbent
         assert short is not None
         end = clock.seconds + clock.allowed(self.share)
@@ -55,7 +58,11 @@ class PublishedExtended:
 
 
 def _in_turn(problem: Problem) -> list[Heuristic]:
-    """Return published schedules: least lost time first, then those likely to exceed the memory, then searched ones."""
+    """Return the published schedules to extend: those that lose least time first, those found by a search last.
+
+    Where some device cannot hold 2p-1 activations (p devices), schedules that keep up to two per device follow the
+    leaner.
+    """
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
     asked = [most * max((problem.stages[s].activation for s in of_device), default=0) for of_device in stages]
@@ -67,7 +74,10 @@ def _in_turn(problem: Problem) -> list[Heuristic]:
 
 
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
-    """Offer a heuristic's short schedule extended to all micro-batches; False if it does not fit or repeats nothing."""
+    """Offer a heuristic's schedule of the short problem extended to all micro-batches.
+
+    False if that schedule does not fit the memory, or has no part that repeats.
+    """
     found = candidate(short, heuristic)
     stretch = best_stretch([found.timeline]) if found.fits and found.timeline is not None else None
     if stretch is not None:

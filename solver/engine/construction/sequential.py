@@ -1,4 +1,4 @@
-"""Construction heuristic: one micro-batch after the other, which fits in every feasible problem."""
+"""Construction heuristic: one micro-batch after the other, which fits in every feasible problem of plain passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class Sequential:
-    """Construction heuristic: one micro-batch after the other, offered where no schedule is known."""
+    """Schedule of one micro-batch after the other, offered where no schedule is known."""
 
     least_seconds: float = tuned(1.0, "s, even beyond the time limit", 0, 10)
     name: str = "one micro-batch after the other"
@@ -30,8 +30,8 @@ class Sequential:
     def _offer(self, search: Search) -> None:
         """Offer the schedule if it is valid.
 
-        It may be invalid where pieces keep memory for later pieces or parameters are gathered; `TaskSchedules` tries
-        the same order with the passes for parameters.
+        It may be invalid where pieces of micro-batches keep memory for later pieces, or parameters are gathered;
+        `TaskSchedules` tries the same order with the passes that gather them.
         """
         timeline = best_times(search.problem, sequential(search.problem))
         if not validate(timeline):

@@ -1,4 +1,4 @@
-"""Construction heuristic for passes of several tasks: orders of passes, with tasks interleaved as they become ready."""
+"""Construction heuristic for passes of several tasks: start tasks as they become ready, by given orders of passes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from solver.tasks.memory_decisions import rules, with_decisions
 @dataclass(frozen=True)
 @tunable
 class TaskSchedules:
-    """First schedules at task level: from published orders, then from list schedules of passes.
+    """First schedules at task level: from published orders of passes, then from list schedules of passes.
 
-    The first is one micro-batch after the other, which always fits. Problems with more than `most_passes` passes are
-    skipped where a schedule is known, since each schedule takes seconds.
+    The very first has one micro-batch after the other, which fits most often. Problems with more than `most_passes`
+    passes are skipped where a schedule is known, since each schedule takes seconds.
     """
 
     most_passes: int = tuned(5_000, "passes, beyond which each schedule takes seconds", 100, 10**6)
@@ -57,7 +57,7 @@ class TaskSchedules:
                 return
 
     def _orders(self, search: Search) -> Iterator[Schedule]:
-        """Yield the orders of passes whose tasks are to be interleaved."""
+        """Yield orders of passes on every device, from each of which schedules of tasks are made."""
         if search.problem.network.has_activation_modes:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
             published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
@@ -83,10 +83,10 @@ def _keeps_all(schedule: Schedule) -> bool:
 
 
 def _decided(problem: Problem, published: Sequence[Schedule], rooms: Sequence[int | None]) -> Iterator[Schedule]:
-    """Yield orders of a problem with more memory, with activations offloaded or recomputed until they fit its own.
+    """Yield orders of passes with some activations offloaded or recomputed so that all fit into the memory.
 
-    First one micro-batch after the other, then published orders, then list schedules for several times the memory
-    (`rooms`; None: unlimited).
+    Each is made from an order that keeps every activation: first one micro-batch after the other, then `published`
+    orders, then list schedules for the devices' memory times each factor of `rooms` (None: unlimited).
     """
     kept = passes_alone(problem).keeping_activations()
     found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))

@@ -1,6 +1,6 @@
 """Conversion of a solution to ticks in which its schedule and its bound are integers.
 
-A span may need fractions of a tick.
+The value of a span, or a bound on it, may be a fraction of the problem's tick.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def in_common_ticks(solution: Solution, best: Timeline | None, certificate: Certificate) -> Solution:
-    """Return the solution with this timeline and certificate, in ticks in which both are integers.
+    """Return the solution with this timeline and certificate, in ticks in which all its times are integers.
 
-    `best` may be in any ticks of the problem; `certificate` is in those of the solution.
+    `best` may be in finer ticks than the solution's problem, None for no schedule; `certificate` is in the solution's
+    ticks.
     """
     problem = solution.problem
     times = Fraction(1) if best is None else problem.tick / best.problem.tick
@@ -40,7 +41,7 @@ def in_common_ticks(solution: Solution, best: Timeline | None, certificate: Cert
 
 
 def finer_candidate(one: Candidate, parts: int) -> Candidate:
-    """Return a published schedule's result with each tick divided into `parts`."""
+    """Return a published schedule's result in ticks that are `parts` times finer."""
     if one.timeline is None or one.metrics is None or parts == 1:
         return one
     return replace(one, timeline=finer_timeline(one.timeline, parts), metrics=finer_metrics(one.metrics, parts))

@@ -26,12 +26,12 @@ Report = Callable[[Progress], None]
 
 
 class Incumbent:
-    """Keep the best valid schedule and the best bound; refuse what cannot be right.
+    """Keep the best valid schedule and the best bound of a search; refuse what cannot be right.
 
-    An invalid schedule, or a bound above a schedule's value, is a defect of this program: it is left out with all
-    bounds of that kind, and a note tells the user. The state is one immutable record, replaced in a single assignment,
-    since threads read it at any moment. `certificates` are those known at the start, strongest first; `phase` is the
-    name of the current step in reports.
+    An invalid schedule, or a bound above a schedule's value, is a defect of this program: it is left out, a wrong bound
+    with all bounds of its kind, and a note informs the user. The state is one immutable record, replaced in a single
+    assignment, since threads read it at any moment. `certificates` are those known at the start, strongest first;
+    `report` is called at each improvement, and `phase` is the name of the current step in those reports.
     """
 
     def __init__(self, problem: Problem, certificates: Sequence[Certificate], clock: Clock, report: Report) -> None:
@@ -71,15 +71,15 @@ class Incumbent:
         self._replace(lambda state: state.with_note(text))
 
     def note_defects_of(self, other: Incumbent) -> None:
-        """Copy the defects noted by the search of a related problem."""
+        """Copy the notes on defects of this program from the incumbent of a search of a related problem."""
         for text in filter(is_defect, other.state.notes):
             self.note(text)
 
     def offer(self, timeline: Timeline, by: str | None = None) -> Value:
-        """Keep a timeline if it is better and valid; returns its value in ticks of the problem.
+        """Keep a timeline if it is better than the best and valid; return its value in ticks of the problem.
 
-        A value below the lower bound shows that the bound is wrong. `by` is the name of the finder, by default the
-        current phase.
+        If its value is below the lower bound, the kinds of bounds above it are dropped as wrong. `by` is the name of
+        the finder in reports, by default the current phase.
         """
         value = value_of(self._problem, timeline)
         if self.value is not None and value >= self.value:
@@ -92,11 +92,11 @@ class Incumbent:
         return value
 
     def argue(self, certificate: Certificate) -> None:
-        """Add a certificate that has an argument in words, like those known at the start."""
+        """Add a certificate whose argument is a text for the user, like those known at the start."""
         self._replace(lambda state: state.with_argument(certificate))
 
     def claim(self, bound: Value, devices: Sequence[int] | None = None, by: str | None = None) -> None:
-        """Make a bound proved by CP-SAT the certificate if it is above the current lower bound.
+        """Make a bound proved by CP-SAT, in ticks, the certificate if it is above the current lower bound.
 
         `devices` are those whose constraints the proof needs; None: all. `by` is as in `offer`.
         """
@@ -118,7 +118,7 @@ class Incumbent:
         self._replace(lambda state: state.with_certificate(certificate), by=by)
 
     def check_bound(self) -> None:
-        """Check the current certificate from its evidence; while one fails, note the defect and check the next one."""
+        """Check the current certificate from its evidence; while refused, note the defect and check the next one."""
         while (certificate := self._state.certificate) not in (self._checked, OF_BARE_TIME):
             try:
                 finding = check_bound(self._problem, certificate)
@@ -127,7 +127,7 @@ class Incumbent:
             self.judge(certificate, finding)
 
     def judge(self, certificate: Certificate, finding: Finding) -> None:
-        """Apply the result of a check: a refused certificate is a defect and its kind is left out."""
+        """Apply the verdict of a check: a refused certificate is noted as a defect and all of its kind are dropped."""
         if finding.verdict is Verdict.REFUSED:
             text = f"a lower bound did not stand the check of its evidence: {finding.text}"
             self.distrust(Disagreement(text, certificate.kind))
@@ -135,7 +135,7 @@ class Incumbent:
             self._checked = certificate
 
     def distrust(self, defect: Disagreement) -> None:
-        """Note a defect of this program and leave out the kind of bound that is to blame, if one is."""
+        """Note a defect of this program, and drop all bounds of the kind that the defect names, if it names one."""
         text = defect_note(str(defect), defect)
 
         def change(state: State) -> State:
@@ -146,14 +146,14 @@ class Incumbent:
 
     @contextmanager
     def defects_noted(self, subsolver: str | None = None) -> Iterator[None]:
-        """Context in which an error is noted and ends the named subsolver (by default the phase), not the search."""
+        """Context that turns an error into a note on the named subsolver (by default the phase); the search goes on."""
         try:
             yield
         except Exception as error:
             self.left_out(subsolver or self.phase, error)
 
     def left_out(self, subsolver: str, error: Exception) -> None:
-        """Note a subsolver that an error ended, and leave out the kind of bound that is to blame, if one is."""
+        """Note that an error ended a subsolver; a `Disagreement` also drops the kind of bound that it names."""
         if isinstance(error, Disagreement):
             self.distrust(error)
         else:

@@ -16,10 +16,10 @@ Start = Schedule | Timeline | Solution
 
 
 def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
-    """Return the start's order with its best times in this problem, and its own timeline where that is valid too.
+    """Return timelines from an earlier result: its order with best times here, and with its own starts.
 
-    The start may be of a problem with other durations or memory. Raises `BadInput` if its order does not fit this
-    problem.
+    The latter is left out where its times are not valid here, as the start may be of a problem with other durations or
+    memory. Raises `BadInput` if there is no schedule in it or the order does not fit this problem.
     """
     known = start.timeline if isinstance(start, Solution) else start
     if known is None:
@@ -36,9 +36,9 @@ def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
 
 
 def _in_this_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return the timeline with its own starts in this problem.
+    """Return a timeline of this problem with the starts of another's timeline, in its finer or equal ticks.
 
-    None unless this problem's tick is a multiple of its tick.
+    None unless this problem's tick is a multiple of the other's.
     """
     parts = problem.tick / timeline.problem.tick
     if parts.denominator != 1:

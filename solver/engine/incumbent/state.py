@@ -17,10 +17,10 @@ OF_BARE_TIME = Certificate("none", 0, "No time is below zero.")
 
 @dataclass(frozen=True)
 class State:
-    """Best timeline and its value in ticks of the problem, certificate of the lower bound, and notes.
+    """Best timeline and its value in ticks of the problem, certificate of the lower bound, notes, and history.
 
-    `certificates` are those with an argument in words, strongest first; `distrusted` are kinds of certificates that
-    were found wrong. No state has a lower bound above its value.
+    `certificates` are all with an argument for the user, strongest first; `distrusted` are the kinds of certificates of
+    which one was found wrong. No state has a lower bound above its value.
     """
 
     problem: Problem
@@ -37,7 +37,10 @@ class State:
         return self.certificate.value_ticks
 
     def with_timeline(self, timeline: Timeline, value: Value) -> State:
-        """Return the state with a valid timeline if it is better; kinds of bounds that exceed its value are dropped."""
+        """Return the state with a valid timeline of this value in ticks, if better; bounds above it are dropped.
+
+        With such a bound all of its kind are dropped, and a note is added.
+        """
         if self.value is not None and value >= self.value:
             return self
         state = replace(self, timeline=timeline, value=value)
@@ -46,16 +49,19 @@ class State:
         return state
 
     def with_argument(self, certificate: Certificate) -> State:
-        """Return the state with a further certificate that has an argument in words."""
+        """Return the state with a further certificate in `certificates`, unless its kind is distrusted.
+
+        It also becomes the certificate of the lower bound if it is the strongest.
+        """
         if certificate.kind in self.distrusted:
             return self
         certificates = tuple(sorted([*self.certificates, certificate], key=lambda one: -one.value_ticks))
         return replace(self, certificates=certificates).with_certificate(certificate)
 
     def with_certificate(self, certificate: Certificate) -> State:
-        """Return the state with a certificate if it is stronger and its kind is not distrusted.
+        """Return the state with this certificate of the lower bound, if it is stronger and its kind is not distrusted.
 
-        A wrong one is dropped.
+        If it is above the value of the known schedule, all of its kind are dropped as wrong instead.
         """
         if certificate.value_ticks <= self.lower_bound or certificate.kind in self.distrusted:
             return self
@@ -64,7 +70,7 @@ class State:
         return replace(self, certificate=certificate)
 
     def without(self, kind: str) -> State:
-        """Return the state without certificates of this kind; if none is left, with the trivial bound of zero."""
+        """Return the state without certificates of this kind, now and later; the bound is 0 if none is left."""
         certificates = tuple(one for one in self.certificates if one.kind != kind) or (OF_BARE_TIME,)
         certificate = certificates[0] if self.certificate.kind == kind else self.certificate
         distrusted = self.distrusted | {kind}

@@ -1,4 +1,4 @@
-"""Search with unequal micro-batches as one with many chains: reports and results in terms of the original problem."""
+"""Search with unequal micro-batches as one with a chain for each factor: its reports and results as of the original."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.engine.incumbent.incumbent import Report
 
 
 def report_of(chains: MicrobatchChains, report: Report) -> Report:
-    """Return a report function for the search on chains that passes timelines of the original problem to `report`."""
+    """Return a report function of the search on chains that gives `report` timelines of the original problem."""
 
     def tell(moment: Progress) -> None:
         known = moment.timeline
@@ -27,7 +27,7 @@ def report_of(chains: MicrobatchChains, report: Report) -> Report:
 
 
 def solution_of(chains: MicrobatchChains, found: Solution) -> Solution:
-    """Return a solution of the problem on chains as one of the original problem.
+    """Return a solution of the problem with a chain for each factor as one of the original problem.
 
     Raises `Disagreement` if its schedule is not valid there.
     """

@@ -1,4 +1,4 @@
-"""Subsolver: beam search over the orders of all chains, with overlapped blocks."""
+"""Subsolver: beam search over the orders of passes of all chains, with overlapped blocks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class BeamSchedules:
-    """Beam searches with increasing width, each time with fewer preferences; local search continues from each result.
+    """Beam searches of growing width; each next width continues only the best preferences for ranking nodes.
 
-    For the makespan of one chain with few states, orders that cannot end before the incumbent are pruned after the
-    narrowest run. Under a deterministic limit there is one run with the smallest width.
+    Local search may start from each result. For the makespan of one chain with few states, orders that cannot end
+    before the incumbent are pruned after the narrowest run. Under a deterministic limit there is one run with the
+    smallest width.
     """
 
     width: int = tuned(100, "nodes of a layer at first", 1, 100_000)
@@ -93,7 +94,7 @@ def _up_to_incumbent(search: Search, bounds: CompletionBounds) -> CompletionBoun
 def _found(
     search: Search, run: Generator[Progress, None, Found | None], slice_: Slice
 ) -> Generator[None, Slice, tuple[Found | None, Slice]]:
-    """Advance a beam search over as many slices as it needs; returns its result and the last slice."""
+    """Advance a beam search over as many slices as it needs; return its result (None: no order) and the last slice."""
     while True:
         try:
             next(run)

@@ -85,11 +85,11 @@ def _note(search: Search, reason: TooLong) -> None:
 
 
 def _improve_alone(search: Search, by: str) -> bool:
-    """Run one search on a dedicated core, from the bound proved so far; True if no further search is useful.
+    """Run one CP-SAT search on a dedicated core, from the bound proved so far; True if no further search is useful.
 
     That is so if CP-SAT completed, or found nothing for as long as the time that is left. The search is also ended, to
     be restarted, when others have had a better bound for as long as it ran until they got it; not sooner, since with
-    its learnt clauses it may soon pass them.
+    its learnt clauses it may soon pass them. Results are reported under the name `by`.
     """
     clock, incumbent = search.clock, search.incumbent
     began, since, reached = clock.seconds, inf, incumbent.lower_bound
@@ -117,9 +117,9 @@ def _improve_alone(search: Search, by: str) -> bool:
 
 
 def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Generator[None, Slice, Slice | None]:
-    """Search from the proved bound, slice after slice, until others have proved more.
+    """Search from the proved bound upwards, slice after slice, until others have proved more.
 
-    Returns the slice for the restart.
+    Returns the slice with which to restart; None if CP-SAT completed.
     """
     clock, reached = search.clock, search.incumbent.lower_bound
     began, stated, heard, least = clock.seconds, False, 0.0, 0.0  # the last report, and the shortest slice then
@@ -153,7 +153,10 @@ def _from_what_is_proved(own: CoreGuided, search: Search, slice_: Slice) -> Gene
 
 
 def _improve(search: Search, limits: Limits, stop: Event, callback: Callback) -> bool:
-    """Build the model and search it within the time left; True if CP-SAT completed."""
+    """Build the model and search it on one core within the time left, reporting to `callback`.
+
+    True if CP-SAT completed; False too if there was no time to build the model.
+    """
     model = within(Deadline.after(search.clock.left(), stop), partial(improving_model, search))
     if model is not None:
         limits = replace(limits, workers=1)

@@ -23,10 +23,10 @@ EXACT_MODEL = "CP-SAT"
 @dataclass(frozen=True)
 @tunable
 class ExactModel:
-    """CP-SAT restarted in each slice from the incumbent; without `literals` the model is plain intervals.
+    """CP-SAT restarted in each slice from the incumbent; without `literals` orders are stated by intervals alone.
 
-    With `in_order`, where activations may be offloaded or recomputed, micro-batches keep their order: these are far
-    fewer schedules, often good ones, but they give no bound.
+    With `in_order`, for problems with activations that may be offloaded or recomputed, micro-batches keep their order
+    in every kind of pass: these are far fewer schedules, often good ones, but they give no bound.
     """
 
     literals: bool = True
@@ -37,7 +37,7 @@ class ExactModel:
     restarts: bool = True
 
     def serves(self, search: Search) -> bool:
-        """True unless building the model would take more than the remaining time."""
+        """True if there is time to build the model, and activation modes if micro-batches are kept in order."""
         return not search.takes_long_to_state and (not self.in_order or search.problem.network.has_activation_modes)
 
     def kernels(self, _: Search) -> Kernels | None:
@@ -65,7 +65,7 @@ class ExactModel:
         take(search, outcome.timeline, outcome.bound)
 
     def _in_order(self, search: Search) -> Model:
-        """Return the model with micro-batches in order, unhinted, since a known schedule may be out of order."""
+        """Return the model with micro-batches in order, without a hint, since a known schedule may be out of order."""
         state, jobs = search.incumbent.state, restricted_to_microbatch_order(jobs_of(search.problem))
         assert state.value is not None
         literals = most_literals(search.problem, self.literals)

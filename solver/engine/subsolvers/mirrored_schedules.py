@@ -1,4 +1,4 @@
-"""Subsolver for two mirror-image chains: search symmetric schedules on half of the devices."""
+"""Subsolver for two chains that are mirror images: search schedules of one chain on half of the devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class MirroredSchedules:
-    """Run the engine on the problem of one chain; its schedules, mirrored, are starts for the whole problem.
+    """Run the engine on the problem of one chain; its schedules and their mirror images together are offered as starts.
 
     The half problem has half of the passes, and each change in it changes both chains. Its subsolvers share this
     subsolver's slices.

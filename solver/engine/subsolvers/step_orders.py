@@ -1,4 +1,4 @@
-"""Subsolver: schedules read off a restricted decision diagram of the steps of a chain."""
+"""Subsolver: schedules from a restricted decision diagram whose steps are the passes of one chain of stages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from solver.step_orders.search import diagram_of, order_count, step_order
 @dataclass(frozen=True)
 @tunable
 class StepOrders:
-    """Best orders of steps, with twice as many orders kept per state each time.
+    """Search one chain's orders of passes in a restricted diagram, with 1, 2, 4, ... labels kept per state.
 
-    With one per state where work is counted.
-
-    Where full backwards can be shorter, there is a choice at each backward, and orders that cannot end below the
-    incumbent's value are pruned. It is left out where looking at one order of each state takes longer than the limit.
+    Where work is counted there is one search, with one label per state. Where full backwards can be shorter than split
+    ones, the mode of each backward is chosen too, and orders that cannot end below the incumbent's value are pruned. It
+    does not serve problems in which one label of each state takes longer to expand than the time left.
     """
 
     orders_per_second: int = tuned(500_000, "orders looked at in a second, or unit of counted work", 1_000, 10**8)
@@ -61,9 +60,9 @@ class StepOrders:
 
 
 def _look_for(search: Search, found: list[Schedule], stop: Event) -> None:
-    """Append to `found` the best schedule with one order per state, with two, and so on.
+    """Append to `found` the schedules of searches with 1, 2, 4, ... labels kept per state, until `stop` or the widest.
 
-    Only one if work is counted.
+    One search only if work is counted.
     """
     diagram, width = diagram_of(search.problem, stop), 1
     while diagram is not None and width <= DIAGRAMS.width and not stop.is_set():

@@ -1,4 +1,4 @@
-"""List schedules by priority rules that are tuned on the problem, or on a shorter one if it is very long."""
+"""Subsolvers: list schedules by priority rules tuned on the problem, or on a shorter one if it is very long."""
 
 from __future__ import annotations
 
@@ -88,7 +88,11 @@ class RulesOfShorter:
             search.end()
 
     def _tuned(self, search: Search, split: bool, part: float) -> None:
-        """Tune rules on few micro-batches; they may be worse for many, so each change of the best rules is offered."""
+        """Tune rules on few micro-batches and offer their schedule of all of them after each change of the best rules.
+
+        Each change is offered since rules that are better for few may be worse for many. `split` is the mode of the
+        backwards, `part` the share of this heuristic's time.
+        """
         clock = search.clock
         lists = TunedLists(self._shorter(search.problem), split, search.workers, search.limits.seed)
         begin, least = clock.seconds, part * clock.share(self.share)
@@ -112,14 +116,14 @@ class RulesOfShorter:
                 break
 
     def _shorter(self, problem: Problem) -> Problem:
-        """Return the problem with fewer micro-batches on which rules are tuned."""
+        """Return the same problem with fewer micro-batches, on which rules are tuned."""
         chains = len(problem.placement.chains)
         most = self.short_passes // (3 * problem.placement.stages)
         few = chains * max(self.microbatches_per_device * problem.devices, most)
         return replace(problem, microbatches=min(few, problem.microbatches), walks=replace(problem.walks, shares=()))
 
     def _offer(self, search: Search, lists: TunedLists) -> None:
-        """Offer the rules' schedule for all micro-batches if it is better."""
+        """Offer the schedule that the rules give for all micro-batches, if it is better than the incumbent."""
 
         def whole() -> None:
             schedule = lists.schedule(search.problem, search.incumbent.value)
@@ -130,7 +134,10 @@ class RulesOfShorter:
 
 
 def _splits(search: Search) -> Iterator[bool]:
-    """Backward modes to try: True for split, False for fused."""
+    """Yield the backward modes to try: True for split (B and W), False for fused (BW).
+
+    Fused is left out where splitting is possible and fusing saves no time.
+    """
     view = search.problem.pipeline
     if view.splits:
         yield True

@@ -1,6 +1,6 @@
 """Subsolver: large-neighbourhood search by CP-SAT over windows of the best schedule's tasks.
 
-Not with overlapped blocks.
+It does not serve problems with overlapped blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from solver.tasks.window_search import WindowSearch
 @dataclass(frozen=True)
 @tunable
 class Windows:
-    """Solve one window after the other with CP-SAT; a fixed number per slice of counted work."""
+    """Free the order of some tasks (a window) of the best schedule and solve it with CP-SAT, again and again.
+
+    A slice of counted work has a fixed number of windows.
+    """
 
     counted_windows: int = tuned(6, "windows in a slice of counted work", 1, 1000)
     name: str = "windows"

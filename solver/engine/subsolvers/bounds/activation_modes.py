@@ -1,4 +1,4 @@
-"""Subsolver: lower bounds by decision diagrams over activation modes, on one device and on pairs."""
+"""Subsolver: decision-diagram bounds over activation modes (keep, offload, recompute), of one or two devices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ActivationModes(DiagramBounds):
 
 
 def _passes_of(problem: Problem) -> RelaxedProblem | None:
-    """Return the relaxation of a problem to passes and activation modes; None if the bounds do not support it."""
+    """Return the problem relaxed to plain passes with their activation modes; None if the bounds do not support it."""
     if problem.network.scale:
         return None
     poorer = relaxed(problem, {SAVED_ACTIVATIONS})

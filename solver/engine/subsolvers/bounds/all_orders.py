@@ -18,9 +18,9 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class AllOrders(DiagramBounds):
-    """Decision-diagram bounds over all orders.
+    """Decision-diagram bounds over all orders, without a threshold.
 
-    Under a deterministic limit a slice restarts with the devices of the last one.
+    Under a deterministic limit a slice restarts with the set of devices at which the last one ended.
     """
 
     name: str = "diagrams of all orders"

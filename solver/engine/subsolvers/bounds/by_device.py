@@ -1,4 +1,4 @@
-"""Subsolver: decision-diagram bounds of all chains on growing device sets, where smaller sets prune larger ones."""
+"""Subsolver: decision-diagram bounds of all chains on growing sets of devices, pruned by diagrams of single devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ByDevice(DiagramBounds):
-    """Threshold bounds up to the incumbent's value, for problems with at most as many chains as a diagram has devices.
+    """Bounds up to the incumbent's value, for problems with at most as many chains as a diagram may have devices.
 
     With more chains, as of unequal micro-batches, there are too many states.
     """

@@ -22,7 +22,7 @@ from solver.tasks.as_stages import Cut, cut
 
 @dataclass(frozen=True)
 class JointWeights(DiagramBounds):
-    """Decision-diagram bounds for stages with several weight tasks on one device, as of mixture-of-experts layers.
+    """Decision-diagram bounds where a stage has several weight tasks on one device, as in mixture-of-experts layers.
 
     The tasks are joint: a stage's memory is freed only when all of them have ended. In the relaxed problem each task is
     a stage of its own.
@@ -53,7 +53,7 @@ class JointWeights(DiagramBounds):
 
 
 def _cut(problem: Problem) -> tuple[RelaxedProblem, Cut] | None:
-    """Return the relaxation and its tasks as stages; None if the problem has no such weight tasks."""
+    """Return the relaxed problem, and that problem with tasks as stages; None if it has no joint weight tasks."""
     if problem.view is not None or problem.network.scale:
         return None
     poorer = relaxed(problem)

@@ -1,4 +1,4 @@
-"""Subsolvers: threshold bounds by decision diagrams, on some devices, or on the stages of one device and others."""
+"""Subsolvers: decision diagrams refute thresholds, keeping all stages of some devices, or chosen stages of a chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ThresholdsOnDevices(DiagramBounds):
-    """Refute thresholds between lower bound and incumbent, on evenly spaced devices of a chain."""
+    """Refute thresholds between bound and incumbent by diagrams of evenly spaced devices of a chain."""
 
     name: str = "diagrams below a value"
 
@@ -27,9 +27,9 @@ class ThresholdsOnDevices(DiagramBounds):
 
 @dataclass(frozen=True)
 class ThresholdsOnStages(DiagramBounds):
-    """Threshold bounds where a device has several stages: on these and the other stages that improve the bound most.
+    """Refute thresholds by diagrams of all stages of one device and those other stages that raise the bound most.
 
-    Their diagrams give completion bounds for diagrams of more stages.
+    For problems with several stages on a device. Each diagram gives completion bounds for diagrams of more stages.
     """
 
     name: str = "diagrams of some stages"
@@ -63,7 +63,7 @@ class ThresholdsOnStages(DiagramBounds):
 
 
 def _stages_of_bound(search: Search) -> tuple[int, ...] | None:
-    """Return the stages of the decision diagram that gave the current lower bound; None if no diagram did."""
+    """Return the stages kept in the threshold diagram that proved the current lower bound; None if none did."""
     state = search.incumbent.state
     for one in state.certificates:
         evidence = one.evidence
@@ -73,7 +73,7 @@ def _stages_of_bound(search: Search) -> tuple[int, ...] | None:
 
 
 def _devices(search: Search) -> list[int]:
-    """Return the devices with several stages of one chain; first the device that gave the current lower bound."""
+    """Return the devices with several stages of one chain; those that the current lower bound speaks of are first."""
     state, placement = search.incumbent.state, search.problem.placement
     where = placement.stage_device
     several = [

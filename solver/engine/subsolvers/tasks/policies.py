@@ -1,4 +1,4 @@
-"""Subsolver for passes of several tasks: search the policy by which free streams choose their next task."""
+"""Subsolver for passes of several tasks: search for the policy by which a free stream chooses its next task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from solver.tasks.saving_modes import saving_modes
 @dataclass(frozen=True)
 @tunable
 class TaskPolicies:
-    """Policy searches from two starting policies on every thread, in rounds that continue from the best so far.
+    """Search dispatching policies on every worker from two starts, in rounds that continue from the best.
 
     Both starts are searched, since either may lead to a far better policy, whichever is better itself. With counted
     work each round has a fixed number of tries.
@@ -70,7 +70,7 @@ class TaskPolicies:
             slice_ = yield
 
     def _climb(self, search: Search, searches: Sequence[Sequence[PolicySearch]], slice_: Slice, seconds: float) -> None:
-        """Run each row of searches on a thread of its own, its members in turn."""
+        """Run each row of searches in a thread of its own, its members in turn, for `seconds` or counted tries."""
         counted, until = search.clock.counts_work, max(0.0, slice_.left() - seconds)
 
         def climb(own: Sequence[PolicySearch]) -> None:

@@ -1,4 +1,4 @@
-"""Subsolver for passes of several tasks: simulated annealing over ranks of tasks, scheduled by serial generation."""
+"""Subsolver for passes of several tasks: anneal the ranks by which serial generation makes a schedule."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from solver.tasks.rank_search import RankSearch, Serial
 @dataclass(frozen=True)
 @tunable
 class TaskRanks:
-    """Simulated annealing that minimises the latest end, also under the span, on every thread.
+    """Simulated annealing over the ranks of tasks that minimises the makespan, also if the objective is the span.
 
-    Cools within each slice.
+    Each slice starts from the incumbent on every worker, and its temperature falls to zero by the end of the slice.
     """
 
     tries: int = tuned(200, "tries of counted work", 1, 100_000)
@@ -66,7 +66,7 @@ class TaskRanks:
     def _anneal(
         self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[int, int], seed: int
     ) -> tuple[int, dict[int, int]]:
-        """Run one annealing; returns its latest end and the starts of its best schedule."""
+        """Anneal from `starts` (first tick of each job); return the makespan in ticks and the starts of the best."""
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
         for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
