@@ -24,7 +24,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Give the W of a fused backward zero duration, at the end of the backward."""
+    """Post that the W operation of a fused backward has zero duration at the end of that backward."""
     ops = model.operations
     for weight in filter(ops.is_empty_if_fused, model.start):
         backward = weight._replace(role=B)

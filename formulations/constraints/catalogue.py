@@ -12,9 +12,10 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Constraint:
-    """One constraint; a test enumerates small timelines and compares `check` with `post`.
+    """A rule for schedules, stated twice: `check` judges a timeline in plain Python, `post` adds it to a CP-SAT model.
 
-    `of_problem`: True if every valid schedule satisfies it, so that the validator demands it too.
+    A test enumerates small timelines and compares the two. `of_problem`: True if every valid schedule satisfies the
+    rule, so that the validator demands it too; False for symmetry breaking.
     """
 
     name: str

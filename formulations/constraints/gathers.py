@@ -1,4 +1,4 @@
-"""Constraint: a pass runs while its stage's parameters are gathered, and gathers do not exceed their limit."""
+"""Constraint: a pass runs while its stage's parameters are gathered, and the number of gathers is within its limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Require each pass to end before a release of its parameters, or to start after the gather that follows it."""
+    """Post that each pass ends before a release of its parameters, or starts after the gather that follows the release.
+
+    Further gathers are taken in turn, and within the limit of their number.
+    """
     operation_of, cp = model.operations.of, model.cp
     for gap in model.jobs.gaps:
         release, gather = operation_of[gap.release], operation_of[gap.gather]

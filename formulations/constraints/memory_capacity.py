@@ -1,10 +1,10 @@
 """Constraint: the memory of a device or host never exceeds its capacity, whatever the durations.
 
-A schedule keeps its memory under all durations if every unit that a pass takes is from the stock or from a pass that
-frees it and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits for passes
-that have ended change no start, so starts have such a flow if and only if the memory is kept at every one of them: free
-memory is handed out in the order of time. So at the start of each pass that takes memory, what has been taken less what
-has been freed is at most the capacity; `schedule_of_starts` sets the waits.
+A schedule is within its capacity under all durations if every unit that a pass takes is free from the start or from a
+pass that frees it and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits
+for passes that have ended change no start, so starts have such a flow if and only if the level is within the capacity
+at every one of them: free memory is assigned in order of time. So at the start of each pass that takes memory, the
+memory taken so far less the memory freed is at most the capacity; `schedule_of_starts` sets the waits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def _most_gathered(timeline: Timeline, device: int) -> int:
-    """Return the largest number of stages of a device whose parameters are gathered at the same time."""
+    """Return the largest number of stages of a device whose parameters are gathered at one time."""
     passes = timeline.schedule.passes_on(device)
     changes = [(timeline.start(p), 1) for p in passes if p.kind is UNSHARD]
     changes += [(timeline.end(p), -1) for p in timeline.schedule.passes_on(device) if p.kind is RESHARD]
@@ -50,11 +50,10 @@ def post(model: Model) -> None:
 
 
 def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _: 0) -> None:
-    """Post one row for each pass that takes memory.
+    """Post for each pass that takes memory that the level at its start is within the capacity of the pool.
 
-    `outside` gives the memory of passes outside the model at its start.
-
-    Orders forced by memory are known and need no literal: on one resource the no-overlap constraint states them, else a
+    `outside` returns the level of passes outside the model at that start, for models of a part of a schedule. Orders
+    forced by memory are known and need no literal: on one resource the no-overlap constraint states them, otherwise a
     precedence is posted here.
     """
     for x, y in model.known.forced:
@@ -72,7 +71,7 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _
 
 
 def _add(model: Model, taker: OperationMemory, level: Linear, room: int) -> None:
-    """Post the row of one pass that takes memory, enforced only if its job runs."""
+    """Post `level` <= `room` for a pass that takes memory, enforced only if its job runs."""
     where = model.where_jobs(taker.where)
     if not isinstance(level, int):
         model.cp.add(level <= room).only_enforce_if(where)
@@ -81,7 +80,7 @@ def _add(model: Model, taker: OperationMemory, level: Linear, room: int) -> None
 
 
 def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> Truth:
-    """Return True, False or a literal: the pass `giver` has ended completely before `taker` begins.
+    """Return True, False or a literal that implies that the pass `giver` has ended completely before `taker` begins.
 
     A backward that runs in one overlapped block with the taker has not: it releases its memory at the block's end.
     """
@@ -106,8 +105,9 @@ def _has_ended(model: Model, giver: OperationMemory, taker: OperationMemory) -> 
 def _may_have_begun(model: Model, other: OperationMemory, taker: OperationMemory) -> Truth:
     """Return True, False or a literal: the pass `other` runs and may take its memory no later than `taker`.
 
-    A pass that begins with several tasks takes its memory with the first of them; the first listed task of the taker
-    represents it. A pass that starts in one block with the taker takes nothing, nor does the taker in another mode.
+    If the literal is false, it certainly starts later. A pass that begins with several tasks takes its memory with the
+    first of them; the first listed task of the taker represents it. A pass that starts in one block with the taker
+    takes nothing, nor does the taker in another mode.
     """
     known, runs, own = model.known, _runs(model, other), taker.first[0]
     if other.first[0] == own and other.where != taker.where:
@@ -139,7 +139,7 @@ def _runs(model: Model, one: OperationMemory) -> Truth:
 
 
 def _cumulative(model: Model) -> None:
-    """Post CP-SAT's cumulative: an interval with its demand from each taker's start to the end of each giver.
+    """Post each pool as CP-SAT's cumulative: a demand from the start of the pass that takes it to the end of its giver.
 
     Memory that a B of a split backward takes in addition is occupied until the last giver ends.
     """
@@ -161,9 +161,11 @@ def _cumulative(model: Model) -> None:
 def _in_turn(
     model: Model, of_pass: Sequence[OperationMemory]
 ) -> Iterator[tuple[OperationMemory, OperationMemory | None, int]]:
-    """Yield (taker, giver, amount) for the passes of one micro-batch on one stage, oldest giver first.
+    """Yield (taker, giver, amount): which of a micro-batch's passes on a stage frees the memory that each takes.
 
-    Giver None: the memory is never freed. Memory that a pass takes and frees itself has the pass as taker and giver.
+    Amounts are in the problem's memory units, assigned to the earliest giver first. Giver None: the memory is never
+    freed. Memory that a pass takes and frees itself has the pass as taker and giver. Raises ValueError if a pass may
+    not run.
     """
     if not all(model.operations.always(_operation(model, one)) for one in of_pass):
         raise ValueError("a model without order literals, of passes that may not run")
@@ -182,13 +184,13 @@ def _in_turn(
 
 
 def _stays(model: Model, taker: OperationMemory) -> int:
-    """Return the memory taken by `taker` that no pass frees."""
+    """Return how much of the memory taken by `taker` no pass frees; 0 for a pool that is not a device's."""
     task = model.jobs.jobs[taker.where].task
     return model.jobs.problem.network.until_end.get(task.of[:2], 0) if taker.pool < model.jobs.problem.devices else 0
 
 
 def _interval(model: Model, taker: OperationMemory, giver: OperationMemory | None) -> cp_model.IntervalVar:
-    """Return the interval from the start of `taker` to the end of `giver`, or to the end of the model (None)."""
+    """Return the optional interval from the start of `taker` to the end of `giver`, or to the horizon if it is None."""
     size, end = (model.cp.new_int_var(0, model.horizon, "") for _ in range(2))
     if giver is None:
         model.cp.add(end == model.horizon)

@@ -1,6 +1,6 @@
 """Constraint (symmetry breaking): on each stage, tasks of one type run in micro-batch order.
 
-Why no optimum is lost: `Operations.in_microbatch_order`.
+Some optimal schedule satisfies it: see `Operations.in_microbatch_order`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """True if the passes of each type run in micro-batch order on each stage, or on each queue of stages."""
+    """True if on each stage, or on each group of stages that form a queue, passes of one kind run in micro-batch order.
+
+    B and BW count as one kind. A W counts only where backwards are always split.
+    """
     problem, lines = timeline.problem, dict[tuple[PassKind, int], list[Pass]]()
     for p in timeline.schedule.passes():
         role = B if p.kind is BW else p.kind
@@ -29,7 +32,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Require each operation to start after that of the previous micro-batch."""
+    """Post that each operation starts after the same one of the previous micro-batch, where that loses no optimum."""
     ops = model.operations
     for earlier, x in (*ops.in_microbatch_order.items(), *(ops.alike if model.known.numbered else ())):
         model.cp.add(model.start[x] >= model.end(earlier))

@@ -27,7 +27,10 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Require the earlier of two operations to end before the other starts, by order literals if the model has them."""
+    """Post that of two operations of a stream the earlier ends before the other starts.
+
+    Stated by order literals if the model has them, else by CP-SAT's no-overlap.
+    """
     if model.order is None:
         by_intervals(model)
         return
@@ -43,7 +46,10 @@ def post(model: Model) -> None:
 
 
 def _together(model: Model, order: ResourceOrder) -> None:
-    """Require the two passes of a block to start together, with the same order to all others and in no other block."""
+    """Post that the two passes of an overlapped block start together and are in no other block.
+
+    Both have the same order to every other operation.
+    """
     for (forward, backward), block in order.together.items():
         model.cp.add(model.start[forward] == model.start[backward]).only_enforce_if(block)
         model.cp.add_implication(block, model.fused[backward.stage, backward.microbatch])
@@ -59,7 +65,7 @@ def _together(model: Model, order: ResourceOrder) -> None:
 
 
 def by_intervals(model: Model) -> None:
-    """Post CP-SAT's no-overlap on each resource: one interval per block and per operation outside of blocks."""
+    """Post CP-SAT's no-overlap on each resource, with one interval per block and per operation that is in no block."""
     intervals: dict[Resource, list[cp_model.IntervalVar]] = {where: [] for where in model.operations.on}
     blocks: dict[Operation, list[cp_model.IntVar]] = {}
     for (forward, backward), block in model.together.items():
@@ -80,7 +86,7 @@ def by_intervals(model: Model) -> None:
 
 
 def _alone(model: Model, x: Operation, blocks: list[cp_model.IntVar] | None) -> cp_model.IntervalVar:
-    """Return the interval of an operation, present if it runs and is in no block."""
+    """Return the interval of an operation, present if it runs and is in none of `blocks` (None: no block has it)."""
     start, size, runs, name = model.start[x], model.alone(x), model.runs(x), f"I{x}"
     if isinstance(size, int) and blocks is None:
         return model.cp.new_optional_fixed_size_interval_var(start, size, runs, name)

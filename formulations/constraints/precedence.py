@@ -9,7 +9,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """True if each pass starts after the end of all its predecessors, plus the transfer time."""
+    """True if each pass starts after the end of all its predecessors, plus the transfer time in ticks."""
     network, passes = timeline.problem.network, timeline.schedule.pass_set
     return all(
         timeline.start(p) >= timeline.end(before) + lag
@@ -19,7 +19,7 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """Require each operation to start after its predecessors plus the lag, where both run.
+    """Post that each operation starts at least the lag after the end of each predecessor, where both run.
 
     If two modes share one operation and both wait, the row is unconditional.
     """

@@ -21,7 +21,7 @@ from pipesched.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Block:
-    """A block of work that takes `ticks` on all devices of `memory` at once.
+    """A block of work of one micro-batch that takes `ticks`, on all devices of `memory` at once.
 
     `memory[d]` is its memory change on device d.
     """
@@ -44,7 +44,10 @@ class Precedence(NamedTuple):
 
 
 class Fusion(NamedTuple):
-    """Blocks `backward` and `weight` may run as one, in `ticks`; memory is freed at the end, `taken` at the start."""
+    """Blocks `backward` and `weight` (B and W) that may run as one full backward of `ticks`.
+
+    It takes `taken` memory at its start, and frees that of both at its end.
+    """
 
     backward: int
     weight: int
@@ -53,7 +56,7 @@ class Fusion(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """Block `forward` of one micro-batch and `backward` (fused) of another may run together, in `ticks` for both."""
+    """Block `forward` of one micro-batch and fused `backward` of another that may run together, in `ticks` for both."""
 
     forward: int
     backward: int
@@ -62,7 +65,7 @@ class Overlap(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockGraph:
-    """Blocks of one micro-batch, identified by their index.
+    """The work of one micro-batch as blocks, identified by their index in `blocks`, with precedences (`waits`).
 
     `microbatches` is the number of micro-batches that one copy of the graph stands for: one for each chain.
     `capacity[d]` is None where device d's memory is unlimited. For the graph of a problem, `of_task` gives the block of
@@ -80,12 +83,12 @@ class BlockGraph:
 
     @cached_property
     def of_pass(self) -> Mapping[PassType, int]:
-        """The block with which a pass begins, by role and stage."""
+        """The index of the block with which a pass begins, by kind (B also for a full backward) and stage."""
         return {task.pass_type: block for task, block in self.of_task.items() if task.part == 0}
 
     @cached_property
     def on_device(self) -> tuple[tuple[int, ...], ...]:
-        """The blocks of each device."""
+        """The indices of the blocks of each device."""
         numbers: list[list[int]] = [[] for _ in self.capacity]
         for number, block in enumerate(self.blocks):
             for device in block.devices:
@@ -94,7 +97,7 @@ class BlockGraph:
 
     @cached_property
     def depth(self) -> tuple[int, ...]:
-        """The largest number of precedences on a path to each block."""
+        """For each block, the largest number of precedences on a path that ends at it."""
         found = [0] * len(self.blocks)
         for _ in found:
             for wait in self.waits:
@@ -103,7 +106,7 @@ class BlockGraph:
 
     @cached_property
     def component(self) -> tuple[int, ...]:
-        """The chain of each block, given by the least index of the blocks connected to it by precedences."""
+        """For each block, the least index of the blocks connected to it by precedences: one number for each chain."""
         root = list(range(len(self.blocks)))
 
         def find(x: int) -> int:
@@ -164,13 +167,20 @@ def graph_of(problem: Problem) -> BlockGraph:
 
 
 def streams_of(problem: Problem) -> list[Resource]:
-    """Return the resources of a problem's graph: every stream with tasks, and the first stream of each device."""
+    """Return the resources that are the devices of a problem's graph, in the order of their numbers there.
+
+    They are the streams with tasks, and the first stream of each device.
+    """
     first = (Resource(device, problem.streams[0]) for device in range(problem.devices))
     return sorted({*problem.network.resources, *first})
 
 
 def refuse_no_period(problem: Problem) -> None:
-    """Raise `BadInput` for a problem without periods: passes not of micro-batches, or memory of several streams."""
+    """Raise `BadInput` for a problem to which the periodic model does not apply.
+
+    These are passes that are not of micro-batches, tasks on several streams, overlapped blocks of passes of several
+    tasks, and limited memory that is taken on one stream and freed on another.
+    """
     network, allowed = problem.network, "passes, of one or several tasks"
     if not network.has_plain_chains:
         raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
@@ -186,7 +196,7 @@ def refuse_no_period(problem: Problem) -> None:
 
 
 def _memory_streams(problem: Problem, device: int) -> set[Resource]:
-    """Return the streams of the tasks that take and free memory of a device."""
+    """Return the streams of the tasks that take or free memory of a device."""
     network, found = problem.network, set[Resource]()
     for (kind, stage), change in network.change.items():
         if problem.placement.stage_device[stage] == device and kind in (F, *network.backwards[0]):
@@ -197,19 +207,22 @@ def _memory_streams(problem: Problem, device: int) -> set[Resource]:
 
 
 def _capacity(problem: Problem, where: Resource) -> int | None:
-    """Return the capacity of the memory that tasks on a stream use; None if unlimited or none."""
+    """Return the capacity of the memory that tasks on the stream `where` use.
+
+    None if it is unlimited or they use none.
+    """
     if problem.network.one_task_each:
         return problem.room[where.device]
     return next((problem.room[d] for d in range(problem.devices) if where in _memory_streams(problem, d)), None)
 
 
 def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the tasks of a pass that wait for no task of the same pass, and those that end it."""
+    """Return the task numbers in a pass of those that wait for no task of the same pass, and of those that end it."""
     return network.begins[pass_type], network.ends[pass_type]
 
 
 def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Precedence]:
-    """Yield the precedences of the network.
+    """Yield the precedences between blocks that follow from the network.
 
     Tasks that take limited memory together, or free it together, are put in sequence.
     """
@@ -227,9 +240,9 @@ def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Preced
 
 
 def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Overlap]:
-    """Yield the overlaps of forwards and backwards on one device that are shorter than the two in sequence.
+    """Yield the pairs of a forward and a full backward on one device that are shorter together than in sequence.
 
-    Other blocks start and end no pass sooner than the two in sequence; and where B and W are never worse than the full
+    Others start and end no pass sooner than the two in sequence; and where B and W are never worse than the full
     backward no block gains.
     """
     view = problem.pipeline

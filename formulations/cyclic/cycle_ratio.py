@@ -1,4 +1,4 @@
-"""Maximum cycle ratio of repeating precedences: the least period length that no cycle of them exceeds."""
+"""Maximum cycle ratio of precedences that repeat: the least period for which their cycles are satisfied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Arc(NamedTuple):
-    """Node `after` starts at least `ticks` after the start of `before`, less `repetitions` periods."""
+    """Node `after` starts at least `ticks` after the start of `before`, less `repetitions` times the period."""
 
     before: int
     after: int
@@ -32,7 +32,10 @@ def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fracti
 
 
 def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[int, int]:
-    """Return the earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for `length`."""
+    """Return the earliest start of each node, or (ticks, repetitions) of a cycle too long for a period of `length`.
+
+    Starts are in units of 1 / denominator of `length` of a tick.
+    """
     parts, whole = length.denominator, length.numerator
     weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]
     longest = [0] * nodes
@@ -52,7 +55,10 @@ def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[in
 
 
 def _cycle(arcs: Sequence[Arc], came_by: list[int | None]) -> list[Arc]:
-    """Return a cycle among the arcs by which nodes were last reached; empty if there is none."""
+    """Return the arcs of a cycle in the graph of predecessors; empty if there is none.
+
+    `came_by[n]` is the index of the arc by which node n got its longest path so far, None if it has none.
+    """
     seen = [-1] * len(came_by)
     for root in range(len(came_by)):
         path: list[Arc] = []

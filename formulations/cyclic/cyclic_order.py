@@ -1,4 +1,4 @@
-"""Order of one device's blocks within a period: no overlap, fused weight blocks, overlapped passes."""
+"""Constraints on the order of one device's blocks within a period: no overlap, fused backwards, overlapped passes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
 
 class Period(Protocol):
-    """Variables that the order of a device refers to: times in steps, positions by block and device.
+    """The variables of a periodic model to which the constraints of a device's order refer, times in steps.
 
+    `place` and `repetitions` are by (block copy, device), `before` by (earlier, later, device), `anchor` by device.
     `together` has a literal for every forward and backward that may overlap, forward first.
     """
 
@@ -31,11 +32,11 @@ class Period(Protocol):
     together: dict[tuple[Copy, Copy], cp_model.IntVar]
 
     def duration(self, x: Copy) -> Linear:
-        """Return the duration of a block in steps."""
+        """Return the duration of a block copy in steps: a number, or an expression of its mode literals."""
 
 
 def post_order(model: Period, device: int) -> None:
-    """Post the order of a device's blocks: no overlap, and a literal for the order of each two."""
+    """Create a literal for the order of every two blocks of a device, and post that blocks do not overlap."""
     blocks = [Copy(b, i) for b in model.graph.on_device[device] for i in range(model.copies)]
     _no_overlap(model, device, blocks)
     for at, x in enumerate(blocks):
@@ -52,7 +53,10 @@ def post_order(model: Period, device: int) -> None:
 
 
 def _no_overlap(model: Period, device: int, blocks: list[Copy]) -> None:
-    """Post CP-SAT's no-overlap; of two overlapped blocks only the backward counts."""
+    """Post that the blocks of a device lie in the period and do not overlap.
+
+    Of two overlapped ones only the backward counts.
+    """
     intervals = []
     for x in blocks:
         place, ticks = model.place[x, device], model.duration(x)
@@ -95,7 +99,7 @@ def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
 
 
 def _fuse(model: Period, device: int, blocks: list[Copy]) -> None:
-    """Require a weight block fused with its backward to follow it directly, on every device that it runs on."""
+    """Post that a weight block fused with its backward follows it directly, on every device that it runs on."""
     for fusion in model.graph.fusions:
         for i in range(model.copies):
             backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
@@ -114,7 +118,7 @@ def _fuse(model: Period, device: int, blocks: list[Copy]) -> None:
 
 
 def _overlap(model: Period, device: int, blocks: list[Copy]) -> None:
-    """Give two overlapped blocks one position and the same order to all others; a block overlaps at most one other."""
+    """Post that two overlapped blocks have one position and one order to all others, and overlap no other block."""
     pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in blocks}
     for (forward, backward), literal in pairs.items():
         model.cp.add(model.place[forward, device] == model.place[backward, device]).only_enforce_if(literal)

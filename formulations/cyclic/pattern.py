@@ -14,7 +14,7 @@ from formulations.cyclic.cycle_ratio import Arc, least_length
 
 
 class Copy(NamedTuple):
-    """A block of one of the micro-batches that a pattern repeats."""
+    """Block `block` (an index of the graph) of micro-batch `copy` among those that a pattern repeats."""
 
     block: int
     copy: int
@@ -22,7 +22,7 @@ class Copy(NamedTuple):
 
 @dataclass(frozen=True)
 class Pattern:
-    """Periodic repetition of `copies` consecutive micro-batches of a graph.
+    """A schedule that repeats `copies` consecutive micro-batches of a graph, as a cyclic order on every device.
 
     `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
     repetition count: after the first block of device d, the block runs in period n for micro-batch (n - count) * copies
@@ -44,7 +44,7 @@ class Pattern:
 
     @property
     def length(self) -> Fraction:
-        """Minimum length of one period, in ticks."""
+        """Minimum length of one period of all copies, in ticks."""
         return self._times[0]
 
     @property
@@ -53,7 +53,10 @@ class Pattern:
         return self._times[1]
 
     def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
-        """Return the same pattern with these copies first on their devices, with repetition counts of zero."""
+        """Return the same pattern rotated so that `anchors[d]` is first on device d, with a repetition count of zero.
+
+        None for a device without blocks.
+        """
         cyclic_orders: list[tuple[Copy, ...]] = []
         repetitions = {x: dict(counts) for x, counts in self.repetitions.items()}
         for device, (cyclic_order, anchor) in enumerate(zip(self.cyclic_orders, anchors, strict=True)):
@@ -68,17 +71,17 @@ class Pattern:
 
     @cached_property
     def _fusion(self) -> dict[int, Fusion]:
-        """The fusion of each backward block that may be fused."""
+        """The fusion that each backward block may have, by the block's index."""
         return {fusion.backward: fusion for fusion in self.graph.fusions}
 
     @cached_property
     def _removed(self) -> frozenset[Copy]:
-        """Weight blocks that run inside their fused backward."""
+        """The weight blocks that run inside their fused backward."""
         return frozenset(Copy(self._fusion[b].weight, i) for b, i in self.fused)
 
     @cached_property
     def _together(self) -> dict[Copy, int]:
-        """The ticks of each copy that runs together with another."""
+        """For each copy that runs in an overlapped pair, the ticks of the pair."""
         ticks = {(one.forward, one.backward): one.ticks for one in self.graph.overlaps}
         return {x: ticks[pair[0].block, pair[1].block] for pair in self.overlapped for x in pair}
 
@@ -95,7 +98,7 @@ class Pattern:
         return x not in self._removed
 
     def peak(self, device: int) -> int:
-        """Return the peak memory of a device."""
+        """Return the largest memory level of a device in a period, in the graph's memory units."""
         change_of = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
         # Before the first block, `repetitions` copies of each block have yet to run and those before them have.
         level = -sum(change.total * self.repetitions[x][device] for x, change in change_of.items())
@@ -130,13 +133,16 @@ class Pattern:
                 yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
     def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
-        """Return the ticks that a device works in one period; two overlapped blocks count once."""
+        """Return the ticks of work in one period of a device with this order; two overlapped blocks count once."""
         second = {backward for _, backward in self.overlapped}
         return sum(self.ticks(x) for x in cyclic_order if x not in second)
 
     @cached_property
     def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
-        """The least length, and the start of each copy; raises ValueError for an order that is cyclic at any length."""
+        """(length, starts): the least length of a period and the start of each copy, in ticks.
+
+        Raises ValueError for an order that is cyclic at any length.
+        """
         copies = list(self.repetitions)
         arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))
         load = max(map(self._load, self.cyclic_orders), default=0)

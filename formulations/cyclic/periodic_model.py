@@ -57,7 +57,10 @@ class PeriodicModel:
         self._waits()
 
     def _latency(self) -> int:
-        """Return the longest time that a micro-batch needs: every precedence on its path may cost most of a period."""
+        """Return an upper limit of the steps that a micro-batch takes.
+
+        Each precedence on its path may cost almost a period.
+        """
         total = sum(self.steps) + sum(wait.lag * self.scale for wait in self.graph.waits)
         return total + len(self.graph.waits) * self.length
 
@@ -65,7 +68,10 @@ class PeriodicModel:
         return self.graph.depth[block], block
 
     def _overlaps(self) -> dict[tuple[Copy, Copy], cp_model.IntVar]:
-        """Return a literal for every forward and backward that may run together."""
+        """Create a literal for every forward and backward that may run together, by (forward, backward), forward first.
+
+        Records how much longer or shorter each of the two then is, in `_longer`.
+        """
         self._longer: dict[Copy, list[Linear]] = {}
         together: dict[tuple[Copy, Copy], cp_model.IntVar] = {}
         for forward, backward, ticks in self.graph.overlaps:
@@ -125,7 +131,7 @@ class PeriodicModel:
                 self.cp.add(self.repetitions[Copy(root, 0), device] == 0)
 
     def _memory(self, device: int) -> None:
-        """Post for each block that takes memory of the device that the level at its start leaves enough."""
+        """Post that the level at the start of each block of a device, and what the block takes, fit its capacity."""
         capacity = self.graph.capacity[device]
         if capacity is None:
             return
@@ -163,7 +169,7 @@ class PeriodicModel:
                 self.cp.add(self.start[first] + self.length >= self.start[last] + self.duration(last))
 
     def hint(self, pattern: Pattern) -> None:
-        """Add the order of a known pattern as a hint."""
+        """Hint CP-SAT at the order, repetition counts and modes of a known pattern."""
         pattern = pattern.from_anchors(self.anchor)
         for device, cyclic_order in enumerate(pattern.cyclic_orders):
             where = {x: n for n, x in enumerate(cyclic_order)}
@@ -182,7 +188,7 @@ class PeriodicModel:
             self.cp.add_hint(block, pair in pattern.overlapped)
 
     def decode(self, value_of: Callable[[Literal], int]) -> Pattern:
-        """Return the pattern of a solution."""
+        """Return the pattern of a solution; `value_of` returns the value of a variable in it."""
 
         def value(x: Linear | Truth) -> int:
             return int(x) if isinstance(x, int) else value_of(x)  # type: ignore[arg-type]

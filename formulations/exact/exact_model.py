@@ -29,19 +29,21 @@ from pipesched.schedule.timeline import Timeline
 def improving(
     problem: Problem, incumbent: Timeline, value: Value, lower_bound: Value, most_literals: int = MOST_LITERALS
 ) -> ExactModel:
-    """Return the model of a problem with objective from `lower_bound` to `value` (ticks), hinted at `incumbent`."""
+    """Return the model of all schedules of a problem with a value from `lower_bound` to `value` (ticks).
+
+    It is hinted at `incumbent`.
+    """
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
 
 
 class ExactModel:
-    """Schedules of jobs with a value between `at_least` and `at_most` ticks.
+    """CP-SAT model of all schedules of jobs with a value between `at_least` and `at_most` ticks.
 
-    `starts` of a known one (steps) are a hint.
-
-    An order whose least span is a fraction of a tick has the next integer here. Devices not in `devices` are relaxed to
-    delays: there tasks of one type run one at a time and any others at once, without memory limits, each as long as
-    alone or in its shortest block. If no such schedule is as good, none of the problem is either.
+    `starts` of a known schedule (job to step) are a hint. An order whose least span is a fraction of a tick has the
+    next integer here. Devices not in `devices` are relaxed to delays: there tasks of one type run one at a time and any
+    others at once, without memory limits, each as long as alone or in its shortest block. If no such schedule is as
+    good, none of the problem is either.
     """
 
     def __init__(
@@ -73,11 +75,17 @@ class ExactModel:
 
     @property
     def bounds_everything(self) -> bool:
-        """True if the model's bound is valid for every schedule; False if blocks or schedules were excluded."""
+        """True if the model's bound is valid for every schedule of the problem.
+
+        False if overlapped blocks or schedules were excluded.
+        """
         return self.model.has_all_blocks and not self.jobs.restricted
 
     def _hint(self, starts: Mapping[int, int]) -> None:
-        """Add hints for every variable from a schedule that runs each pass type in micro-batch order; else none."""
+        """Hint every variable at the schedule with these job starts in steps.
+
+        Nothing is hinted if the schedule does not run each pass type in micro-batch order.
+        """
         model, known = self.model, self._known_starts(starts)
         if any(known[one] > known[other] for one, other in model.operations.in_microbatch_order.items()):
             return
@@ -97,7 +105,10 @@ class ExactModel:
             model.cp.add_hint(block, known[forward] == known[backward])
 
     def _known_starts(self, starts: Mapping[int, int]) -> dict[Operation, int]:
-        """Return the start of each operation; the empty W of a fused backward starts where that backward ends."""
+        """Return the start of each operation in steps, from that of each job.
+
+        The empty W of a fused backward starts where that backward ends.
+        """
         operations, found = self.model.operations, dict[Operation, int]()
         for n, start in starts.items():
             x = operations.of[n]
@@ -107,22 +118,31 @@ class ExactModel:
         return found
 
     def most(self, steps: float) -> Fraction:
-        """Return the largest value in ticks that an order of this many steps can have."""
+        """Return the value in ticks of an order that takes so many steps here.
+
+        Its value in the problem is at most that.
+        """
         return Fraction(round(steps), self.jobs.scale)
 
     def bound(self, steps: float) -> Value:
-        """Return the least value in ticks of an order that takes at least this many steps.
+        """Return the least value in ticks of an order that takes at least this many steps here.
 
         If no order takes less than n ticks in whole ticks, one may take less than n, but more than n - 1, in fractions.
         """
         return least_above(Fraction(round(steps) - 1 - self.jobs.zeros, self.jobs.scale), self.jobs.parts)
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
-        """Return the start of every job that runs in a solution, in steps."""
+        """Return the start in steps of every job that runs in a solution.
+
+        `value_of` returns a variable's value in it.
+        """
         model = self.model
         running = (n for n in range(len(self.jobs.jobs)) if all(value_of(one) for one in model.where_jobs(n)))
         return {n: value_of(model.start[model.operations.of[n]]) for n in running}
 
     def decode(self, value_of: Callable[[Literal], int], name: str = "pipesched") -> Schedule | None:
-        """Return the schedule of a solution, tasks that start together as a block; None if its memory is not safe."""
+        """Return the schedule of a solution, with passes that start together as a block.
+
+        None if its memory is not safe.
+        """
         return schedule_of_starts(self.jobs, self.starts(value_of), name)

@@ -22,7 +22,7 @@ def post_objective(
     idle: IdleTimes,
     work: Mapping[Resource, DeviceWork],
 ) -> cp_model.IntVar:
-    """Add the objective as a variable in steps, between the bounds given in ticks, and return it.
+    """Add the objective as a variable in steps, to be minimised, between bounds given in ticks; return the variable.
 
     `idle` is the result of `post_redundant`, `work` that of `post_work`.
     """
@@ -56,7 +56,7 @@ def post_objective(
 
 
 def _last(model: Model, operations: list[Operation]) -> list[Operation]:
-    """Return the operations of a device that may be its last: none is known to run after them."""
+    """Return the operations that may run last on a device: no operation that always runs is known to follow them."""
     predecessors, number = 0, model.operations.number
     for x in operations:
         if model.operations.always(x):
@@ -65,7 +65,7 @@ def _last(model: Model, operations: list[Operation]) -> list[Operation]:
 
 
 def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | int:
-    """Return the start of a device's first task: a constant, a known first operation's start, or a variable."""
+    """Return the step from which a device's span counts: a constant, a first operation's start, or a new variable."""
     opened = model.jobs.opened[device] if model.jobs.opened else None
     if opened is not None:
         return opened

@@ -1,4 +1,4 @@
-"""Valid inequalities: redundant constraints that raise CP-SAT's bound above the load bound."""
+"""Valid inequalities: redundant constraints on order and idle time that raise CP-SAT's bound above the load bound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ IdleTimes = Mapping[Resource, Mapping[Operation, cp_model.IntVar]]
 
 
 def post_redundant(model: Model) -> IdleTimes:
-    """Post idle-time inequalities and order logic where there are order literals; returns the idle-time variables."""
+    """Post inequalities of idle time and transitivity of orders on each resource that has order literals.
+
+    Returns the idle-time variables.
+    """
     idle = dict[Resource, Mapping[Operation, cp_model.IntVar]]()
     for where, order in (model.order or {}).items():
         _order_logic(model, order)
@@ -27,7 +30,7 @@ def post_redundant(model: Model) -> IdleTimes:
 
 
 def post_origin(model: Model) -> None:
-    """Require the first task of all to start at 0, so that schedules are not shifted as a whole.
+    """Post that the first task of all starts at 0, so that schedules are not shifted as a whole.
 
     Only for the span of a whole iteration, since all other times count from 0.
     """
@@ -44,10 +47,11 @@ def post_origin(model: Model) -> None:
 
 
 def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar]:
-    """Post start = idle time before + work before, with idle time non-decreasing along the order; returns idle times.
+    """Post for each operation that its start is the idle time before it plus the work before it; return the idle times.
 
-    Idle time at the head and in the middle of a resource is thus carried to its end. As separate variables, idle times
-    save half the solve time. Work that may not be done counts as idle time.
+    They are variables in steps and do not decrease along the order: idle time at the head and in the middle of a
+    resource is thus carried to its end. As separate variables, idle times save half the solve time. Work that may not
+    be done counts as idle time.
     """
     idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in order.operations}
     sure = [y for y in order.operations if model.shortest[y]]
@@ -60,7 +64,10 @@ def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar
 
 
 def _order_logic(model: Model, order: ResourceOrder) -> None:
-    """If x runs before y, require known predecessors of x before y, and x before known successors of y."""
+    """Post transitivity of order literals with known orders.
+
+    If x runs before y, so do the known predecessors of x, and x runs before the known successors of y.
+    """
     just_after: dict[Operation, list[Operation]] = {x: [] for x in order.operations}
     for x, near in asking(order.just_before.items()):
         for one in near:
@@ -76,7 +83,7 @@ def _order_logic(model: Model, order: ResourceOrder) -> None:
 
 
 def hint_idle(model: Model, idle: IdleTimes, starts: Mapping[Operation, int]) -> None:
-    """Add hints for the idle time before each operation that has a start."""
+    """Hint the idle time before each operation at its value with these starts (steps)."""
     for where, order in (model.order or {}).items():
         here = [x for x in order.operations if x in starts]
         for x in here:

@@ -1,4 +1,4 @@
-"""Valid inequalities for open modes: the work of a device before its first and last passes, by the modes of the passes.
+"""Valid inequalities for open modes: idle time and work before a device's first and last passes, by the chosen modes.
 
 The idle-time inequalities count for each pass the least that it may take. Where a backward may be full or a forward and
 a backward may form a block, that leaves out the W and most of the forwards. Here each pass counts what it takes in the
@@ -22,14 +22,17 @@ from pipesched.problem.passes import BW, B, F, PassKind, W
 
 
 class DeviceWork(NamedTuple):
-    """The least work of a device with its chosen modes, and the idle time before some of its passes."""
+    """A device's least total work in its chosen modes, and variables of the idle time before some of its passes.
+
+    Both are in steps.
+    """
 
     total: Linear
     idle: list[cp_model.IntVar]
 
 
 def post_work(model: Model) -> dict[Resource, DeviceWork]:
-    """Post the inequalities and return them by resource.
+    """Post the inequalities on each resource with open modes, and return its work and idle times.
 
     Resources are left out if their passes have one mode only, may not run, or have no order literals.
     """
@@ -43,14 +46,17 @@ def post_work(model: Model) -> dict[Resource, DeviceWork]:
 
 
 class _Modes:
-    """The passes of one device; `alone` has a literal for each that is in no block."""
+    """The passes of one device with their modes; `alone` has, for each, a literal that is true if it is in no block."""
 
     def __init__(self, model: Model, device: ResourceOrder) -> None:
         self.model, self.device = model, device
         self.alone = self._alone()
 
     def _alone(self) -> dict[Operation, Truth]:
-        """Return literals for passes in no block: equal numbers by kind, each pass in at most one block."""
+        """Create the literals of passes that are in no block, and post that as many forwards as backwards are.
+
+        Each pass is in at most one block. True in place of a literal if a pass can be in none.
+        """
         cp, alone = self.model.cp, dict[Operation, Truth]()
         for x in (x for x in self.device.operations if x.role is not W):
             blocks = [block for pair, block in self.device.together.items() if x in pair]
@@ -63,7 +69,7 @@ class _Modes:
         return alone
 
     def post(self) -> DeviceWork:
-        """Post start = idle time before + work before in the chosen modes.
+        """Post start = idle time before + work before, by mode, for the first and last pass of each kind and stage.
 
         Idle time does not decrease along the order.
         """
@@ -90,7 +96,10 @@ class _Modes:
             yield from dict.fromkeys((line[0], line[-1]))
 
     def _work(self, x: Operation, ahead: Truth) -> Linear:
-        """Return the steps of x in its mode if it runs earlier, else 0; a backward inside a block counts 0."""
+        """Return the steps of x in its mode if `ahead`, that it runs before another pass, is true, else 0.
+
+        A block counts as its forward: a backward inside one counts 0.
+        """
         if x.role not in (B, W):
             steps = self._only(x)
             if x.role is not F:
@@ -104,7 +113,7 @@ class _Modes:
         return b * ahead + (whole - b) * fused - whole * self._both(ahead, negation(self.alone[x]))
 
     def _least(self, x: Operation) -> Linear:
-        """Return the least steps of x, a backward counted with its W, depending on its block literal."""
+        """Return the least steps of x, by its block literal; a backward counts with its W, and the W itself 0."""
         if x.role is F:
             return self._block(x) + (self._only(x) - self._block(x)) * self.alone[x]
         if x.role not in (B, W):
@@ -122,9 +131,9 @@ class _Modes:
         return next((job.steps for job in jobs if job.task.of.kind is kind), None)
 
     def _backward(self, x: Operation) -> tuple[int, int, int]:
-        """Return the steps of B, of its W if that runs on this device, and of BW.
+        """Return the steps of B, of its W if that runs on this device, and of BW, as (b, w, whole).
 
-        A missing mode gets those of the other.
+        B takes as long as BW where there is none, and BW as long as B and W.
         """
         b, whole, weight = self._steps(x, B), self._steps(x, BW), x._replace(role=W)
         w = self._steps(weight, W) or 0 if weight in self.device.operations else 0
@@ -136,7 +145,7 @@ class _Modes:
         return min(blocks, default=self._only(forward))
 
     def _both(self, one: Truth, other: Truth) -> Truth:
-        """Return the conjunction of two truth values, as a new literal if it is open."""
+        """Return the conjunction of two truth values: a constant, one of them, or a new literal if both are open."""
         if isinstance(one, bool):
             return other if one else False
         if isinstance(other, bool):

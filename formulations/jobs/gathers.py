@@ -1,4 +1,4 @@
-"""Gathered parameters as constraints on jobs: passes run only while their stage's parameters are gathered."""
+"""Gathers of sharded parameters as constraints on jobs: a pass runs only while its stage's parameters are gathered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _Ends = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Gathers:
-    """The `gaps` of all stages whose parameters are gathered, and the unconditional `precedences` of their gathers."""
+    """Gathers and releases of sharded parameters in a set of passes, as constraints on job numbers.
+
+    `gaps` has, for each stage, the time from each release to the next gather; `precedences` are the arcs that apply
+    whatever modes are chosen: gather, users and release in this order.
+    """
 
     def __init__(self, problem: Problem, passes: Collection[Pass], number: Mapping[Task, int]) -> None:
         self._problem, self._passes, self._number = problem, passes, number
@@ -52,7 +56,7 @@ class Gathers:
 
 
 def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
-    """Return the first jobs of a pass, and those after which it has ended."""
+    """Return the jobs with which a pass begins, and the jobs after all of which it has ended, as job numbers."""
     network, pass_type = problem.network, (p.kind, p.stage)
     parts = network.begins[pass_type], network.ends[pass_type]
     first, last = (tuple(number[Task(p, part)] for part in tasks) for tasks in parts)
@@ -62,7 +66,8 @@ def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
 def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
     """Return the jobs restricted to schedules in which every pass uses the same gather as in `schedule`.
 
-    A recomputation that `schedule` does not run uses the gather of its backward.
+    Precedences take the place of the gaps. A recomputation that `schedule` does not run uses the gather of its
+    backward.
     """
     if not any(stage.gather for stage in jobs.problem.stages):
         return jobs
@@ -80,7 +85,7 @@ def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
 
 
 def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int, int], list[Pass]]:
-    """Return the recomputations of each stage and micro-batch that are not among the running passes."""
+    """Return, by (stage, micro-batch), the recomputation passes among the jobs that are not in `running`."""
     found: dict[tuple[int, int], list[Pass]] = {}
     for p in {job.task.of for job in jobs.jobs if job.task.of.kind in RECOMPUTATIONS} - set(running):
         found.setdefault(p[1:], []).append(p)
@@ -88,7 +93,10 @@ def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int
 
 
 def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
-    """Return the jobs restricted to the gathers used at these starts (steps); jobs that have ended are absent."""
+    """Return the jobs restricted to schedules in which every pass uses the same gather as with these starts.
+
+    `starts` maps jobs to steps; jobs that have ended are absent from it. Precedences take the place of the gaps.
+    """
     found = list[Precedence]()
     backward: dict[tuple[int, int], list[int]] = {}
     for n in starts if jobs.gaps else ():
@@ -106,7 +114,11 @@ def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
 
 
 def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
-    """Return each stage's least number of gathers: those begun, plus one if released and still needed."""
+    """Return how many gathers each stage with gathered parameters needs at least, in an iteration at `state`.
+
+    These are the gathers that have begun, and one more if the last was released and unfinished passes still need the
+    parameters; at least 1.
+    """
     begun = {task.of for task in state.ran}
     holder = problem.parameters.holder
     left = state.passes(problem) - begun
@@ -121,13 +133,13 @@ def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
 
 
 def gaps_without_end(jobs: Jobs, running: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of jobs of which the second follows the first because the parameters are never gathered again."""
+    """Yield (job n, release) for each release that runs with no gather after it: job n, a user's last, precedes it."""
     for gap in jobs.gaps:
         if gap.release in running and gap.gather not in running:
             yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)
 
 
 def in_turn(jobs: Jobs) -> Iterator[tuple[int, int]]:
-    """Yield pairs of gather choices of one stage; the later one is taken only if the earlier one is."""
+    """Yield pairs of indices of choices: further gathers of one stage, the second taken only if the first is."""
     choices = [(choice.stage, n) for n, choice in enumerate(jobs.choices) if choice.gathers]
     yield from ((a[1], b[1]) for a, b in pairwise(choices) if a[0] == b[0])

@@ -19,10 +19,11 @@ from pipesched.problem.problem import Problem
 
 
 class Job(NamedTuple):
-    """A task of one micro-batch; it runs if its `choice` takes its `option`, or always if it has no choice.
+    """A task of one micro-batch with its duration in steps; `Jobs` numbers them.
 
-    `steps` is its duration: `scale` steps per tick, and one step if it takes no time. It occupies all its `resources`
-    from start to end; in an order of passes it has its place on the first.
+    It runs if the choice with index `choice` takes its `option`, or always if `choice` is None. `steps` is `scale`
+    steps per tick, and one step for a task that takes no time. It occupies all its `resources` from start to end; in an
+    order of passes it has its position on the first of them.
     """
 
     task: Task
@@ -33,7 +34,7 @@ class Job(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A choice for one micro-batch on one stage among `options` modes.
+    """A mode that the model chooses, among `options` modes, for one micro-batch on one stage.
 
     For a backward the modes are split and full; for an activation those of `TaskNetwork.options`. If it `gathers`, it
     decides if a stage's parameters are gathered once more, and `microbatch` is the number of that gather.
@@ -46,9 +47,9 @@ class Decision(NamedTuple):
 
 
 class Precedence(NamedTuple):
-    """A job starts at least `lag` steps after the end of the one of its `alternatives` that runs.
+    """Finish-to-start precedence: job `after` starts at least `lag` steps after the end of a job of `alternatives`.
 
-    Exactly one of them runs, except for an `optional` precedence, where none may.
+    Exactly one of the alternatives runs, except for an `optional` precedence, where none may.
     """
 
     after: int
@@ -58,14 +59,14 @@ class Precedence(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """Memory that a pass takes when its first job starts, and frees when its last job has ended.
+    """Memory that a pass takes when its first job starts (`takes`) and frees when its last job has ended (`gives`).
 
-    `pool` indexes the reservoirs of the network, then each device's window of gathered stages if there is one. `first`
-    are the jobs that wait for no other job of the pass; the pass has ended when all jobs in `last` have. The entry
-    counts only if job `where` runs.
+    Both are in the problem's memory units. `pool` indexes the memories: the reservoirs of the network, then, if
+    gathered stages are limited, each device's number of gathered stages. `first` are the jobs that wait for no other
+    job of the pass; the pass has ended when all jobs in `last` have. The entry counts only if job `where` runs.
 
-    The copy of an activation out frees the memory that the copy back takes again. If an activation is
-    recomputed, its forward frees at its end the memory that the recomputation takes again.
+    The copy of an activation out frees the memory that the copy back takes again. If an activation is recomputed, its
+    forward frees at its end the memory that the recomputation takes again.
     """
 
     pool: int
@@ -77,10 +78,10 @@ class Holding(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The time from job `release` to the end of job `gather`, in which a stage's parameters are not gathered.
+    """Time from job `release` to the end of job `gather`, in which a stage's parameters are not gathered.
 
-    No pass that uses them (given by its first and last jobs) runs in it. If `release` runs and `gather` does not, the
-    parameters are never gathered again.
+    `users` are the passes that use the parameters, each as (first jobs, last jobs); none of them runs in the gap. If
+    `release` runs and `gather` does not, the parameters are never gathered again.
     """
 
     release: int
@@ -90,11 +91,14 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs with precedences, memory and open `choices`; `room` is the capacity of each memory pool, devices first.
+    """All jobs of a problem, identified by their index in `jobs`, with precedences, memory and the modes to choose.
 
-    At most `most_further_gathers` of the gather choices are taken. Identical micro-batches may be `renumbered`. `zeros`
-    jobs take no time; each of them has one step, so that every job has its own place in an order. All these steps
-    together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
+    `room` is the capacity of each memory pool (None: unlimited), devices first. At most `most_further_gathers` of the
+    choices that gather take place (None: no limit). Where micro-batches are `renumbered`, identical ones may be
+    numbered in the order in which they begin.
+
+    `zeros` jobs take no time; each of them has one step, so that every job has its own place in an order. All these
+    steps together are less than the least part of a tick by which values differ (1 / `parts`, see `attainable_spans`).
     """
 
     problem: Problem
@@ -126,12 +130,12 @@ class Jobs:
 
     @cached_property
     def number(self) -> dict[Task, int]:
-        """The job of each task."""
+        """The job number of each task."""
         return {job.task: n for n, job in enumerate(self.jobs)}
 
     @cached_property
     def on(self) -> dict[Resource, list[int]]:
-        """The jobs of each resource."""
+        """The job numbers of each resource (stream of a device)."""
         found: dict[Resource, list[int]] = {}
         for n, job in enumerate(self.jobs):
             for where in job.resources:
@@ -140,7 +144,7 @@ class Jobs:
 
     @cached_property
     def pools(self) -> tuple[tuple[int, ...], ...]:
-        """The devices whose passes take memory of each pool."""
+        """For each memory pool, by index, the devices whose passes take its memory."""
         return (
             *(one.devices for one in self.problem.network.reservoirs),
             *(() if self.problem.parameters.window is None else ((device,) for device in range(self.problem.devices))),
@@ -151,7 +155,7 @@ class Jobs:
         return self.problem.device(self.jobs[n].task.of)
 
     def devices(self, n: int) -> tuple[int, ...]:
-        """Return the devices of which a job occupies a stream, that of its stage first."""
+        """Return the devices on whose streams a job runs, that of its stage first."""
         return self._devices[n]
 
     @cached_property
@@ -159,24 +163,26 @@ class Jobs:
         return tuple(self.problem.devices_of(job.task) for job in self.jobs)
 
     def devices_on(self, where: Resource) -> Collection[int]:
-        """Return the devices whose tasks a stream runs."""
+        """Return the devices whose tasks run on the stream `where`: several where devices share a stream."""
         sharing = (one.devices for one in self.problem.resources.shared_streams if one.stream == where.stream)
         return next((devices for devices in sharing if where.device in devices), (where.device,))
 
     @cached_property
     def taken_by(self) -> dict[int, int]:
-        """The limited memory pool that each job takes from; of two pools one, both then being of its device."""
+        """For each job with which a pass takes limited memory, the index of the pool.
+
+        Of two pools of its device one of them.
+        """
         takers = (one for one in self.holdings if one.takes and self.room[one.pool] is not None)
         return {n: one.pool for one in takers for n in one.first}
 
     @cached_property
     def alike(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (first job of a micro-batch, that of the next): the second starts no sooner.
+        """Pairs (first job of a micro-batch, that of the next); the second may start no sooner: symmetry breaking.
 
-        Used if `consecutive` is empty.
-
-        Micro-batches of a chain are identical, so they may be numbered in the order in which they begin. Chains joined
-        by arcs are numbered together, in the order of the first of these chains.
+        Used where `consecutive` is empty. Micro-batches of a chain are identical, so they may be numbered in the order
+        in which they begin. Chains joined by arcs are numbered together, in the order of the first of these chains.
+        Empty where `consecutive` has the order, or micro-batches are not interchangeable.
         """
         if not self.renumbered or self.release or all(choice.gathers for choice in self.choices):
             return ()
@@ -189,7 +195,10 @@ class Jobs:
         return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
 
     def chosen(self, running: Collection[int]) -> dict[int, int]:
-        """Return the option of each choice if these jobs run; the first option if none of its jobs does."""
+        """Return the option that each choice, by index, takes when these jobs run.
+
+        0 for a choice none of whose jobs runs.
+        """
         found = dict.fromkeys(range(len(self.choices)), 0)
         for n in running:
             job = self.jobs[n]
@@ -199,12 +208,12 @@ class Jobs:
 
     @cached_property
     def consecutive(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (job, the same job of the next micro-batch): in some optimal schedule the second follows the first.
+        """Pairs (job, the same job of the next micro-batch) in whose order some optimal schedule runs them.
 
         Micro-batches of a chain are identical, so the starts of each job type may be sorted: every precedence still
-        holds, and memory is taken no sooner and freed no later. This fails where micro-batches may differ in their
-        modes, or some have begun. Across chains each micro-batch needs its share in order, which sorting keeps; arcs of
-        single micro-batches occur only with `queues`, whose micro-batches keep their order anyway.
+        holds, and memory is taken no sooner and freed no later. Empty where this fails: where micro-batches may differ
+        in their modes, or some have begun. Across chains each micro-batch needs its share in order, which sorting
+        keeps; arcs of single micro-batches occur only with `queues`, whose micro-batches keep their order anyway.
         """
         if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()
@@ -219,7 +228,7 @@ def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
 
 
 def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, int]]:
-    """Yield the number of each job with that of the job of the same type in the next micro-batch."""
+    """Yield (n, m): a job's number and that of the job of the same kind, stage and part in the next micro-batch."""
     by_type: dict[TaskType, list[tuple[int, int]]] = {}
     for n, job in jobs:
         kind, stage, j = job.task.of

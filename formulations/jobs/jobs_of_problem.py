@@ -29,7 +29,7 @@ def jobs_of(
 
     `open_modes`: for each activation (stage, micro-batch) the sets of passes of which one runs, where not all modes are
     open. `gathered`: the least number of gathers of each stage's parameters, where that is not one. `opened`: the
-    devices that have begun, at known times.
+    devices of an iteration in progress that have begun. Raises ValueError for unequal micro-batches.
     """
     if problem.network.scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
@@ -69,14 +69,20 @@ def jobs_of(
 
 
 def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
-    """Return the number of gathers still allowed in addition to `times`; negative if the limit is exceeded."""
+    """Return how many gathers the problem's limit allows in addition to `times`, the required gathers of each stage.
+
+    None without a limit; negative if the required ones exceed it.
+    """
     if any(own.gather is not None and own.gather.most < times[s] for s, own in enumerate(problem.stages)):
         return -1
     return None if problem.parameters.most is None else problem.parameters.most - sum(times.values())
 
 
 class _Chosen:
-    """The `choices` of backwards with both modes, of activations with several modes, and of further gathers."""
+    """Creates the `choices` of a problem, as `Decision`s.
+
+    They are the backwards with both modes, the activations with several modes, and gathers beyond the required ones.
+    """
 
     def __init__(
         self, problem: Problem, passes: Collection[Pass], open_modes: OpenModes, times: Mapping[int, int]
@@ -107,7 +113,10 @@ class _Chosen:
         return self._open_modes.get((stage, j), self._problem.network.options[stage])
 
     def decides(self, p: Pass) -> tuple[int | None, int]:
-        """Return the choice on which a pass depends (None: it always runs), and the option with which it runs."""
+        """Return (choice, option): the index of the choice on which a pass depends, and the option with which it runs.
+
+        The choice is None for a pass that always runs.
+        """
         if p.kind in (B, W, BW):
             return self._backward.get(p[1:]), int(p.kind is BW)
         if p.kind in (UNSHARD, RESHARD):
@@ -119,7 +128,7 @@ class _Chosen:
 
 
 def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
-    """Return the arcs of the network between the given passes, for every micro-batch."""
+    """Return the arcs of the task network between the given passes, for every micro-batch, with lags in steps."""
     found = []
     for p in asking(passes, SHORT):
         for arc in problem.network.arcs_into[p.kind, p.stage]:
@@ -132,7 +141,7 @@ def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, i
 
 
 def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
-    """Yield the precedences of queues: forwards run in the order of micro-batches, and so do backwards."""
+    """Yield the precedences of stages that form a queue: forwards run in micro-batch order, and so do backwards."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
     for p in passes if problem.walks.queues else ():
         if p.kind in (F, B, BW):
@@ -144,7 +153,7 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, in
 
 
 def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
-    """Yield the changes of passes of all memory that is limited, and of windows."""
+    """Yield the memory that each pass takes and frees, for each memory pool and each limit of gathered stages."""
     network = problem.network
 
     def ends(p: Pass) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Unfinished jobs of an iteration under way, with their release times and the remaining memory."""
+"""Unfinished jobs of an iteration under way, with their release times and the memory that is left to them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pipesched.problem.state import State
 
 
 def jobs_that_remain(problem: Problem, state: State) -> Jobs:
-    """Return the jobs left at `state`; a running task becomes a job for its remaining time, first on its stream.
+    """Return the jobs that have not ended at `state`, for scheduling the remainder of an iteration again.
 
-    The span of the remaining jobs may be a fraction of a tick where devices have not begun.
+    A running task becomes a job of its remaining time, first on its stream. Where devices have not begun, the span of
+    these jobs may be a fraction of a tick.
     """
     gathered = gathered_at_least(problem, state)
     since = [state.opening(problem, device) for device in range(problem.devices)]
@@ -27,7 +28,10 @@ def jobs_that_remain(problem: Problem, state: State) -> Jobs:
 
 
 class _Remaining:
-    """Conversion of all jobs to those not ended: `_number` has their new numbers, `_running` those that have begun."""
+    """Conversion of all jobs to those that have not ended: `_number` maps old job numbers to new ones.
+
+    `_running` are the old numbers of jobs that have begun and not ended, `_ran` the intervals of all that have begun.
+    """
 
     def __init__(self, whole: Jobs, state: State) -> None:
         self._whole, self._state = whole, state
@@ -38,7 +42,10 @@ class _Remaining:
         self._room = list(whole.room)
 
     def jobs(self) -> Jobs:
-        """Return the jobs that are left, with the memory and release times that ended jobs leave to them."""
+        """Return the unfinished jobs, renumbered.
+
+        Jobs that have ended leave release times, occupied memory and decided gathers to them.
+        """
         whole, now = self._whole, self._state.now
         jobs = [whole.jobs[n] for n in self._number]
         for n in self._running:
@@ -52,7 +59,11 @@ class _Remaining:
         )  # fmt: skip
 
     def _gaps(self) -> tuple[list[Precedence], tuple[Gap, ...]]:
-        """Return future gaps of passes that have not begun; gaps already decided become precedences."""
+        """Return (precedences, gaps): the consequences of gathers so far, and the gaps that are still to be decided.
+
+        A gap whose release has begun, and users that have begun, are decided: they become precedences, in old job
+        numbers. The gaps are in new numbers.
+        """
         ties, gaps, number = list[Precedence](), list[Gap](), self._number
         for gap in self._whole.gaps:
             begun = [user for user in gap.users if any(n in self._ran for n in user[0])]
@@ -67,7 +78,11 @@ class _Remaining:
         return ties, tuple(gaps)
 
     def _precedences(self, whole: Iterable[Precedence]) -> Iterator[Precedence]:
-        """Yield precedences between remaining jobs; ended jobs become release times."""
+        """Yield the precedences between unfinished jobs, in new job numbers.
+
+        Raise release times by the ends of ended jobs. On each stream the jobs that have not begun also follow the
+        running one.
+        """
         number, scale = self._number, self._whole.scale
         for one in whole:
             if one.after in self._ran:
@@ -85,7 +100,10 @@ class _Remaining:
                         yield Precedence(number[other], (number[n],), 0)
 
     def _holdings(self) -> Iterator[Holding]:
-        """Yield memory still to be taken or freed; past changes are subtracted from the capacity."""
+        """Yield memory still to be taken or freed.
+
+        Subtract from the capacities what is in use by passes that have begun.
+        """
         for one in self._whole.holdings:
             first, last = (tuple(self._number[n] for n in on if n in self._number) for on in (one.first, one.last))
             begun, gives = any(n in self._ran for n in one.first), one.gives if last else 0

@@ -13,10 +13,11 @@ from pipesched.problem.network.task_network import Resource
 
 @dataclass(frozen=True)
 class PlacedJobs:
-    """A schedule as jobs with times in steps: the order on each resource, all starts, each device's opening time.
+    """A schedule of jobs, times in steps: `orders` of job numbers on each resource, `start` of each job that runs.
 
-    `before[n]` and `after[n]` are the (job, lag) pairs of its precedences; `waits` are pairs of jobs that keep the
-    memory within capacity: the first ends before the second starts.
+    `opening[d]` is the time from which device d's span counts. `before[n]` and `after[n]` are the (job, lag) pairs of
+    the precedences of job n; `waits` are pairs of jobs that keep the memory within capacity: the first ends before the
+    second starts.
     """
 
     jobs: Jobs
@@ -32,7 +33,7 @@ class PlacedJobs:
 
     @cached_property
     def value(self) -> int:
-        """The longest time from a device's opening to its end, in steps."""
+        """The objective in steps: the longest time from a device's opening to its end."""
         return max((self.end(n) - self.first_opening(n) for n in self.start), default=0)
 
     def opened(self, n: int) -> int:
@@ -40,7 +41,7 @@ class PlacedJobs:
         return opened(self.jobs, self.opening, n)
 
     def first_opening(self, n: int) -> int:
-        """Return the first opening time of a device whose stream a job occupies."""
+        """Return the earliest opening step of the devices whose streams a job occupies."""
         return min(self.opening[device] for device in self.jobs.devices(n))
 
     @cached_property
@@ -54,7 +55,7 @@ class PlacedJobs:
 
     @cached_property
     def tails(self) -> Mapping[int, int]:
-        """The longest path from each job's end to the end of a device, less that device's opening time."""
+        """For each job, the longest path in steps from its end to the end of a device, less that device's opening."""
         found: dict[int, int] = {}
         waiting: dict[int, list[tuple[int, int]]] = {}
         for before, after in self.waits:
@@ -70,5 +71,5 @@ class PlacedJobs:
 
 
 def opened(jobs: Jobs, opening: Sequence[int], n: int) -> int:
-    """Return the time from which on all devices whose streams a job occupies are open, given that of each device."""
+    """Return the step from which on all devices whose streams a job occupies are open."""
     return max(opening[device] for device in jobs.devices(n))

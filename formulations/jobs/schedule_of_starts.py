@@ -1,4 +1,4 @@
-"""Conversion of job starts to a schedule (orders of streams, waits for memory) and of a timeline to job starts."""
+"""Conversion of job starts to a schedule (orders of streams, waits for memory), and of a timeline to job starts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") -> Schedule | None:
-    """Return the schedule with these job starts (steps); None if it exceeds the memory.
+    """Return the schedule with these job starts (job number to step); None if it exceeds a memory.
 
     Where each pass is one task on one stream, a forward and a backward that start together are a block. Waits for
-    passes that have ended change no start, so memory that is kept at every start can always be made safe.
+    passes that have ended change no start, so memory within its capacity at every start can always be made safe.
     """
     running = {job.task: start for job, start in ((jobs.jobs[n], start) for n, start in starts.items())}
     orders: list[list[tuple[int, Pass]]] = [[] for _ in range(jobs.problem.devices)]
@@ -50,9 +50,9 @@ def _one_task_on_one_stream(jobs: Jobs) -> bool:
 
 
 def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
-    """Yield the passes of a device in order of their starts.
+    """Yield the slots of a device from its (start, pass) pairs, in order of start: a pass alone or an overlapped block.
 
-    A forward and a backward that start together are one slot.
+    A forward and a backward that start together are one block, the forward first.
     """
     by_start: dict[int, list[Pass]] = {}
     for start, p in sorted(order):
@@ -66,9 +66,7 @@ def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
 
 
 def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
-    """Return the start of each job in steps from a timeline.
-
-    Finer ticks are rounded down to whole ticks of the problem.
+    """Return the start of each job in steps, from a timeline; its ticks, if finer than the problem's, are rounded down.
 
     A full backward without a job of its own becomes B and then W; None if there is no such W or it has several tasks.
     """
@@ -115,7 +113,10 @@ class _Memory:
         return max(self._starts[n] + self._jobs.jobs[n].steps for n in one.last)
 
     def waits(self) -> list[Wait] | None:
-        """Return the waits that keep the pool within its capacity; None if its level exceeds the capacity."""
+        """Return the waits that keep the pool within its capacity.
+
+        Empty if unlimited, None if the starts exceed the capacity.
+        """
         if self._left is None:
             return []
         found, given, ended = list[Wait](), list[tuple[Holding, int]](), 0
@@ -141,7 +142,11 @@ class _Memory:
         return found
 
     def _known_at(self, taker: Holding) -> dict[Resource, int]:
-        """Return for each stream the position up to which all jobs are known to have ended when the taker starts."""
+        """Return, by stream, up to which position in its order all jobs are known to have ended when the taker starts.
+
+        Empty for a pass that begins with several jobs. The result is shared by the passes that begin on one stream, and
+        grows.
+        """
         if len(taker.first) > 1:
             return {}
         resource = self._job(taker.first[0]).resources[0]
@@ -152,7 +157,11 @@ class _Memory:
     def _take(
         self, given: list[tuple[Holding, int]], amount: int, seen: Mapping[Resource, int]
     ) -> tuple[int, list[tuple[Holding, int]]]:
-        """Take `amount` from known givers; returns the missing amount and the givers that still have memory."""
+        """Take `amount` of memory from givers that are known to have ended.
+
+        `given` pairs each giver with what it has left. Returns the amount that is missing, and the givers that still
+        have memory.
+        """
         left = list[tuple[Holding, int]]()
         for one, there in given:
             taken = min(amount, there) if amount and self._is_known(one, seen) else 0

@@ -1,1 +1,1 @@
-"""Partitions as a CP-SAT model: the layers of each stage, the recomputed ones, and lower bounds on the objective."""
+"""CP-SAT model of partitions: layers of each stage, recomputed ones, and lower bounds on the objective as rows."""

@@ -23,7 +23,7 @@ from pipesched.problem.stage import COMPUTE
 
 
 class BoundRows:
-    """Rows that make `value`, the objective in ticks, at least every lower bound for this placement."""
+    """Rows that make `value`, the objective in ticks, at least every lower bound of a partition on this placement."""
 
     def __init__(self, model: PartitionModel, choice: Choice, value: cp_model.IntVar) -> None:
         self.model, self.value, self.plan = model, value, model.plan
@@ -32,7 +32,7 @@ class BoundRows:
         self._chain, self._capacity = ChainPaths(model, choice), model.capacity or None
 
     def add(self) -> None:
-        """Add a row to the model for every bound that applies: load, head and tail, memory, or those of a period."""
+        """Add the rows of every bound that applies: load, head and tail, memory; for a period those of `PeriodRows`."""
         self._memory()
         if self.plan.objective.repeats:
             self.model.cp.add(self.value >= mean_load(self.plan, self._choice))
@@ -44,9 +44,9 @@ class BoundRows:
             MemoryRows(self._chain, self.value, self._capacity).add(paths)
 
     def add_of_devices(self) -> PathLengths | None:
-        """Add rows for load, head and tail of every device; returns the chain's paths, None for several chains.
+        """Add the rows of load, and of head and tail, of every device; return the path lengths of the chain.
 
-        For several chains only the load is stated.
+        For several chains only the load is stated, and None returned.
         """
         for device in range(self._chain.placement.devices):
             self._load(device)
@@ -60,7 +60,7 @@ class BoundRows:
         return paths
 
     def _memory(self) -> None:
-        """Add rows of memory: before its first backward on a device, a micro-batch has all its activations there.
+        """Add rows of memory: when a device's first backward begins, a micro-batch has all its activations there.
 
         Whenever one of its passes runs, its stage's gathered parameters are in memory in addition.
         """
@@ -74,7 +74,7 @@ class BoundRows:
                     self.model.cp.add(self._chain.layers(device) + needed <= capacity)
 
     def _load(self, device: int) -> None:
-        """Add load rows: a stream runs one task at a time.
+        """Add rows that the objective is at least the work of each stream of a device, which runs one task at a time.
 
         A reduction and an optimizer step follow the last backward.
         """
@@ -97,7 +97,7 @@ class BoundRows:
         self.model.cp.add(self.value >= passes + self._around(device))
 
     def _around(self, device: int) -> Linear:
-        """Return the least time of a device before its first pass of a micro-batch plus after its last pass."""
+        """Return the least ticks of a device before its first pass of a micro-batch plus after its last such pass."""
         gathers = self.model.extra.gathers
         before = self._chain.least(device, f"before{device}", lambda terms: terms.gather, gathers)
         return before + self._after(device)
@@ -117,11 +117,9 @@ class BoundRows:
         return self.plan.microbatches * sum(self.model.terms[k].work for k in self._chain.positions(device))
 
     def _head_and_tail(self, device: int, paths: PathLengths) -> None:
-        """Add head-and-tail rows: path to a device, its work, path from its last gradient.
+        """Add rows of head and tail: the path to a device, its work, and the path from its last gradient to the end.
 
-        A W may follow that gradient.
-
-        Work of modules on the device counts only if it must lie between.
+        A W may follow that gradient. Work of modules on the device counts only if it must lie between.
         """
         positions, m, terms = self._chain.positions(device), self.plan.microbatches, self.model.terms
         before, between, after = (own[device] for own in self.model.extra.in_turn)
@@ -141,9 +139,9 @@ class BoundRows:
 
 
 def mean_load(plan: PlanProblem, choice: Choice) -> int:
-    """Return the work of the model on the chains of `choice` divided by the total speed of the devices, in ticks.
+    """Return a lower bound in ticks: all work on the chains of `choice` divided by the total speed of the devices.
 
-    Of a period the work of one micro-batch; rounded down where there are several chains, which share a period.
+    For a period, the work of one micro-batch; rounded down where there are several chains, which share a period.
     """
     each, stages = Fraction(0), len(choice.on(plan.cluster.devices).chains[0])
     for model in (piece.model for piece in plan.pieces_of(choice)):

@@ -1,4 +1,4 @@
-"""Stages of each device and path lengths between stages as variables, from which bound rows are built."""
+"""The stages of each device and path lengths between stages as expressions, from which rows of bounds are built."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pipesched.layers.plan_problem import Choice
 
 @dataclass(frozen=True)
 class PathLengths:
-    """Path lengths of each stage of a chain: `head` to its first forward, `tail` from a gradient's end to the end.
+    """Least path lengths in ticks for each stage k of a chain, by its position, as expressions of a partition.
 
-    `around[k]` is from the end of a forward of stage k to the earliest start of the same micro-batch's backward.
+    `head[k]` is from the start to the stage's first forward, `tail[k]` from the end of its last gradient to the end,
+    `around[k]` from the end of a forward of the stage to the earliest start of the same micro-batch's backward.
     """
 
     head: list[Linear]
@@ -25,7 +26,7 @@ class PathLengths:
 
 
 class ChainPaths:
-    """A partition's variables on a placement. Path lengths exist only for placements with one chain."""
+    """A partition's times and memory by device of a placement, and path lengths where the placement has one chain."""
 
     def __init__(self, model: PartitionModel, choice: Choice) -> None:
         plan = model.plan
@@ -48,22 +49,28 @@ class ChainPaths:
         self.longest = int((work + overhead) * slowest) + lags if self.one_chain else 0
 
     def positions(self, device: int) -> tuple[int, ...]:
-        """Return the positions in the chain of the stages of a device."""
+        """Return the positions in its chain (0: first) of each stage of a device."""
         length = len(self.chains[0])
         return tuple(stage % length for stage in self.placement.stages_of[device])
 
     def static(self, device: int) -> Linear:
-        """Return the memory in use whenever a pass takes some: its layers and one stage's gathered parameters."""
+        """Return the memory of a device that is in use whenever a pass takes some.
+
+        It is that of the layers, and the least gathered parameters of a stage.
+        """
         return self.layers(device) + self.least(device, f"gathered{device}", lambda terms: terms.gathered)
 
     def layers(self, device: int) -> Linear:
-        """Return the memory of a device's layers, which is in use at all times."""
+        """Return the memory of a device's layers, in use at all times."""
         return sum(self.model.terms[k].memory for k in self.positions(device))
 
     def least(
         self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[int, int] | None = None
     ) -> Linear:
-        """Return the minimum of a term over the device's stages and its `extra` value, a number or a variable."""
+        """Return the minimum of a term, such as the gather's ticks, over a device's stages.
+
+        The device's entry in `extra` counts, too. A number, or a variable called `name`; 0 for a device without either.
+        """
         own = [of(self.model.terms[k]) for k in self.positions(device)]
         own += [extra[device]] if extra and device in extra else []
         if len(own) <= 1 or all(isinstance(each, int) for each in own):
@@ -74,7 +81,7 @@ class ChainPaths:
         return self._least[name]
 
     def paths(self) -> PathLengths:
-        """Return the path lengths, each as a variable of its own, so that rows stay short.
+        """Return the path lengths of the chain, each as a variable of its own, so that rows stay short.
 
         Paths are those of a micro-batch's first piece, whose forward is the first on a device and whose backward the
         last.
@@ -96,17 +103,17 @@ class ChainPaths:
         return PathLengths(head, back, around)
 
     def named(self, name: str, expression: Linear, most: int) -> Linear:
-        """Return a new variable that equals the expression; it is never above `most`."""
+        """Return a new variable between 0 and `most` that equals the expression."""
         variable = self.model.cp.new_int_var(0, most, name)
         self.model.cp.add(variable == expression)
         return variable
 
     def _lags(self) -> list[tuple[int, int]]:
-        """Return the least ticks of the transfers from each stage of the chain to the next and of the gradient back."""
+        """Return, for each stage, the least ticks of the transfers to the next stage and of the gradient back."""
         return self.plan.least_lags(self._choice)
 
 
 def _longest(layer: LayerType) -> Fraction:
-    """Return a layer's forward plus its longest backward, including recomputation."""
+    """Return a layer's forward plus its longest backward, including recomputation, in the file's time unit."""
     again = max((mode.time for mode in layer.recompute), default=Fraction(0))
     return layer.forward + max(layer.full_backward, layer.backward + (layer.weight or 0)) + again

@@ -1,4 +1,4 @@
-"""Work and memory of modules, which no partition changes, for bounds over partitions."""
+"""Times and memory of modules outside the partition, such as an encoder or a shared vocabulary, for bounds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class ExtraLoads:
 
     @classmethod
     def of(cls, plan: PlanProblem, choice: Choice) -> ExtraLoads:
-        """Return the extra loads of a plan problem; zero if all layers are in stages."""
+        """Return the ticks and memory of a plan problem's modules on this placement.
+
+        All zero if all layers are in stages.
+        """
         devices = plan.all_devices.devices
         found = cls([0] * devices, [0] * devices, [0] * devices, [Fraction(0)] * devices, plan=plan)
         where = choice.on(plan.cluster.devices)
@@ -56,15 +59,15 @@ class ExtraLoads:
 
     @property
     def in_turn(self) -> tuple[list[int], list[int], list[int]]:
-        """Ticks that each device runs `before`, `between` and `after`."""
+        """(`before`, `between`, `after`): for each, the ticks of every device."""
         return self.before, self.between, self.after
 
     def load(self, device: int) -> int:
-        """Return all extra ticks of a device."""
+        """Return all ticks of modules on a device, for all micro-batches."""
         return self.before[device] + self.between[device] + self.after[device]
 
     def _chains(self, module: FixedModule, fed: int) -> None:
-        """Add the stages of a module whose chains take passes in turn and feed micro-batches in order."""
+        """Add the stages of a module that feeds the first stage, on device `fed`; its chains take passes in turn."""
         chains, passes = module.chains, self.plan.microbatches // module.serves
         copies = len(chains)
         for copy, chain in enumerate(chains):
@@ -83,7 +86,10 @@ class ExtraLoads:
         self.tail += self._after(last[0].costs)
 
     def _parts_before(self, parts: Sequence[StageCosts], fed: int) -> None:
-        """Add parts on each device, such as of an embedding: forward before the first stage's, backward after it."""
+        """Add a module's parts, one on each device, that run before the first stage, on device `fed`: an embedding.
+
+        Their forwards precede the first stage's, and their backwards follow its backward.
+        """
         for device, costs in enumerate(parts):
             self._runs(device, costs, self.plan.microbatches)
         slowest = max(range(len(parts)), key=lambda device: parts[device].forward)
@@ -100,9 +106,10 @@ class ExtraLoads:
         self.tail = max(self.tail, *after_gradient)
 
     def _parts_after(self, parts: Sequence[StageCosts], follows: int) -> None:
-        """Add parts on each device, such as of a head, with two collectives.
+        """Add a module's parts, one on each device, that run after the last stage, on device `follows`: a head.
 
-        All parts of its forward precede any of its backward, and these precede the last stage's backward.
+        They take two collectives. All parts of its forward precede any of its backward, and these precede the last
+        stage's backward.
         """
         m, forwards = self.plan.microbatches, list[int]()
         for device, costs in enumerate(parts):
@@ -133,7 +140,7 @@ class ExtraLoads:
 
     @property
     def _joining(self) -> int:
-        """Ticks of a collective: the longest transfer."""
+        """Ticks of a collective among a module's parts: the longest transfer."""
         return self._ticks(self.plan.all_devices.longest_lag)
 
     def _lags(self, links: Iterable[tuple[int, int]]) -> int:

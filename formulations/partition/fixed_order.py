@@ -1,4 +1,4 @@
-"""Rows for an order that does not depend on the stage costs: its memory, and the lengths of its paths."""
+"""Rows of a partition's variables for a given order of passes: its memory levels, and the lengths of its paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Blocks = Iterable[tuple[tuple[int, int], int]]
 
 
 def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int, blocks: Blocks = ()) -> None:
-    """Add a Benders cut: the objective is at least the length of a path of these passes, blocks and transfers."""
+    """Add a Benders cut: the objective is at least the length of a path through these passes, blocks and transfers.
+
+    `passes` and `blocks` say how often each lies on the path, `lags` is the sum of its transfers in ticks.
+    """
 
     # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
     def ticks(kind: PassKind, stage: int) -> Linear:
@@ -34,7 +37,7 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
 
 
 def add_memory(model: PartitionModel, schedule: Schedule) -> None:
-    """Add rows that no device exceeds its memory at any moment of its order."""
+    """Add rows that no device exceeds its capacity at any moment of its order in `schedule`."""
     for device, room in enumerate(model.capacity):
         own = {p.stage // len(model.pieces) for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
@@ -43,7 +46,7 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
 
 
 def activation_levels(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
-    """Return the activation memory of a device at each moment that may have the most."""
+    """Return the activation memory of a device, as expressions, at each moment of its order that may have the most."""
     return [
         sum(number * _amount(model, state) for state, number in counts.items()) for counts in fullest(schedule, device)
     ]
@@ -59,9 +62,10 @@ def _amount(model: PartitionModel, state: State) -> Linear:
 
 
 def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
-    """Return the micro-batches by state at each moment that may use the most memory.
+    """Return, for each moment of a device's order that may use the most memory, its number of micro-batches by state.
 
-    These are the moments that no other one equals or exceeds in every state.
+    A state is (F, stage) before the backward and (W, stage) between B and W. Moments that another one equals or exceeds
+    in every state are left out.
     """
     now: Counter[State] = Counter()
     seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}

@@ -1,4 +1,4 @@
-"""Partition whose worst device exceeds its memory by the least: for one order, or for one micro-batch at a time."""
+"""Partition whose worst device exceeds its capacity by the least: for one order, or for one micro-batch at a time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ _MOST = 2**32  # steps of memory
 
 
 class LeastExcess:
-    """Model that minimises the greatest need above capacity over devices; `needs[d]` is the least need of device d.
+    """CP-SAT model that minimises the greatest need of memory above the capacity, over devices.
 
-    A device has its layers and, before its first backward, one micro-batch's activations of all its stages of a chain,
-    with gathered parameters. One micro-batch after the other needs no more, and every plan at least that. With `order`,
-    the need is that of the order.
+    `needs[d]` is the least need of device d, in steps of the partition model. A device has its layers and, before its
+    first backward, one micro-batch's activations of all its stages of a chain, with gathered parameters. One
+    micro-batch after the other needs no more, and every plan at least that. With `order`, the need is that of the
+    order. Of equal partitions the one that recomputes fewest layers is best.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:

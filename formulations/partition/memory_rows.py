@@ -20,7 +20,7 @@ _LEVELS = 24
 
 
 class _Times(NamedTuple):
-    """Times of a stage, each a variable."""
+    """Times of a stage in ticks, each as one variable or number."""
 
     forward: Linear
     gradient: Linear
@@ -28,7 +28,7 @@ class _Times(NamedTuple):
 
 
 class MemoryRows:
-    """Rows that make `value`, the objective in ticks, at least the bounds that memory forces on one chain."""
+    """Rows that make `value`, the objective in ticks, at least the bounds that limited memory implies for one chain."""
 
     def __init__(self, chain: ChainPaths, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
         layers, model = chain.plan.model.sequence, chain.model
@@ -45,7 +45,10 @@ class MemoryRows:
             self._memory_over_time(device, paths)
 
     def _in_flight(self, stage: int, paths: PathLengths) -> None:
-        """Add rows by the number of micro-batches that memory admits to a stage, a literal for each number or range."""
+        """Add rows by the number of micro-batches for whose activations a stage has memory.
+
+        There is a literal for each number or range.
+        """
         cp, m = self._chain.model.cp, self._chain.plan.microbatches
         device, terms = self._chain.placement.stage_device[stage], self._chain.model.terms[stage]
         room = self._chain.named(
@@ -69,7 +72,10 @@ class MemoryRows:
         cp.add_exactly_one(literals)
 
     def _admitting(self, stage: int, number: int, times: _Times, paths: PathLengths) -> list[Linear]:
-        """Return bounds valid if a stage admits at most `number` micro-batches, fewer than there are."""
+        """Return lower bounds on the objective in ticks, if memory admits at most `number` micro-batches to a stage.
+
+        `number` is less than the number of all micro-batches.
+        """
         m, around = self._chain.plan.microbatches, paths.around[stage]
         rounds = -(-m // number)
         there_and_back = times.forward + around + times.gradient
@@ -92,7 +98,7 @@ class MemoryRows:
         return found
 
     def _memory_over_time(self, device: int, paths: PathLengths) -> None:
-        """Add rows that the round trips of all activations fit capacity times time.
+        """Add rows: all activations of a device, each times its duration, fit the free memory times the time.
 
         The share of the memory that an activation takes is rounded down to one of a few levels.
         """
@@ -123,7 +129,7 @@ class MemoryRows:
 
 
 def _numbers_admitted(microbatches: int, stages: int) -> Iterator[tuple[int, int | None]]:
-    """Yield ranges (least, most) of the number of micro-batches that memory may admit to a stage.
+    """Yield ranges (least, most) of how many micro-batches memory may admit to a stage, one bound for each.
 
     `stages` is the number of stages from it on. Ranges are single numbers at first and then widen; the last has no
     upper limit (None), since hardly any bound follows there.

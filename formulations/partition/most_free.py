@@ -1,4 +1,4 @@
-"""The partition that leaves more free memory than a given amount, with one micro-batch at a time."""
+"""The partition that leaves more free memory than a given amount, where micro-batches run one after the other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pipesched.layers.plan_problem import Choice, Leaves, PlanProblem
 
 
 class MostFreeModel:
-    """Minimise a loss: the most, over devices, of `amount` times the layers that share the free memory, less that.
+    """CP-SAT model that asks for a partition that leaves each device more than `amount` of free memory.
 
-    It counts in `unit`, in the file's unit of memory. A partition with a loss below 0 leaves more than `amount`; where
-    none has one, no partition does (Dinkelbach, Management Science 13, 1967). One micro-batch after the other needs the
-    least memory of all orders.
+    `amount` is in the file's memory unit, per device or per layer with a cache as the plan problem says. It minimises a
+    loss, in steps of `unit`: the largest, over devices, of what `amount` needs less what is free. A partition with a
+    loss below 0 leaves more than `amount`; where none has one, no partition does (Dinkelbach, Management Science 13,
+    1967). One micro-batch after the other needs the least memory of all orders.
     """
 
     def __init__(self, plan: PlanProblem, choice: Choice, amount: Fraction) -> None:

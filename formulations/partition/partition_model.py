@@ -1,6 +1,6 @@
 """Variables of a partition: where the stages of a chain begin, and how many layers are recomputed on each.
 
-Layers are grouped in runs of equal ones.
+Consecutive equal layers form a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_STEPS = 2**22
 
 
 class PartitionModel:
-    """CP-SAT variables of a partition.
+    """CP-SAT variables of a partition of a model's layers into the stages of a placement's chain.
 
     `begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, mode]` layers of stage k are recomputed.
     Memory is counted in steps of `step`. Where these are coarser than the problem's, demands are rounded down and
@@ -62,10 +62,10 @@ class PartitionModel:
                 self.cp.add(sum(self._layers_on(k)) == count)
 
     def needs(self, chain: Sequence[int]) -> Iterator[Linear]:
-        """Yield the least memory for one micro-batch and gathered parameters on a device, in addition to its layers.
+        """Yield the memory that one micro-batch needs on a device in addition to its layers, as expressions.
 
-        `chain`: its stages of a chain, in order. There is one value for each stage, at the start of its forward or
-        backward.
+        `chain`: the device's stages of a chain, in order. There is one level for each stage, at the start of its
+        forward or backward: activations of the stages so far, and gathered parameters.
         """
         gather = self.plan.model.parameters.gather
         for at, k in enumerate(chain):
@@ -76,7 +76,7 @@ class PartitionModel:
             yield needed
 
     def layers_of(self, k: int, names: Collection[str]) -> Linear:
-        """Return the number of layers of these names on stage k."""
+        """Return the number of layers on stage k whose name is in `names`."""
         runs_and_counts = zip(self.runs, self._layers_on(k), strict=True)
         return sum(number for run, number in runs_and_counts if run.name in names)
 
@@ -86,8 +86,10 @@ class PartitionModel:
         return self.pieces[piece][where % self.stages]
 
     def saved_by_block(self, forward: int, backward: int) -> Linear:
-        """Return the ticks that a block of these stages' passes, by their numbers in the problem, takes less than the
-        two in turn."""
+        """Return the ticks that an overlapped block of two stages' passes takes less than the two in sequence.
+
+        Stages are given by their numbers in the problem.
+        """
         pair = tuple(sorted({forward % self.stages, backward % self.stages}))
         own = [self.terms[k].block_saves for k in pair]
         if len(own) == 1 or all(isinstance(one, int) for one in own):
@@ -133,7 +135,7 @@ class PartitionModel:
             self.cp.add(sum(self._layers_on(k)) >= self.plan.model.least_layers)
 
     def _layers_on(self, k: int) -> list[Linear]:
-        """Return the layers of each run on stage k."""
+        """Return the number of layers of each run on stage k."""
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
     def _of_kind(self, k: int, kind: LayerType) -> Linear:
@@ -162,7 +164,7 @@ class PartitionModel:
             rows.add(plan.recompute_rule)
 
     def partition(self, value: Callable[[Linear], int]) -> Partition:
-        """Return the partition of a solution."""
+        """Return the partition of a solution; `value` returns the value of an expression in it."""
         counts = tuple(value(sum(self._layers_on(k))) for k in range(self.stages))
         recompute = tuple(
             tuple(Recomputed(*names, value(number)) for names, number in by_mode.items() if value(number))
@@ -171,7 +173,7 @@ class PartitionModel:
         return Partition(counts, recompute if any(recompute) else ())
 
     def hint(self, partition: Partition) -> None:
-        """Hint the search at this partition."""
+        """Hint CP-SAT at this partition, in place of earlier hints."""
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
         values = {}
         for variable, number in self.values_of(partition):
@@ -181,7 +183,7 @@ class PartitionModel:
             self.cp.add_hint(literal, values[variable.index] == whole)
 
     def values_of(self, partition: Partition) -> Iterator[tuple[cp_model.IntVar, int]]:
-        """Yield every variable that distinguishes partitions, and its value for this one."""
+        """Yield (variable, value) for every variable that distinguishes partitions, valued at this partition."""
         for k, numbers in enumerate(self._begins(partition)):
             for variable, number in zip(self.begin[k], numbers, strict=True):
                 if isinstance(variable, cp_model.IntVar):
@@ -195,7 +197,7 @@ class PartitionModel:
                     yield variable, known.get(names, 0)
 
     def _begins(self, partition: Partition) -> list[Sequence[int]]:
-        """Return the layers of each run before every stage."""
+        """Return, for every stage and for the end of the chain, the number of layers of each run before it."""
         found: list[Sequence[int]] = []
         for layers in (*partition.ranges(), range(sum(partition.counts), 0)):
             left, numbers = layers.start, []

@@ -1,4 +1,4 @@
-"""Lower bounds on the period for every order, as rows of a partition's variables: load and in-flight limit.
+"""Lower bounds on the period for every order, as rows of a partition's variables: load and micro-batches in flight.
 
 They are the arguments of `solver/cyclic/period_bounds.py`, stated for all partitions at once. A period may be a
 fraction of a tick: `value` is its whole ticks.
@@ -34,15 +34,15 @@ class PeriodRows:
             self._in_flight(self.capacity)
 
     def _load(self, device: int) -> None:
-        """A device runs the passes of one micro-batch of each chain, one at a time, in so many periods."""
+        """Add the row that n periods, for n chains, are at least a device's work on a micro-batch of each chain."""
         chains = len(self.chain.chains)
         work = sum(self.chain.model.terms[k].work for k in self.chain.positions(device))
         self.chain.model.cp.add(chains * self.value + chains - 1 >= work)
 
     def _in_flight(self, capacity: Sequence[int]) -> None:
-        """Memory admits n micro-batches to a stage, so that n of them take one round trip at least.
+        """Add rows for micro-batches in flight: where memory admits n to a stage, n periods are at least a round trip.
 
-        A literal for each n from 1 on: `more` micro-batches than n fit, or n periods are a round trip.
+        A literal for each stage and each n from 1 on: `more` micro-batches than n fit, or n periods are a round trip.
         """
         cp, around = self.chain.model.cp, self.chain.paths().around
         for k, terms in enumerate(self.chain.model.terms):

@@ -1,4 +1,4 @@
-"""Rows that restrict which layers may be recomputed together, as the plan problem's rule says."""
+"""Rows that restrict which layers may be recomputed together, by the rule of a runtime (`RecomputeRule`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ Numbers = Mapping[tuple[str, str], Linear]
 
 
 class RecomputeRows:
-    """Rows for stages with `on_stage[k][r]` layers of run r, `numbers[k]` of them recomputed (variables if `free`)."""
+    """Rows for the recomputed layers of a partition's stages.
+
+    `on_stage[k][r]` is the number of layers of run r on stage k, `numbers[k]` the number recomputed there by layer type
+    and mode: variables if `free`, otherwise all layers of a type.
+    """
 
     def __init__(
         self,
@@ -32,7 +36,7 @@ class RecomputeRows:
         self._full = [self._by_run(k) for k in range(len(numbers))]
 
     def add(self, rule: RecomputeRule) -> None:
-        """Add the rows of a rule; they allow the partitions for which `why_not_expressible` has no objection."""
+        """Add the rows of a rule; they allow the partitions to which `why_not_expressible` has no objection."""
         for numbers in self._numbers:
             for (name, mode), number in numbers.items():
                 known = mode in FULL or (rule is RecomputeRule.SAME and modules_of(mode))
@@ -47,7 +51,7 @@ class RecomputeRows:
             self._same()
 
     def _by_run(self, k: int) -> dict[int, Linear]:
-        """Return the fully recomputed layers on a stage per run of transformer or multi-token-prediction layers."""
+        """Return how many layers of each transformer or multi-token-prediction run are fully recomputed on stage k."""
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
             own = [r for r in self._own if self._runs[r].name == name]
@@ -65,7 +69,7 @@ class RecomputeRows:
         return found
 
     def _first(self, k: int) -> None:
-        """Require that a layer is recomputed only if all before it on the stage are."""
+        """Require on stage k that a layer is recomputed only if all layers before it on the stage are."""
         before: cp_model.IntVar | None = None
         for r in self._own:
             number, on_stage = self._full[k][r], self._on_stage[k][r]
@@ -78,7 +82,7 @@ class RecomputeRows:
             before = whole
 
     def _all_or_none(self) -> None:
-        """Require every layer to be recomputed whole, or none."""
+        """Require that every layer of the model is recomputed in full, or none is."""
         every = self._cp.new_bool_var("every layer")
         for k, numbers in enumerate(self._numbers):
             for name in self._names:
@@ -94,7 +98,10 @@ class RecomputeRows:
         return sum(self._on_stage[k][r] for r in self._own if self._runs[r].name == name)
 
     def _selected(self) -> cp_model.IntVar:
-        """Add the option of one list of modules recomputed in all layers; returns the literal that it is used."""
+        """Add the option that one list of modules is recomputed in all layers.
+
+        Return the literal that is true if it is used.
+        """
         lists = selections([self._runs[r] for r in self._own])
         literals = [self._cp.new_bool_var(f"modules{number}") for number in range(len(lists))]
         some = self._cp.new_bool_var("modules")
@@ -110,7 +117,7 @@ class RecomputeRows:
         return some
 
     def _same(self) -> None:
-        """Require all stages to recompute alike: as many first layers each, all layers, or one list of modules.
+        """Require that all stages recompute alike: as many first layers each, all layers, or one list of modules.
 
         With one number for all stages no multi-token-prediction layer is recomputed; a list of modules applies to all
         layers.

@@ -1,4 +1,4 @@
-"""Times and memory of a partition's stages as linear terms of its variables: sums over their layers."""
+"""Times and memory of a partition's stages as linear expressions of its variables: sums over their layers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Linear: TypeAlias = Any
 
 @dataclass(frozen=True)
 class StageTerms:
-    """Times (ticks) and memory (the problem's integers) of one stage, linear in the variables.
+    """Times (ticks) and memory (steps of the partition model) of one stage, linear in the variables of a partition.
 
     `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the least
     that a micro-batch's passes add to the work of their device, `least_backward` its backward part, and `busy` the
     least that F and the gradient add to it; blocks of two passes make these less. `block_saves` is what they save at
-    most. `gather` and the fields after it are
-    time and memory for the stage's parameters; `reduce` is one bucket; `gathered_to_backward` is the least that stays
-    from a stage's forward to its backward.
+    most. `memory` is that of the layers. `gather` and the fields after it are time and memory for the stage's
+    parameters; `reduce` is one bucket; `gathered_to_backward` is the least that stays from a stage's forward to its
+    backward.
     """
 
     forward: Linear
@@ -49,7 +49,7 @@ class StageTerms:
 
     @classmethod
     def of_all(cls, pieces: Sequence[StageTerms]) -> StageTerms:
-        """Return the terms summed over a micro-batch's pieces.
+        """Return the terms of a stage for a whole micro-batch, summed over its pieces; those of parameters count once.
 
         The activation includes the memory that pieces keep for later ones until the first backward.
         """
@@ -60,9 +60,9 @@ class StageTerms:
 
 
 class StageLayers(NamedTuple):
-    """Layers of each run on a stage, those recomputed by kind and mode, the device's slowness.
+    """The layers of a stage (`counts`, by run), those recomputed by layer type and mode, the device's slowness.
 
-    `last`: the last stage.
+    `last`: True for the last stage of the chain.
     """
 
     counts: Sequence[Linear]
@@ -71,9 +71,9 @@ class StageLayers(NamedTuple):
     last: bool
 
     def terms(self, plan: PlanProblem, model: Model, step: Fraction, pieces: int) -> StageTerms:
-        """Return the terms of the stage for a model that is one of `pieces` pieces of a micro-batch.
+        """Return the times and memory of the stage for a model that is one of `pieces` pieces of a micro-batch.
 
-        Memory in units of `step`.
+        Memory is in units of `step`.
         """
         # One tick of the device in the time unit of the layers.
         splits, tick = model.splittable, plan.tick / self.slowness

@@ -1,4 +1,4 @@
-"""Overlapped blocks that a model may choose: a forward and a full backward of a device that run as one."""
+"""Overlapped blocks that a model may choose: a forward and a full backward on one device that run as one task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pipesched.problem.problem import Problem
 
 
 def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int]) -> Iterator[Pair]:
-    """Yield (forward, backward) pairs of these devices whose order is open and for which a block can be faster.
+    """Yield the (forward, backward) pairs on these devices for which an overlapped block may improve a schedule.
 
-    A block no shorter than the forward followed by the full backward ends nothing sooner, and no block helps where the
-    split B and W are never worse than the full backward.
+    Their order is open and the block is shorter than the two in sequence: no other block ends anything sooner. None
+    where the split B and W are never worse than the full backward.
     """
     problem = operations.jobs.problem
     if not problem.network.blocks or not problem.network.one_task_each:

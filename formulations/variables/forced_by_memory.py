@@ -24,10 +24,10 @@ Array = NDArray[np.int64]
 
 
 class _Activation(NamedTuple):
-    """Memory that a forward takes (`takes`), and the part of it that is counted here (`holds`).
+    """Memory that a forward takes from a pool (`takes`), and the part of it whose release is followed here (`holds`).
 
-    `givers` are the later passes of its micro-batch with the least memory released as each ends; the last releases the
-    remainder.
+    `taker` is the number of the forward's operation. `givers` are (number of a later operation of the micro-batch, the
+    least memory that has been released when it ends in addition to the earlier ones).
     """
 
     taker: int
@@ -39,7 +39,10 @@ class _Activation(NamedTuple):
 def forced_by_memory(
     operations: Operations, before: Sequence[int], pools: Collection[int]
 ) -> Iterator[tuple[Operation, Operation]]:
-    """Yield (x, y) where x must end before y starts; `before` has the known predecessors of each operation as bits."""
+    """Yield (x, y) where x must end before y starts, because the memory of one of `pools` has no room for y until then.
+
+    `before[n]` are the known predecessors of operation n as bits.
+    """
     names = list(operations.jobs_of)
     for pool in asking(pools):
         room = operations.jobs.room[pool]
@@ -50,7 +53,7 @@ def forced_by_memory(
 
 
 def _activations(operations: Operations, before: Sequence[int], pool: int) -> list[_Activation]:
-    """Return the activations in a memory pool whose release times are certain."""
+    """Return the activations in a memory pool that always exist and whose passes run in a known order."""
     number, found = operations.number, list[_Activation]()
     by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
     for one in operations.memory_changes:
@@ -75,7 +78,10 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
 
 
 def _forced(activations: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Yield (x, y) by number; of several x that precede each other only the last."""
+    """Yield (x, y), operation numbers: x must end before y takes its memory.
+
+    Of several x in a known order the last only.
+    """
     takers = np.array([one.taker for one in activations])
     activation_of, givers, gives = np.array(
         [(n, *giver) for n, one in enumerate(activations) for giver in one.givers], np.int64
@@ -95,7 +101,7 @@ def _forced(activations: Sequence[_Activation], before: Sequence[int], room: int
 
 
 def _bits(before: Sequence[int], rows: Array) -> NDArray[np.bool_]:
-    """Return a row of booleans for each of these sets of bits."""
+    """Return a Boolean matrix: entry (i, n) is True if operation n is a known predecessor of operation `rows[i]`."""
     size = (len(before) + 7) // 8
     packed = np.frombuffer(b"".join(before[n].to_bytes(size, "little") for n in rows.tolist()), np.uint8)
     return np.unpackbits(packed.reshape(-1, size), axis=1, bitorder="little").astype(np.bool_)

@@ -13,10 +13,11 @@ from pipesched.deadline import SHORT, asking
 
 
 class KnownOrder:
-    """Known order of operations; `precedes(x, y)` is True if x ends before y starts in every schedule that runs both.
+    """The order of operations that precedences and memory fix; `precedes(x, y)` if x always ends before y starts.
 
-    Only schedules in micro-batch order count. `numbered`: micro-batches are numbered in the order in which they begin,
-    where no more is known of their order. Only the memory of `devices` (all if None) is used to derive orders.
+    Always: in every schedule in micro-batch order that runs both. `before[n]` are the predecessors of operation n as
+    bits. `numbered`: micro-batches are numbered in the order in which they begin, where no more is known of their
+    order. Only the memory of `devices` (all if None) is used to derive orders.
     """
 
     def __init__(self, operations: Operations, numbered: bool = False, devices: Collection[int] | None = None) -> None:
@@ -49,7 +50,7 @@ class KnownOrder:
         return self.precedes(x, y) or self.precedes(y, x) or self.operations.exclude(x, y)
 
     def just_before(self, x: Operation, among: Sequence[Operation]) -> list[Operation]:
-        """Return the operations `among` a subset known to run before x, without those implied transitively."""
+        """Return the operations of `among` known to run before x, without those that others imply transitively."""
         left, found = self.before[self._number[x]] & self.bits(among), list[Operation]()
         for y in sorted((y for y in among if left >> self._number[y] & 1), key=self._count, reverse=True):
             if left >> self._number[y] & 1:
@@ -59,16 +60,16 @@ class KnownOrder:
         return found
 
     def bits(self, operations: Iterable[Operation]) -> int:
-        """Return a set of operations as bits, as in `before`."""
+        """Return a set of operations as an integer in which bit n stands for operation number n, as in `before`."""
         found = 0
         for x in operations:
             found |= 1 << self._number[x]
         return found
 
     def open_pairs(self, devices: Collection[int] | None = None) -> int:
-        """Return the number of pairs of operations of one resource, on these devices (None: all), of unknown order.
+        """Return the number of pairs of operations of one resource without a known order: one order literal each.
 
-        Two operations that never both run are no such pair.
+        Only resources of these devices count (None: all), and no two operations of different modes of one choice.
         """
         found = 0
         for where, here in self.operations.on.items():
@@ -95,7 +96,10 @@ class KnownOrder:
             self._further[self._number[after]].append(self._number[before])
 
     def _operations_by_mode(self) -> dict[tuple[int | None, int], int]:
-        """Return the operations that run with each (choice, option), as bits."""
+        """Return the operations that run with each (choice, option) as bits.
+
+        (None, 0) for those that run in every mode.
+        """
         found: dict[tuple[int | None, int], int] = {}
         for n, x in enumerate(self._names):
             mode = self.operations.mode(x)
@@ -113,7 +117,7 @@ class KnownOrder:
                 self._into[self._number[after]][ops.jobs_of[after].index(arc.after)].append(group)
 
     def _closed(self) -> list[int]:
-        """Return all predecessors of each operation, as bits (transitive closure)."""
+        """Return for each operation, by number, all its known predecessors as bits (transitive closure)."""
         ops, found = self.operations, [0] * len(self._names)
         direct = [
             {one for groups in self._into[n] for group in groups for one in group}.union(also, further)
@@ -139,7 +143,10 @@ class KnownOrder:
         return found
 
     def _one_of(self, group: Sequence[int], found: Sequence[int]) -> int:
-        """Return the predecessors common to `group`, one of which runs, and operations that run with one of them."""
+        """Return as bits the predecessors that follow from `group`, one of whose operations must end before another.
+
+        These are the predecessors common to all of them, and the operations that run with one of them and precede it.
+        """
         common, own = found[group[0]] | 1 << group[0], 0
         for one in group:
             common &= found[one] | 1 << one
@@ -147,7 +154,7 @@ class KnownOrder:
         return common | own
 
     def _with(self, n: int, found: Sequence[int]) -> int:
-        """Return the operation and its predecessors, limited to those that run if and only if it does."""
+        """Return operation n and its predecessors as bits, limited to those that run if and only if it does."""
         ops, x, before = self.operations, self._names[n], found[n] | 1 << n
         if ops.choice(x) is None:
             return before

@@ -1,4 +1,4 @@
-"""Number of order literals of an exact model: one for every pair of operations of a resource with open order."""
+"""Number of order literals of an exact model: one for every two operations of a resource without a known order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MOST_JOBS = 6_000
 
 
 def literal_count(problem: Problem, devices: Collection[int] | None = None) -> int:
-    """Return the order literals on these devices (all if None); for very large problems the number of all pairs."""
+    """Return the number of order literals that an exact model needs on these devices (all if None).
+
+    It decides if such a model is built. For very large problems every pair counts, without the orders known beforehand.
+    """
     return _count(problem, None if devices is None else frozenset(devices))
 
 

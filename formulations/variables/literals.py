@@ -1,4 +1,4 @@
-"""Truth values that are constant or decided by CP-SAT, linear expressions, and the longest horizon of CP-SAT."""
+"""Types of CP-SAT's literals, of truth values that may be constant, and of linear expressions; the largest horizon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _LONGEST = 2**50
 
 
 class TooLong(PipeschedError):
-    """Error for a problem whose times CP-SAT's integers cannot represent; its text is one sentence."""
+    """Error for a problem whose times, in steps, CP-SAT's 64-bit integers cannot represent.
+
+    Its text is one sentence.
+    """
 
 
 def refuse_too_long(horizon: int) -> None:

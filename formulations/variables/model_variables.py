@@ -100,27 +100,30 @@ class Model:
 
     @property
     def orders(self) -> Collection[ResourceOrder]:
-        """The orders of the resources that have order literals."""
+        """The orders of the resources that have order literals; empty in a model without them."""
         return self.order.values() if self.order is not None else ()
 
     def runs_job(self, n: int) -> Truth:
-        """Return True, False or a literal: the job runs under the chosen modes."""
+        """Return True, False or a literal that is true if job n runs under the chosen modes."""
         job = self.jobs.jobs[n]
         return True if job.choice is None else self.chosen[job.choice][job.option]
 
     def runs(self, x: Operation) -> Truth:
-        """Return True, False or a literal: the operation runs; one that always runs may have length 0."""
+        """Return True, False or a literal that is true if the operation runs.
+
+        One that always runs may have length 0.
+        """
         return True if self.operations.always(x) else self.runs_job(self.operations.jobs_of[x][0])
 
     def where(self, *operations: Operation) -> list[Literal]:
-        """Return the literals that must be true for these operations to run."""
+        """Return the literals that must all be true for these operations to run; empty if they always do."""
         return [runs for runs in map(self.runs, operations) if not isinstance(runs, bool)]
 
     def where_jobs(self, *jobs: int) -> list[Literal]:
         return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
     def before(self, x: Operation, y: Operation) -> Truth | None:
-        """Return True, False or a literal: x ends before y starts; None if no literal orders the two."""
+        """Return True, False or a literal that is true if x ends before y starts; None if no literal orders the two."""
         orders, there = self.order or {}, self.operations.resources(y)
         for where in self.operations.resources(x):
             if where in there and where in orders:
@@ -129,7 +132,7 @@ class Model:
 
     @cached_property
     def fused(self) -> dict[tuple[int, int], Truth]:
-        """True, False or a literal for each (stage, micro-batch): its backward is full (B and W fused)."""
+        """For each (stage, micro-batch), True, False or a literal that is true if its backward is full (BW)."""
         found: dict[tuple[int, int], Truth] = {}
         for n, job in enumerate(self.jobs.jobs):
             p = job.task.of
@@ -141,9 +144,10 @@ class Model:
 
     @cached_property
     def shortest(self) -> dict[Operation, int]:
-        """The least steps that an operation adds to the work before its successors on the resource.
+        """For each operation, the least steps that its resource spends on it, for idle-time inequalities.
 
-        A block is shorter than its two passes in sequence; the difference is subtracted from the forward.
+        0 if it may not run or be empty. A block is shorter than its two passes in sequence; the difference is
+        subtracted from the forward.
         """
         ops, jobs = self.operations, self.jobs.jobs
         shortest = {
@@ -157,14 +161,14 @@ class Model:
         return shortest
 
     def block(self, forward: Operation, backward: Operation) -> int:
-        """Return the steps of an overlapped block of these passes."""
+        """Return the duration in steps of an overlapped block of these two passes."""
         return self._steps_of_block(forward.stage, backward.stage)
 
     def _steps_of_block(self, forward: int, backward: int) -> int:
         return max(1, self.problem.network.blocks[forward, backward] * self.scale)
 
     def _whole(self, backward: Operation) -> int:
-        """Return the steps of a full backward."""
+        """Return the duration in steps of the full backward (BW) of a backward operation."""
         return max(1, self.problem.duration(Pass(BW, backward.stage, backward.microbatch)) * self.scale)
 
     def duration(self, x: Operation) -> Linear:
@@ -179,7 +183,7 @@ class Model:
         return alone + sum((self.block(*pair) - base) * literal for pair, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
-        """Return the duration in steps of an operation outside any block."""
+        """Return the duration of an operation outside any block in steps: a number, or an expression of literals."""
         jobs = self.operations.jobs_of[x]
         steps = {self.jobs.jobs[n].option: self._least_in_block(x, n) for n in jobs}
         if self.operations.is_empty_if_fused(x):

@@ -1,4 +1,4 @@
-"""Operations: the start variables of a model. One for each job; B and BW of one micro-batch share one.
+"""Operations: the start variables of a model, one for each job, except that B and BW of one micro-batch may share one.
 
 Where a backward is one task in either mode, B and BW share the operation of role B, which lasts as long as the one that
 runs, and W is an operation of zero length right after it where the backward is fused. So the order of a device has one
@@ -18,7 +18,10 @@ from pipesched.problem.passes import BW, OF_PARAMETERS, B, PassKind, W
 
 
 class Operation(NamedTuple):
-    """Task `part` of a pass of one micro-batch on one stage, by role: F, B, W, or another kind of pass."""
+    """Task `part` of a pass of one micro-batch on one stage.
+
+    `role` is its kind, with B also for a BW that shares it.
+    """
 
     role: PassKind
     stage: int
@@ -27,15 +30,15 @@ class Operation(NamedTuple):
 
     @property
     def memory_key(self) -> tuple[int, ...]:
-        """Key shared by operations that take and free the same memory."""
+        """Key shared by the operations of one stage and micro-batch that take and free the same memory."""
         return self.role in OF_PARAMETERS, self.stage, self.microbatch
 
 
 class Arc(NamedTuple):
-    """Operation `after` starts at least `lag` steps after the end of `before`.
+    """Precedence: operation `after` starts at least `lag` steps after the end of `before`, if both run.
 
-    `jobs` are the pairs (before, after) of jobs to which this applies; `whole`: True if these are all that the two
-    stand for.
+    `jobs` are the pairs (before, after) of jobs to which this applies; `whole`: True if these are all pairs of jobs
+    that the two operations stand for.
     """
 
     before: Operation
@@ -46,9 +49,10 @@ class Arc(NamedTuple):
 
 
 class OperationMemory(NamedTuple):
-    """`Holding` in terms of operations; an empty W represents the release of a fused backward.
+    """Memory that a pass takes and frees: `Holding` with operations in place of jobs.
 
-    `where` is the job with which it takes memory; unless its operation always runs, it frees nothing without that job.
+    An empty W represents the release of a fused backward. `where` is the job with which it takes memory; unless its
+    operation always runs, it frees nothing without that job.
     """
 
     pool: int
@@ -60,7 +64,7 @@ class OperationMemory(NamedTuple):
 
     @property
     def running(self) -> int:
-        """Memory that the pass both takes and frees itself."""
+        """Memory that the pass both takes and frees itself, in use only while it runs."""
         return min(self.takes, self.gives)
 
 
@@ -106,22 +110,25 @@ class Operations:
         return self.jobs.jobs[self.jobs_of[x][0]].choice
 
     def mode(self, x: Operation) -> tuple[int | None, int]:
-        """Return the choice on which it depends if x runs (None: always), and the option with which it does."""
+        """Return (choice, option): the choice on which it depends if x runs, and the option with which it does.
+
+        The choice is None for an operation that always runs.
+        """
         job = self.jobs.jobs[self.jobs_of[x][0]]
         return job.choice, job.option
 
     def is_empty_if_fused(self, x: Operation) -> bool:
-        """True for the W of a backward that may be fused."""
+        """True for the W of a backward that may be fused: it has zero length in that mode."""
         return x.role is W and self.choice(x) in self.merged
 
     def exclude(self, x: Operation, y: Operation) -> bool:
-        """True if the two operations belong to different options of one choice."""
+        """True if the two operations never both run, because they belong to different options of one choice."""
         (choice, option), (other_choice, other_option) = self.mode(x), self.mode(y)
         return choice == other_choice and option != other_option and not self.always(x)
 
     @cached_property
     def arcs(self) -> list[Arc]:
-        """Precedences as (operations, lag) without repetition; each applies if both jobs run."""
+        """The precedences between operations, without repetition, each with the pairs of jobs to which it applies."""
         pairs: dict[tuple[Operation, Operation, int], dict[tuple[int, int], None]] = {}
         for after, alternatives, lag, _ in self.jobs.precedences:
             for before in alternatives:
@@ -135,7 +142,7 @@ class Operations:
 
     @cached_property
     def in_microbatch_order(self) -> dict[Operation, Operation]:
-        """Each operation with the same one of the next micro-batch, which follows it in some optimal schedule.
+        """For each operation, the same one of the next micro-batch, which follows it in some optimal schedule.
 
         Micro-batches of a chain are identical, so the starts of each type may be sorted: every precedence is kept, and
         memory is taken no sooner and freed no later. Excluded are a W that may be empty, which runs at its backward,
@@ -157,14 +164,20 @@ class Operations:
 
     @cached_property
     def alike(self) -> list[tuple[Operation, Operation]]:
-        """For micro-batches with different modes: pairs of first tasks of consecutive ones, in order of start."""
+        """Pairs of the first operations of consecutive micro-batches, for numbering these in the order they begin.
+
+        Empty unless micro-batches may differ in more than the modes of backwards.
+        """
         if len(self.merged) == self._choices:
             return []
         return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
 
     @cached_property
     def memory_changes(self) -> list[OperationMemory]:
-        """Takers and givers of memory; a fusible B and W also represent BW, but not the memory that BW takes."""
+        """The memory that operations take and free.
+
+        The shared B and its W also represent BW, but not memory that BW takes.
+        """
         found = []
         for one in self.jobs.holdings:
             other = self._is_other_mode(one.where)
@@ -183,9 +196,10 @@ class Operations:
 
 
 def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
-    """Return choices of backward modes that can share operations: one task per mode, on one stream, equal memory.
+    """Return the indices of choices between split and full backward in which B and BW can share one operation.
 
-    Also required: nothing else begins on the device while one mode uses more memory than the other.
+    Each mode has one task per pass on the same resources, and both free equal memory. On devices with several streams
+    the full backward takes none, so that nothing else begins while one mode uses more memory than the other.
     """
     one_stream = len({one.device for one in jobs.on}) == len(jobs.on)
     by_choice: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Order literals: for two operations of a resource, a Boolean `x runs before y`, fixed or decided by CP-SAT."""
+"""Order literals: for every two operations of a resource, a Boolean `x runs before y`, fixed or decided by CP-SAT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[Operation, Operation]
 
 
 class ResourceOrder:
-    """The order of one resource's operations; a literal has no meaning unless both of its operations run.
+    """The order of one resource's operations as literals; one has no meaning unless both of its operations run.
 
     `before(x, y)` exists for every two; `together` has a literal where a forward and a full backward may run as one
     block. `blocks` maps such pairs, in either order, to (forward, backward).
@@ -44,18 +44,21 @@ class ResourceOrder:
                 cp.add_exactly_one(before, after, block)
 
     def before(self, x: Operation, y: Operation) -> Truth:
-        """Return True, False or a literal: x ends before y starts; False if they are the same."""
+        """Return True, False or a literal that is true if x ends before y starts; False if they are the same."""
         return x != y and self._truth[x, y]
 
     def undecided(self) -> Iterator[tuple[Operation, Operation, Literal]]:
-        """Yield (x, y, literal) for every ordered pair that CP-SAT decides."""
+        """Yield (x, y, literal) for every ordered pair that CP-SAT decides.
+
+        If the literal is true, x ends before y starts.
+        """
         for (x, y), truth in asking(self._truth.items(), SHORT):
             if not isinstance(truth, bool):
                 yield x, y, truth
 
     @cached_property
     def just_before(self) -> Mapping[Operation, Sequence[Operation]]:
-        """For each operation, those known to run directly before it, without those implied transitively."""
+        """For each operation, those of this resource known to run before it, without those implied transitively."""
         return {x: self._known.just_before(x, self.operations) for x in asking(self.operations)}
 
 

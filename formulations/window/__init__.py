@@ -1,1 +1,1 @@
-"""Large-neighbourhood search windows: CP-SAT reorders one part of a schedule while the remainder keeps its order."""
+"""Large-neighbourhood search windows: CP-SAT reorders one part of a schedule while the others keep their order."""

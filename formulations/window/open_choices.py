@@ -13,9 +13,10 @@ Arc = tuple[int, int, int]
 
 
 def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[int]) -> list[int]:
-    """Return the activation choices whose jobs up to the backward are all inside the window, on free devices.
+    """Return the indices of the activation choices that a window may change.
 
-    Modes of backwards and the number of gathers are kept.
+    These are the ones whose jobs up to the backward are all in `inside` and on devices in `free`. Modes of backwards
+    and the number of gathers stay.
     """
     jobs, inside = placed.jobs, set(inside)
     own: dict[tuple[int, int], list[int]] = {}
@@ -36,13 +37,13 @@ def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[i
 
 
 def idle_jobs(placed: PlacedJobs, choices: Collection[int]) -> list[int]:
-    """Return the jobs of these choices that do not currently run."""
+    """Return the jobs of these choices that the schedule does not run: those of the modes that are not chosen."""
     jobs = placed.jobs.jobs
     return [n for n, job in enumerate(jobs) if job.choice in choices and n not in placed.start]
 
 
 def arcs_of_idle_jobs(jobs: Jobs, idle: Sequence[int], inside: Collection[int]) -> list[Arc]:
-    """Return the precedences inside a window to and from jobs that do not currently run."""
+    """Return the precedences, as (job, later job, lag in steps), among jobs of `inside` that touch a job of `idle`."""
     added = set(idle)
     return [
         (before, one.after, one.lag)

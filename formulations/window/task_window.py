@@ -1,4 +1,4 @@
-"""A window of a schedule as a CP-SAT model: its jobs are reordered, all others keep their order.
+"""A window of a schedule as a CP-SAT model: the jobs that start in an interval of time are reordered.
 
 Jobs that start before the window are fixed. Jobs that start after it keep their order and are summarised by one number
 for each job inside: the longest path from its end to the end of a device. So the model does not grow with the schedule.
@@ -20,7 +20,10 @@ from formulations.window.window_jobs import WindowJobs
 
 
 class TaskWindow:
-    """Model of a window that minimises the longest time from a device's opening to its end."""
+    """CP-SAT model that reorders the jobs starting in [since, until), in steps, on the devices `free`.
+
+    It minimises the longest time from a device's opening to its end.
+    """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
         self.window = WindowJobs(placed, since, until, free)
@@ -63,7 +66,10 @@ class TaskWindow:
         cp.minimize(value)
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
-        """Return the start of each job inside that runs in a solution, in steps."""
+        """Return the start in steps of each job of the window that runs in a solution.
+
+        Keys are its numbers in the schedule.
+        """
         model, inside = self.model, enumerate(self.window.inside)
         of = model.operations.of
         return {n: value_of(model.start[of[m]]) for m, n in inside if all(map(value_of, model.where_jobs(m)))}

@@ -1,4 +1,4 @@
-"""The part of a schedule inside a window: jobs, precedences, and the effect of the jobs outside."""
+"""The jobs of a schedule that start in a window of time, with their precedences and the effect of the jobs outside."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from pipesched.problem.network.task_network import Resource
 
 
 class WindowJobs:
-    """Jobs that start from `since` to before `until`, in steps; devices not in `free` keep their orders.
+    """The jobs of a schedule that start from `since` to before `until`, in steps, as a scheduling problem of their own.
 
-    `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or
-    its recomputation and its backward are all inside on free devices, its mode is open: the jobs of the other modes,
-    which do not currently run, are inside as well. Modes of backwards and of gathers stay.
+    Devices not in `free` keep their orders. `inside[m]` is the number in the schedule of job m of `jobs`. Where the
+    forward of an activation, its copies or its recomputation and its backward are all inside on free devices, its mode
+    is open: the jobs of the other modes, which do not currently run, are inside as well. Modes of backwards and of
+    gathers stay.
     """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
@@ -32,7 +33,10 @@ class WindowJobs:
         self.jobs = self._own_jobs()
 
     def _own_jobs(self) -> Jobs:
-        """Return the jobs inside with their precedences; orders that are kept are precedences too."""
+        """Return the jobs inside with precedences and memory changes.
+
+        Orders and waits that are kept become precedences.
+        """
         placed, inside = self.placed, self._number
         arcs = [(b, n, lag) for n in self.inside for b, lag in placed.before.get(n, ()) if b in inside]
         arcs += arcs_of_idle_jobs(placed.jobs, self._idle, inside)
@@ -62,7 +66,10 @@ class WindowJobs:
         return all(device in self._free for device in self.placed.jobs.pools[pool])
 
     def _inside_of(self, one: Holding) -> Holding | None:
-        """Return the part of a pass's memory changes inside the window, with the window's job numbers."""
+        """Return the part of a pass's memory changes that falls inside the window, in the window's job numbers.
+
+        None if none does.
+        """
         inside = self._number
         takes = one.takes if all(n in inside for n in one.first) else 0
         ended = [n for n in one.last if n not in inside and self.placed.start[n] < self.since]
@@ -75,7 +82,7 @@ class WindowJobs:
         return Holding(one.pool, takes, gives, first or last, last, where)
 
     def memory_before(self, pool: int, taker: int) -> int:
-        """Return the memory of passes that began before the window, at the start of job `taker`, which takes some.
+        """Return how much of a memory pool passes begun before the window occupy when job `taker` of the window starts.
 
         A release before the window counts if it has ended when the job currently starts; the job then waits for it.
         """
@@ -87,12 +94,12 @@ class WindowJobs:
         return level
 
     def _begun(self, n: int) -> int:
-        """Return the current start of a job; the beginning of the window if it does not run."""
+        """Return the current start of a job in steps; the beginning of the window if it does not run."""
         return self.placed.start.get(n, self.since)
 
     @cached_property
     def _outside(self) -> Mapping[int, Sequence[Holding]]:
-        """The passes with memory in each pool that take or free some before the window, with these changes only."""
+        """For each memory pool, the memory changes of passes that happen before the window; later ones count 0."""
         placed, found = self.placed, dict[int, list[Holding]]()
         for one in placed.jobs.holdings:
             if one.where in placed.start:
@@ -104,7 +111,10 @@ class WindowJobs:
 
     @cached_property
     def kept_waits(self) -> Sequence[tuple[int, int]]:
-        """The waits for memory that stay: in pools that are not free, and of jobs after the window."""
+        """The waits for memory that stay, as (job, job that waits for its end).
+
+        They are those in pools that are not free, and those of jobs outside the window.
+        """
         pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
         return [
             (b, n)
@@ -113,7 +123,10 @@ class WindowJobs:
         ]
 
     def earliest(self) -> dict[int, int]:
-        """Return the earliest start of each job, from its device's opening and the jobs before the window."""
+        """Return the earliest start in steps of each job inside, by its number in the schedule.
+
+        It follows from the device's opening, the release time, and the jobs before the window that it waits for.
+        """
         placed, found = self.placed, dict[int, int]()
         begin: dict[Resource, int] = {}
         for where, order in placed.orders.items():
@@ -143,7 +156,7 @@ class WindowJobs:
 
     @cached_property
     def _ended_before(self) -> Mapping[int, Sequence[int]]:
-        """For each memory pool, the jobs before the window of passes that free memory inside it."""
+        """For each free memory pool, the jobs before the window of passes that free memory inside it."""
         found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
         for one in self.placed.jobs.holdings:
             if (
@@ -156,7 +169,11 @@ class WindowJobs:
         return found
 
     def tails(self) -> dict[int, int]:
-        """Return the longest path from each job's end to the end of a device through jobs after the window."""
+        """Return, for each job inside, the longest path in steps from its end to a device's end.
+
+        The path runs through jobs after the window; the device's opening time is subtracted. Keys are numbers in the
+        schedule.
+        """
         placed = self.placed
         found: dict[int, int] = {}
         first_after = {
