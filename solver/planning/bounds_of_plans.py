@@ -1,4 +1,4 @@
-"""Lower bounds over all plans of a plan problem: the mean load, and the bounds of two searches in one result."""
+"""Lower bounds over all plans of a plan problem: the mean load, and the bounds of two searches combined."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KIND = "exhaustive search over all partitions"
 
 
 def of_all(problem: PlanProblem) -> str:
-    """Return the plans that a bound over all partitions covers, as the beginning of a sentence."""
+    """Return the beginning of a certificate's sentence that says which plans a bound over all partitions covers."""
     return "Of all plans" if problem.model.empty_stages else "Of all plans with a layer on every stage"
 
 
 def by_load(problem: PlanProblem) -> tuple[ChoiceResult, ...]:
     """Return for each allowed placement a result without a plan, whose bound is the model's work per device.
 
-    No search is needed for this bound; it is in the time unit of the file.
+    Devices count by their speed. No search is needed for this bound; it is in the time unit of the file.
     """
     return tuple(
         ChoiceResult(choice, mean_load(problem, choice) * problem.tick, evidence=MeanLoad())

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class Budget:
-    """Hand out shares of the time limit, or of the deterministic work, to the steps of a plan search.
+    """The time limit, or the deterministic work, of a plan search, from which its steps take their shares.
 
     Work units are subtracted when they are handed out; `give_back` and `solved` return those that were not used.
     """
@@ -65,7 +65,7 @@ class Budget:
     def least_step(self) -> float:
         """Smallest share given to one step, in seconds or work units.
 
-        Scaled down for budgets under 1 so several steps get one.
+        Scaled down for budgets under 1, so that several fit.
         """
         return _PARAMS.least_step * min(1.0, self.whole)
 
@@ -116,9 +116,9 @@ class Budget:
             self._units += max(0.0, parameters.deterministic - used)
 
     def tries(self, most: float) -> Iterator[bool]:
-        """Yield True once for each try of a heuristic, for `most` seconds.
+        """Yield True once for each try of a heuristic that the budget allows within `most` seconds.
 
-        A fixed number of times if work is counted.
+        Where work is counted, a fixed number of times (none if `most` is 0).
         """
         until = self.left - most
         for _ in repeat(True) if self._units is None else repeat(True, _PARAMS.counted_tries if most > 0 else 0):
@@ -127,9 +127,9 @@ class Budget:
             yield True
 
     def late(self, most: float) -> Callable[[], bool]:
-        """Return a predicate that is True once `most` seconds have passed or the user has stopped.
+        """Return a predicate that is True once `most` seconds have passed or the user has stopped the search.
 
-        Counted work ignores time.
+        Where work is counted it ignores time.
         """
         until = time.monotonic() + min(most, self.left)
         return self.stop.is_set if self._units is not None else lambda: self.over() or time.monotonic() >= until

@@ -40,7 +40,10 @@ class ComparedSchedule:
         return self.plan is not None and self.plan.best is not None
 
     def record(self) -> dict[str, Any]:
-        """Return the row of this schedule in the output of `compare --json` for a plan file."""
+        """Return this schedule's row of `compare --json` for a plan file, as a dictionary.
+
+        Numbers are in the file's units.
+        """
         best, plan = self.best, self.plan
         found: dict[str, Any] = {
             "schedule": self.name,

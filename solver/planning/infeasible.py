@@ -60,7 +60,7 @@ class Closest(NamedTuple):
 
 
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """Explain why no plan exists: each placement's reason, then the partition closest to fitting the memory.
+    """Return the text that explains why no plan exists: each placement's reason, then the one closest to fitting.
 
     Changes of the problem that would make a plan fit, such as free recomputation or more devices, are named at the end.
     """
@@ -127,7 +127,7 @@ def _description(plan: PlanProblem, one: Closest) -> str:
 
 
 def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
-    """Yield each relaxation of the problem that the file does not allow, with its description for the user."""
+    """Yield (function, description) for each relaxation of the problem that the file does not allow."""
     if plan.recompute is not Decide.FREE and plan.model.recomputes:
         yield lambda one: replace(one, recompute=Decide.FREE), "recomputation (decide.recompute: free)"
     if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:

@@ -29,7 +29,8 @@ from solver.planning.partitions.starting import recomputing
 def least_lacking(problem: PlanProblem) -> Candidate | None:
     """Return the trial plan with the least memory excess, of equal ones that of the least value.
 
-    None if no order applies.
+    None if no order applies. Trial plans have balanced partitions, without recomputation or with all of it, and are
+    made without a memory limit.
     """
     return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
 

@@ -61,7 +61,10 @@ def plan_leaving_most(search: Search, problem: PlanProblem, limits: Limits, repo
 
 
 def most_free(problem: PlanProblem, limits: Limits, stop: Event) -> MostFree | None:
-    """Return the most free memory that a partition leaves, of any placement; None if none was found to fit."""
+    """Return the most free memory that a partition of any placement was found to leave, with an upper bound.
+
+    None if none was found to fit.
+    """
     budget = Budget(limits, stop)
     known: Fraction | None = None
     bounds = list[Fraction]()
@@ -77,9 +80,10 @@ def most_free(problem: PlanProblem, limits: Limits, stop: Event) -> MostFree | N
 def _of_choice(
     problem: PlanProblem, choice: Choice, known: Fraction | None, budget: Budget
 ) -> tuple[Fraction | None, Fraction | None]:
-    """Return the most free memory found on a placement or `known` elsewhere, and what no partition exceeds.
+    """Return (amount, bound) of a placement: the most free memory known, and the amount that no partition exceeds.
 
-    The first is None where none is known, the second where none fits the memory.
+    Both are in the file's unit. The first may be `known`, of another placement, and is None where none is known; the
+    second is None where no partition fits the memory.
     """
     value = known
     while True:
@@ -101,7 +105,10 @@ def _of_choice(
 
 
 def _at_least(problem: PlanProblem, choice: Choice, partition: Partition) -> Fraction | None:
-    """Return the free memory of a partition with one micro-batch at a time; None if it does not fit the memory."""
+    """Return the free memory that a partition leaves with one micro-batch at a time, in the file's unit.
+
+    None if it does not fit the memory.
+    """
     own = problem.problem(choice, partition)
     memory_in_flight, found = own.network.memory_in_flight, list[Fraction]()
     for device, share in enumerate(shares(problem, choice, partition)):
@@ -115,12 +122,12 @@ def _at_least(problem: PlanProblem, choice: Choice, partition: Partition) -> Fra
 
 
 def _in_own_problem(plan: PlanProblem, found: Candidate) -> Candidate:
-    """Return a plan that leaves memory free as one of the problem with all of it."""
+    """Return a plan of a problem with part of the memory as the same plan of `plan`, which has all of it."""
     own, timeline = plan.problem(found.choice, found.partition), found.timeline
     parts = own.tick / timeline.problem.tick
     return replace(found, timeline=Timeline(finer(own, int(parts)), timeline.schedule, timeline.starts))
 
 
 def _left(plan: PlanProblem, best: Candidate) -> Fraction:
-    """Return the free memory that a plan leaves."""
+    """Return the least free memory that a plan leaves on a device, or per layer with a cache, in the file's unit."""
     return free_memory(plan, best.choice, best.partition, best.timeline)

@@ -94,7 +94,7 @@ def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits,
 
 
 def _search(placements: Placements) -> PublishedOrders | FreeOrders | Periods:
-    """Return the search for the problem's objective and orders."""
+    """Return the search that suits the problem: for a period, for published orders, or for any orders."""
     if placements.problem.objective.repeats:
         return Periods(placements)
     return PublishedOrders(placements) if placements.problem.schedules else FreeOrders(placements)

@@ -161,7 +161,10 @@ class _Race(Generic[K]):
 
 
 def entered(key: K, problem: PlanProblem) -> Raced[K]:
-    """Return a problem's state before any plan: bounds, and `dropped` if parameters alone exceed memory."""
+    """Return a problem's entry for the race, without a plan: lower bounds in the file's unit.
+
+    It is dropped at once if the parameters alone exceed the memory.
+    """
     cluster, capacity = problem.cluster, problem.cluster.capacity
     load = min(mean_load(problem, choice) for choice in problem.choices) * problem.tick
     known = (

@@ -25,10 +25,10 @@ from solver.limits import Limits
 def may_be_left_out(
     plan: PlanProblem, choice: Choice, bound: Fraction, one: SolvedPartition, limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if no plan with the partition of `one` is below `bound`, False if one is, None if unknown in time.
+    """Return True if it is proved that no plan with the partition of `one` is below `bound`; False if one is.
 
-    The proof is its own certificate, else a simulation of the published schedules where only these are allowed, else a
-    CP-SAT search for a schedule below the bound, which there is none of for a period.
+    None if unknown in time. The proof is its own certificate, else a simulation of the published schedules where only
+    these are allowed, else a CP-SAT search for a schedule below the bound, which does not exist for a period.
     """
     finding = partition_finding(plan, bound, choice, one)
     if finding.verdict in (Verdict.VERIFIED, Verdict.REFUSED):

@@ -43,7 +43,10 @@ FREE = "free"  # the row of any order, as in a plan file
 
 
 def orders_of(problem: PlanProblem, name: str) -> Sequence[str]:
-    """Return the orders that a row may run: `name` itself or, for Megatron's, also each micro-batch group size."""
+    """Return the orders that the row of schedule `name` may use: itself and, for Megatron's, each group size.
+
+    Group sizes are those of micro-batches in interleaved 1F1B.
+    """
     m, p = problem.microbatches, problem.cluster.devices
     if name != ORDER:
         return [name]
@@ -100,9 +103,10 @@ def _first(
     every: bool,
     elsewhere: bool,
 ) -> tuple[dict[str, ComparedSchedule], dict[str, PlanProblem]]:
-    """Return for each schedule a row with a plan made at once, and the plan problem it was made for.
+    """Return, by name of schedule, the row with a plan made at once, and the plan problem for which it was made.
 
-    Orders that do not depend on the costs come first, since the others are searched for and may take long.
+    A row without a plan has the reason. Orders that do not depend on the costs come first, since the others are
+    searched for and may take long.
     """
     rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
     for name in sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs):

@@ -28,7 +28,7 @@ _GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 @dataclass(frozen=True)
 class Change:
-    """A change in words, the plan found with it, and a lower bound of the changed problem in the file's time unit.
+    """A changed problem in words, the plan found for it, and its lower bound in the file's time unit.
 
     `slower`: True if the change can only cost time; otherwise it can only save time.
     """
@@ -43,9 +43,9 @@ class Change:
         return self.plan.value == self.lower_bound
 
     def brings(self, without: Plan) -> tuple[Fraction, Fraction] | None:
-        """Return the least and the greatest relative change of the optimal value, from the bounds.
+        """Return the least and the greatest relative change of the optimal value, by the bounds of both problems.
 
-        None where unknown.
+        None where the value of either, or the bound of `without`, is unknown.
         """
         now, before = self.plan.value, without.value
         if not now or not before or not without.lower_bound:
@@ -56,7 +56,7 @@ class Change:
 
 
 class Changed(NamedTuple):
-    """A problem after one change, which shortens no schedule by more than `saves`; None: by an unknown time."""
+    """A problem after one change; the change saves at most `saves` in the file's time unit (None: unknown)."""
 
     text: str
     problem: PlanProblem
@@ -132,7 +132,7 @@ def _faster(layer: LayerType) -> LayerType:
 
 
 def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
-    """Return the most time by which a faster `layer` can shorten a schedule: the sum over all its passes."""
+    """Return the most time that a faster `layer` can save, in the file's unit: a tenth of all its passes."""
     number = sum(one.name == layer.name for one in problem.model.sequence)
     longest = max(layer.full_backward, layer.backward + (layer.weight or 0))
     return problem.microbatches * number * (1 - _FASTER) * (layer.forward + longest)

@@ -60,5 +60,5 @@ class TimeShares:
 
 
 def named(report: Report, name: str, before: float) -> Report:
-    """Return a report function for one of several searches: adds its name and `before`, the seconds before it began."""
+    """Return a report function for one of several searches, which adds its name and the seconds `before` it began."""
     return lambda moment: report(replace(moment, seconds=moment.seconds + before, phase=f"{name}: {moment.phase}"))

@@ -107,7 +107,7 @@ class StageSums:
         return Costs(ticks, takes, gives, memory)
 
     def layers_by_mode(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
-        """Return for each recomputation mode the number of layers of a stage to which the mode applies."""
+        """Return, for each mode of `modes`, the number of layers of a stage that can be recomputed in it."""
         return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
 
     def room(self, draft: Draft, stage: int, mode: int) -> int:
@@ -120,9 +120,10 @@ class StageSums:
         return self.layers_by_mode(draft.cuts, stage)[mode] - taken
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Sequence[Sequence[int]]) -> Draft:
-        """Return the draft with these cuts and the wanted numbers of recomputed layers, as far as each stage has them.
+        """Return the draft with these cuts and, as far as possible, the wanted numbers of recomputed layers.
 
-        Where the plan problem asks to recompute always, all layers are recomputed in their first mode.
+        `recomputed` has these by stage and mode; no stage recomputes more layers of a type than it has. Where the plan
+        problem asks to recompute always, all layers are recomputed in their first mode.
         """
         rows = []
         for stage, wanted in enumerate(recomputed):

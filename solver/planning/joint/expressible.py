@@ -18,7 +18,7 @@ from solver.planning.joint.expressible_layers import ExpressibleLayers, Selected
 
 
 def made_expressible(plan: PlanProblem, partition: Partition) -> Partition:
-    """Return the partition with recomputation that the plan problem's rule can express, adding as little as possible.
+    """Return the partition with recomputation that the plan problem's rule can express, and as little more as possible.
 
     No stage keeps more activation memory than before; where the rule has no such setting, that with the most
     recomputation is used. The partition is returned unchanged where the rule allows any layers.
@@ -38,9 +38,10 @@ def made_expressible(plan: PlanProblem, partition: Partition) -> Partition:
 
 
 def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
-    """Yield the partitions with the next smaller recomputation setting that the rule can express.
+    """Yield the partition with less recomputation: the next smaller setting that the plan problem's rule can express.
 
-    With the rule `first` there is one for each stage that recomputes; with the other rules at most one in all.
+    With the rule `first` there is one partition for each stage that recomputes; with the other rules at most one in
+    all.
     """
     sums = StageSums(plan)
     draft, selected = sums.of_partition(partition), SelectedModes(sums)

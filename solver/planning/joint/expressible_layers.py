@@ -1,4 +1,4 @@
-"""Recomputation settings of training frameworks: conversion between a setting and the rows of a draft."""
+"""Recomputation settings of training frameworks: conversion from a setting to a draft's numbers of layers, and back."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class SelectedModes:
         ]
 
     def _number(self, name: str, names: Sequence[str]) -> int | None:
-        """Return the index in `StageSums.modes` of the first mode of the layer type `name` whose name is in `names`.
+        """Return the index in `StageSums.modes` of the first mode of layer type `name` that `names` contains.
 
-        Else None.
+        None if none is.
         """
         known = (at for at, (kind, mode) in enumerate(self._sums.modes) if kind.name == name and mode.name in names)
         return next(known, None)
@@ -66,7 +66,7 @@ class SelectedModes:
         return range(len(self._selections))
 
     def whole(self, row: Sequence[int]) -> int:
-        """Return the number of layers that a stage's row recomputes whole."""
+        """Return the number of layers recomputed whole by `row`, a stage's numbers of recomputed layers by mode."""
         return sum(number for number, is_whole in zip(row, self._is_whole, strict=True) if is_whole)
 
     def most(self, begin: int, end: int, with_mtp: bool = True) -> int:
@@ -85,7 +85,10 @@ class SelectedModes:
         return max(self.most(begin, end, with_mtp=False) for begin, end in pairwise(cuts))
 
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:
-        """Return the row of the stage [begin, end) with its first `number` layers, or as many as it can, recomputed."""
+        """Return the numbers by mode if a stage recomputes its first `number` layers whole, or as many as it can.
+
+        The stage has the layers from `begin` up to, not including, `end`.
+        """
         first = bisect_left(self._at, begin)
         last = first + min(number, self.most(begin, end, with_mtp))
         return tuple(before[last] - before[first] for before in self._before)
@@ -107,7 +110,10 @@ class SelectedModes:
         return tuple(row)
 
     def weakest_setting(self, rows: Sequence[Sequence[int]]) -> ExpressibleLayers:
-        """Return the weakest setting that recomputes at least the layers of `rows`; it may recompute more."""
+        """Return the weakest setting that recomputes at least the layers of `rows`, numbers by stage and mode.
+
+        Maybe more.
+        """
         used = {mode for row in rows for mode, number in enumerate(row) if number and self._is_modules[mode]}
         if used and self._selections:
             fitting = (number for number in self.lists if used <= set(self._selections[number]))

@@ -25,7 +25,7 @@ _PARAMS = LoadsParams()
 
 
 class Loads:
-    """Loads of the devices of one placement.
+    """Bound and evenness penalty of drafts on one placement, from the work of its devices.
 
     `lags` are the transfer times in ticks from each stage of a chain to the next.
     """

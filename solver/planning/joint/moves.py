@@ -1,4 +1,4 @@
-"""Random changes of a draft and its order: move layers, recompute more or less, change those in flight."""
+"""Random changes of a draft and its order: move layers, change the recomputation or the micro-batches in flight."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ class Moves:
         )
 
     def _moved(self, cuts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the cuts with a random run of consecutive cuts moved by one place, once or twice.
+        """Return the cuts with a random run of consecutive cuts moved to the adjacent allowed position, once or twice.
 
-        None if a stage became empty that may not be.
+        None if there is no such position, or a stage becomes smaller than allowed.
         """
         random, moved = self._random, list(cuts)
         for _ in range(2 if random.random() < 1 / 2 else 1):

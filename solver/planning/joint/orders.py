@@ -69,7 +69,7 @@ class OrderArrays:
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
     def let(self, costs: Costs) -> None:
-        """Set the stage costs used by `annealed` from now on; changes the arrays of the compiled code in place."""
+        """Set the stage costs that `annealed` uses from now on; changes the arrays of the compiled code in place."""
         shop = self._shop
         for column, of in ((shop.ticks, costs.ticks), (shop.takes, costs.takes), (shop.gives, costs.gives)):
             column[:] = of.ravel()[self._type]
@@ -112,9 +112,9 @@ class OrderArrays:
         return None if found is None else Found(found[0], found[1].order)
 
     def shifted(self, order: Array, device: int, stage: int, earlier: bool) -> Array:
-        """Return the order with each forward of `stage` moved one place: earlier past a backward, or later.
+        """Return the order with each forward of `stage` exchanged with the backward directly before or after it.
 
-        With `earlier` one more micro-batch of the stage is in flight on the device, else one fewer.
+        Before it with `earlier`: then one more micro-batch of the stage is in flight on the device, else one fewer.
         """
         found = order.copy()
         row = found[device].tolist()[: int(self.count[device])]

@@ -19,7 +19,10 @@ class Recomputation(Protocol):
     """Interface for random changes of a draft's recomputation; all random draws come from one generator."""
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
-        """Return the draft with these cuts that recomputes as much of the wanted rows as the stages' layers allow."""
+        """Return the draft with these cuts that recomputes as much of `recomputed` as the stages' layers allow.
+
+        `recomputed` has the wanted numbers of layers by stage and mode.
+        """
 
     def less(self, draft: Draft) -> Draft:
         """Return the draft with one layer less recomputed, or as many as the rule couples.
@@ -35,7 +38,7 @@ class Recomputation(Protocol):
 
 
 def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Recomputation:
-    """Return what changes the recomputed layers of a plan at random while the plan problem's rule on them is kept.
+    """Return the generator of random changes of recomputed layers that keeps to the plan problem's rule on them.
 
     The rule says which layers may be recomputed together: any, the first ones of a stage, or the same on all stages.
     """
@@ -67,7 +70,7 @@ class AnyLayers:
 
 
 class FirstLayers:
-    """Changes where each stage recomputes a number of its own of first layers."""
+    """Random changes where each stage recomputes a number of its own of its first layers."""
 
     def __init__(self, selected: SelectedModes, random: Random) -> None:
         self._selected, self._random = selected, random
@@ -98,7 +101,7 @@ class FirstLayers:
 
 
 class SameLayers:
-    """Changes where all stages use one setting.
+    """Random changes where all stages use one recomputation setting.
 
     With `steps` it is one number of first layers for all stages, up to all layers; without, all layers or none.
     """

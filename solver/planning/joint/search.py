@@ -127,10 +127,8 @@ class JointSearch:
     def run(self, progress: Callable[[], float]) -> bool:
         """Run one round of annealing until `progress()`, the share of the round that is done, reaches 1.
 
-        True if `best` improved.
-
-        The starting temperatures of successive rounds cycle through a list. Where the order is free, every second round
-        restarts from the first partition; the others continue from the best state.
+        True if it improved. The starting temperatures of successive rounds cycle through a list. Where the order is
+        free, every second round restarts from the first partition; the others continue from the best state.
         """
         heats = _PARAMS.temperatures if self._effort else sorted(_PARAMS.temperatures)[:-1]
         restarts, hot = bool(self._effort) and self._rounds % 2 == 0, heats[self._rounds % len(heats)]
@@ -202,7 +200,7 @@ def _of_microbatches(timeline: Timeline) -> Timeline:
 
 
 def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
-    """True if the compiled code is ready; waits for it until `over()` is True."""
+    """Wait for the compiled code of the joint search until `over()` is True; True if the code is ready."""
     kernels = kernels_for(passes_alone(candidate.timeline.problem, min))
     kernels.begin()
     return kernels.wait(over)

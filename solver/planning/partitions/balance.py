@@ -71,10 +71,10 @@ def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
 
 @lru_cache(maxsize=64)
 def _moves(stages: int) -> tuple[Array, ...]:
-    """Return arrays of cut moves by one place: rows that move one cut, two cuts, or all cuts between two stages.
+    """Return arrays of moves of cuts by one position, entries -1, 0 and 1, each of shape (moves, cuts).
 
-    Moving all cuts between two stages passes one layer from one of these stages to the other. Rows have an entry for
-    each cut.
+    They move one cut, two cuts, or all cuts between two stages, which passes one layer from one of these to the other.
+    The array of two cuts is missing for many stages.
     """
     single = np.zeros((2 * (stages - 1), stages + 1), np.int64)
     for cut in range(1, stages):
@@ -89,7 +89,7 @@ def _moves(stages: int) -> tuple[Array, ...]:
 
 
 class _Costs:
-    """Prefix sums of the layers' times, and the evaluation of many lists of cuts at once by loads."""
+    """Evaluates many lists of cuts at once by the loads of devices, from prefix sums of the layers' times."""
 
     def __init__(self, plan: PlanProblem, choice: Choice, fit: MemoryFit | None, ends: bool) -> None:
         self._fit = fit
@@ -119,9 +119,9 @@ class _Costs:
         self._sums: Array = np.array([work, busy, ahead, sums(first, _gradient)])
 
     def values(self, cuts: Array) -> list[tuple[int, float, float]]:
-        """Return for each row of `cuts` the key to minimise: memory lacking, the largest load, sum of squared loads.
+        """Return for each row of `cuts`, layer numbers, its key: (memory lacking, largest load, sum of squared loads).
 
-        The largest load includes the path to the device or, without W, the path there and back.
+        The least is best. The largest load includes the path to the device or, without W, the path there and back.
         """
         at = self._sums[:, cuts]
         work, gradient, ahead, back = at[:, :, 1:] - at[:, :, :-1]

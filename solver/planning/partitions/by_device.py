@@ -39,7 +39,7 @@ _PARAMS = PartitionBoundParams()
 
 
 def applies(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the bound supports the problem: whole micro-batches on one chain, no passes for parameters."""
+    """True if the bound by devices supports the problem: whole micro-batches on one chain, no passes for parameters."""
     passes = plan.objective.of_one_iteration and not plan.model.parameters.some
     return passes and choice.whole and len(choice.on(plan.cluster.devices).chains) == 1
 
@@ -78,7 +78,7 @@ def bound_by_device(plan: PlanProblem, choice: Choice, upper: int | None, late: 
 
 
 class ByDevice:
-    """Dynamic programming over the partitions of a placement with one chain."""
+    """Dynamic programming over the devices that refutes thresholds for all partitions of a placement with one chain."""
 
     def __init__(self, plan: PlanProblem, choice: Choice) -> None:
         placement = choice.on(plan.cluster.devices)
@@ -130,7 +130,10 @@ class ByDevice:
         return work
 
     def _cut(self, rows: PartitionRows, cut: int, stage: int, device: int, value: int) -> PartitionRows:
-        """Return the rows extended by each position of cut `cut` between the known cuts, within the load limit."""
+        """Return the rows, each repeated for every position of cut `cut` that the load limit of `device` allows.
+
+        Positions lie between the cuts already known.
+        """
         known = sorted(rows.cuts)
         previous, following = max(k for k in known if k < cut), min(k for k in known if k > cut)
         least = self._plan.model.least_layers  # places of a stage at least, as every layer is one or shares its own

@@ -28,7 +28,7 @@ class CriticalPath:
 
 
 def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:
-    """Return the critical path to the pass that ends last; ties are broken by the order of passes.
+    """Return the critical path of a timeline, up to the pass that ends last; ties are broken by the order of passes.
 
     The transfer of a gradient counts with the least time it has in any partition of the plan problem.
     """

@@ -1,4 +1,4 @@
-"""Load and memory tests of one device's stages, for many partitions at once, against a threshold to be refuted.
+"""Load and memory tests of one device's stages against a threshold to be refuted, for many partitions at once.
 
 The arguments are those of the rows that bound every partition (formulations/partition), and one more: where backwards
 are split, memory that B does not free is occupied until the end of W.
@@ -20,9 +20,11 @@ class PartitionRows(NamedTuple):
     """Partial partitions as columns of arrays: one entry of each array for each partial partition.
 
     `cuts[n]` is the position of cut n. `label` is that of the dynamic programming, and `work` the work of the devices
-    taken in layer time without slowness. `load` is the load of the current device's stages in ticks per micro-batch.
-    `stages[k]` has for stage k the times and memory that `with_stage` computes. `longer` is the extra time of these
-    stages over that without recomputation on the fastest device.
+    processed so far, in layer time without slowness. `load` is the load of the current device's stages in ticks per
+    micro-batch. `stages[k]` has eight rows for stage k: ticks of F, of the gradient and of the least backward, memory
+    until the gradient and until the last pass, memory of the layers, ticks from a forward to its gradient's arrival,
+    and ticks of F and gradient on the device. `longer` is the extra time of these stages over that without
+    recomputation on the fastest device.
     """
 
     cuts: dict[int, Array]
@@ -45,7 +47,7 @@ class PartitionRows(NamedTuple):
 
 
 class DeviceRows:
-    """Tests of the stages of one device, for a placement with one chain."""
+    """Tests that a threshold leaves the stages of one device enough time and memory, for a placement with one chain."""
 
     def __init__(self, plan: PlanProblem, choice: Choice, tables: StageTables) -> None:
         self._plan, self._tables, self._m = plan, tables, plan.microbatches
@@ -57,7 +59,7 @@ class DeviceRows:
         self._there, self._back = (np.array([0, *(lag[n] for lag in lags)]).cumsum() for n in (0, 1))
 
     def most_work(self, devices: list[int], value: int) -> int:
-        """Return how much of a micro-batch `devices` can compute within `value` ticks, in layer time."""
+        """Return how much work of a micro-batch `devices` can do within `value` ticks, in layer time."""
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
     def with_stage(self, rows: PartitionRows, device: int, k: int, value: int) -> PartitionRows:
@@ -111,9 +113,9 @@ class DeviceRows:
         return self._fastest * (passes + stages_after * sum(tables.overhead)) + lags + tables.extra.around
 
     def that_fit(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
-        """Return the rows that load and memory of `device` allow at the threshold `value`.
+        """Return the partial partitions that load and memory of `device` allow at the threshold of `value` ticks.
 
-        Adds the device's extra time to labels.
+        `own` are its stages. The extra time of the device is added to the labels.
         """
         tables, first, m = self._tables, own[0], self._m
         start, extra = rows.cuts[first], tables.extra
@@ -145,10 +147,11 @@ class DeviceRows:
         return found.take(fits)
 
     def _in_turn(self, start: Array, k: int, stage: Array, value: int) -> Array:
-        """True where `value` leaves time for a micro-batch's path there and back plus stage k's other passes in turn.
+        """True, for each partial partition, where `value` ticks are enough for stage k's passes, one after the other.
 
-        The last forward of a stage begins when all others have run; its micro-batch then goes on to the last stage and
-        back to the first. The first gradient takes such a path to the stage, and the others follow it.
+        A micro-batch's path there and back counts, and stage k's passes of the others. The last forward of a stage
+        begins when all others have run; its micro-batch then goes on to the last stage and back to the first. The first
+        gradient takes such a path to the stage, and the others follow it.
         """
         tables, extra = self._tables, self._tables.extra
         forward, gradient, around = stage[0], stage[1], stage[6]
@@ -159,9 +162,9 @@ class DeviceRows:
         return found
 
     def _idle(self, stage: Array, room: Array, head: Array, tail: Array, value: int) -> Array:
-        """True where `value` leaves time for the idle time that full memory causes before the first backward.
+        """True, for each partial partition, where `value` ticks leave time for a device to wait with full memory.
 
-        Only for a device with one stage: once its memory is full of activations it waits for the first gradient.
+        Only for a device with one stage: once its memory is full of activations it is idle until the first gradient.
         """
         forward, _, backward, kept, _, _, around, _ = stage
         number = _number(kept, room, self._m)
@@ -173,7 +176,7 @@ class DeviceRows:
 
 
 def _fit(memory_and_time: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
-    """True where the activations of a device fit its memory within `time`.
+    """True, for each partial partition, where the activations of a device fit its memory `room` within `time` ticks.
 
     `memory_and_time` has for each stage the memory of an activation and the time that each micro-batch occupies it; `m`
     is the number of micro-batches.

@@ -113,9 +113,10 @@ class MemoryFit:
         self._savings = [_savings(waiting, modes) for waiting in self._waiting]
 
     def reserve(self, amounts: Sequence[int]) -> None:
-        """Reduce the capacity of each device by `amounts`, the excess that an order was found to have at other moments.
+        """Reduce each device's capacity by `amounts`, by which an order was found to exceed it at other moments.
 
-        A module's own device, which is the last one, is skipped: a partition decides nothing there.
+        Amounts are in units of the resolution. A module's own device, which is the last one, is skipped: a partition
+        decides nothing there.
         """
         mine = amounts[: len(self._capacity)]
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]
@@ -141,7 +142,7 @@ class MemoryFit:
         return sum(max(0, amount - room) for amount, room in zip(needed, self._capacity, strict=True))
 
     def needs(self, device: int, cuts: Array) -> Needs:
-        """Return the recomputation that `device` needs, for each row of `cuts`."""
+        """Return the recomputation that `device` needs to fit its memory, for each row of `cuts` (layer numbers)."""
         lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
         for s, (kept, split) in self._waiting[device].items():
             static, activation, deferred = (

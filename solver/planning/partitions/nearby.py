@@ -27,7 +27,10 @@ MOST_STAGES_FOR_PAIRS = NeighbourParams().most_stages_for_pairs
 
 
 def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
-    """Yield the cuts with `together` of them moved to the next allowed place, where no stage becomes too small."""
+    """Yield every list of cuts in which `together` of them are moved by one allowed position and no stage is too small.
+
+    Nothing for several cuts of many stages (`MOST_STAGES_FOR_PAIRS`).
+    """
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
     if together > 1 and len(cuts) > MOST_STAGES_FOR_PAIRS + 1:

@@ -14,10 +14,10 @@ from pipesched.results.solution import Solution, Status
 
 
 class SolvedPartitions:
-    """Collection of the solved partitions of one placement.
+    """The partitions of one placement that were solved or left out, with what is proved of each.
 
     `left_out` are those excluded from the master problem, and `values` (ticks) the optima of those among them with a
-    plan, or the bounds proved for them: of those `open` whose best schedule is not known.
+    plan, or the bounds proved for them; `open` has the bounds of those whose best schedule is not known.
     """
 
     def __init__(self, plan: PlanProblem) -> None:

@@ -1,4 +1,4 @@
-"""Integer tables of stages for the bound by devices: prefix sums over layers, and the recomputation modes of a stage.
+"""Integer tables for the bound by devices: prefix sums over layers, and the recomputation modes of every stage.
 
 Layer times are in fractions of a tick such that a device needs `slower[device]` ticks for each unit. Memory is in
 steps, rounded down.

@@ -1,4 +1,4 @@
-"""Partitions with which a search begins, those of narrower problems too: more freedom never gives worse plans.
+"""Partitions with which a search begins, with those of narrower problems, so that more freedom never gives worse plans.
 
 The layers are balanced by load, balanced with the recomputation that an order needs, or spread evenly. Of the layers
 that can be recomputed none, a share of each stage, or all are, and each stricter rule is applied too.
@@ -66,7 +66,10 @@ def _all(plan: PlanProblem, choice: Choice, order: Schedule | None) -> Iterator[
 
 
 def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list[Partition]:
-    """Return balanced partitions, with and without paths to devices, recomputing as `order` needs."""
+    """Return balanced partitions, with and without the paths to devices in the loads.
+
+    Where memory is limited, also those with the recomputation that `order` needs.
+    """
     found = [balanced_loads(plan, choice, ends) for ends in (True, False)]
     if order is None or plan.cluster.capacity is None:
         return found
@@ -76,7 +79,10 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """Return the partition that recomputes `share` of each stage's layers by type, in the mode that keeps least."""
+    """Return the partition that recomputes `share` of each stage's layers of every type, in the mode that keeps least.
+
+    Where the problem does not leave recomputation free, it decides in place of `share`.
+    """
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))
     rows = []

@@ -1,4 +1,4 @@
-"""Cuts of a model into stages by load, greedily, within the memory."""
+"""Division of a model into stages of even load within the memory, by a greedy method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARAMS = CutParams()
 
 
 class Cutter:
-    """Cut a model into `stages` stages of at least one layer.
+    """Divides a model into `stages` stages of at least one layer, at allowed positions.
 
     `cuts` are the layer numbers before which a stage may begin.
     """
@@ -35,10 +35,10 @@ class Cutter:
     def by_load(
         self, load: Ticks, memory: Ticks, activation: Ticks, in_flight: Sequence[float], room: Sequence[float | None]
     ) -> tuple[int, ...] | None:
-        """Return the layers of each stage, with the longest stage as short as a greedy cut finds; None if no cut fits.
+        """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds.
 
-        `load`, `memory` and `activation` are sums over the first layers. Stage k needs its `memory` plus `in_flight[k]`
-        times its activation, and has `room[k]` (None: unlimited).
+        None if none fits. `load`, `memory` and `activation` are sums over the first layers. Stage k needs its `memory`
+        plus `in_flight[k]` times its activation, and has `room[k]` (None: unlimited).
         """
         at = np.array(self._cuts)
         loads = load[at].tolist()
@@ -57,11 +57,9 @@ class Cutter:
     def _greedy(
         self, loads: list[int], fits: list[tuple[list[float], float] | None], most: float
     ) -> tuple[int, ...] | None:
-        """Return the layers of each stage when each takes as many as load `most` and memory allow.
+        """Return the number of layers of each stage if each takes as many as load `most` and memory allow.
 
-        None if layers remain.
-
-        Each stage leaves at least one cut position for every stage after it.
+        None if layers remain. Each stage leaves at least one cut position for every stage after it.
         """
         begin, last, found = 0, len(loads) - 1, list[int]()
         for stage, fit in enumerate(fits):

@@ -57,7 +57,7 @@ class FirstPlan:
 
 
 class _Again(NamedTuple):
-    """Recomputation of a plan: either the number of first transformer layers of each stage, or a mode by layer type."""
+    """Recomputation of a plan: the number of first transformer layers of each stage, or a mode's name by layer type."""
 
     first: tuple[int, ...] = ()
     modes: Mapping[str, str] = _NOTHING
@@ -89,7 +89,7 @@ def first_plan(plan: PlanProblem) -> FirstPlan | None:
 
 
 class _Orders:
-    """The plans of one placement, under 1F1B or interleaved 1F1B."""
+    """The plans of one placement under the order that it runs, 1F1B or interleaved 1F1B, and the best of them."""
 
     def __init__(self, plan: PlanProblem, sums: LayerSums, choice: Choice) -> None:
         self._plan, self._sums, self._choice = plan, sums, choice
@@ -124,7 +124,10 @@ class _Orders:
         return self._plan.cluster.capacity or [None] * self._devices
 
     def _cuts(self) -> Iterator[tuple[int, ...]]:
-        """Yield the cuts to try: even, then by load without and with recomputation, each also within the memory."""
+        """Yield the numbers of layers per stage to try: even, by load, and by load with recomputation.
+
+        Those by load also within the memory. Where the problem gives the partition, that one alone.
+        """
         plan, sums = self._plan, self._sums
         if plan.counts is not None:
             yield from [plan.counts] * (len(plan.counts) == self._stages)
@@ -156,7 +159,10 @@ class _Orders:
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
     def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
-        """Yield one cut's plans that fit: without recomputation, else of each kind that with the least."""
+        """Yield the plans of one cut that fit the memory: the one without recomputation, if it fits.
+
+        Otherwise one with the least recomputation of each kind: modules, whole layers, all layers.
+        """
         plan = self._plan
         if plan.recompute is Decide.ALWAYS:
             yield from self._rows(counts, [_Again(modes=self._whole_modes())])
@@ -258,7 +264,10 @@ class _Orders:
         return interleaved_ends(forward, backward, lag, gradients, m)
 
     def _gradient_lags(self, counts: tuple[int, ...], lag: int) -> Ticks:
-        """Ticks of a gradient to each stage: 0 to one of layers before all that train, since none is sent there."""
+        """Return, for each stage by device and chunk, the ticks that a gradient takes to it.
+
+        0 for a stage before all layers that train, to which none is sent.
+        """
         return np.where(np.cumsum(counts) <= self._plan.model.before_training, 0, lag)
 
     def _plan_of(self, name: str, row: _Row, ends: list[int]) -> FirstPlan:

@@ -52,9 +52,9 @@ class LayerSums:
         self._known: dict[tuple[tuple[str, str], ...], RecomputeSums] = {}
 
     def recomputed(self, modes: Mapping[str, str]) -> RecomputeSums:
-        """Return the sums over all layers when each type is recomputed in the mode that `modes` names.
+        """Return the sums over all layers if each layer type is recomputed in the mode that `modes` names for it.
 
-        Other types are not.
+        Types that it does not name are not recomputed.
         """
         key = tuple(sorted(modes.items()))
         if key not in self._known:

@@ -102,7 +102,11 @@ class _Steps:
         self._marked: tuple[int, Ticks] | None = None
 
     def skip(self, step: int, *columns: Ticks) -> tuple[int, Ticks]:
-        """Return how many steps may be skipped after `step`, and by how many ticks each plan's times shift in them."""
+        """Return (steps, ticks): how many steps may be skipped after `step`, and the shift of each plan's times.
+
+        `columns` are times at that step, shape (plans, devices); the shift has shape (plans, 1). Both are 0 while the
+        shifts are not yet constant.
+        """
         nothing = 0, np.zeros((len(columns[0]), 1), columns[0].dtype)
         if step < self._begin or step > self._end or (step - self._begin) % self._every:
             return nothing

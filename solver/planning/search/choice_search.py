@@ -93,7 +93,7 @@ class ChoiceSearch:
         return ChoiceResult(self.choice, bound, self.best, self.reason, self._evidence())
 
     def _evidence(self) -> PlanEvidence | None:
-        """Return the evidence of the bound; None where the bound turned out to be wrong."""
+        """Return the evidence of the bound for its check; None where the bound turned out to be wrong."""
         if self._orders:
             return AllOrders(tuple(self._orders))
         if self._relaxed:
@@ -125,7 +125,7 @@ class ChoiceSearch:
 
     @property
     def first(self) -> Partition:
-        """The partition to schedule first: with room for a published order if one was tried, else the balanced one."""
+        """The partition to schedule first: one with memory for a published order, if one was tried, or `balanced`."""
         return self.balanced if self._start is None else self._start
 
     @cached_property
@@ -151,7 +151,7 @@ class ChoiceSearch:
         search.run(self.budget, most, self.offer, self.first)
 
     def relax(self, most: float, best: Fraction | None) -> None:
-        """Solve the master problem for partitions below the value `best` of the best plan.
+        """Solve the master problem for partitions below `best`, the value of the best plan in the file's unit, if any.
 
         Improves `bound` and sets `next` to the partition to schedule next; `settled` is set where none is left.
         """
@@ -195,7 +195,10 @@ class ChoiceSearch:
             self.bound, self._relaxed, self._orders, self.argument = self._least, True, [], _ARGUMENT
 
     def visit(self, most: float) -> None:
-        """Search an order for the partition `next`, with twice the time at each further visit of the same partition."""
+        """Search an order for the partition `next`, and exclude it from the master problem below its proved bound.
+
+        The very first visit takes the partition `first`. Each further visit of one partition has twice the time.
+        """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
         if not self.visits and why_infeasible(self.plan.problem(self.choice, self.first)) is None:
@@ -250,11 +253,9 @@ class ChoiceSearch:
         self._master.exclude(partition)
 
     def proved(self, bounds: Sequence[int], evidence: Sequence[OrderPaths]) -> None:
-        """Record proved bounds (ticks), one for each order allowed here, over all partitions.
+        """Record lower bounds (ticks) over all partitions, one for each allowed order that fits some partition.
 
-        None where no partition fits.
-
-        A higher bound that is valid for any order is kept instead.
+        `bounds` is empty where no partition fits. A higher bound that is valid for any order is kept instead.
         """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
         if not bounds and not own:

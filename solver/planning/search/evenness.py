@@ -1,4 +1,4 @@
-"""Walk from the best plan to more even plans of equal value, and then to those with lower memory peaks.
+"""Walk from the best plan to more even plans of equal or lower value, and then to those with lower memory peaks.
 
 The value has priority. Among plans of equal value the one with fewer stages as long as the longest is preferred, which
 leaves slack for costs that were not measured.
@@ -45,7 +45,7 @@ _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
 
 def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
-    """Yield more and more even plans, found by a walk over adjacent partitions that never gets worse."""
+    """Yield more and more even plans, found by a walk from `best` over adjacent partitions that never gets worse."""
     problem = best.timeline.problem
     left = EVENNESS.steps
     sums = StageSums(of.plan, of.plan.slowness_of_places(problem.placement))

@@ -42,9 +42,10 @@ _PARAMS = FirstPlansParams()
 
 
 class FirstPlans:
-    """First plans of one placement for the order `name`; `best` is the best that fits, None if none was found.
+    """First plans of one placement for the order called `name`, which `order` makes for a problem.
 
-    `same`: the order does not depend on the stage costs.
+    `best` is the best that fits the memory, None if none was found. `same`: the order does not depend on the stage
+    costs.
     """
 
     def __init__(self, of: ChoiceSearch, name: str, order: Callable[[Problem], Schedule], same: bool) -> None:
@@ -55,7 +56,11 @@ class FirstPlans:
         self._fitting: set[Partition] = set()
 
     def run(self, most: float) -> Candidate | None:
-        """Try one partition after the other for at most `most` seconds or work units; returns the best plan so far."""
+        """Try one partition after the other for at most `most` seconds or work units.
+
+        Return the best plan so far, or None. At least one is tried, and where memory is short those that need least,
+        whatever the time.
+        """
         plan, choice = self._of.plan, self._of.choice
         late, tries = self._of.budget.late(most), self._of.budget.tries(most)
         known = self._roomy()
@@ -93,7 +98,10 @@ class FirstPlans:
                 self._try(even)
 
     def _starting(self, known: Schedule | None, fit: MemoryFit | None, late: Callable[[], bool]) -> Iterator[Partition]:
-        """Yield starting partitions made before `late()`, by least lack of memory, then by least load."""
+        """Yield the starting partitions, made before `late()`, that may be better than the best plan.
+
+        Those that lack least memory are first, then those of least load.
+        """
         plan, choice, found = self._of.plan, self._of.choice, list[tuple[Partition, Problem]]()
         for one in starting_partitions(plan, choice, known):
             if late():
@@ -179,7 +187,7 @@ def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Pr
 
 
 def _load(problem: Problem) -> int:
-    """Return the least work of the busiest device, in ticks."""
+    """Return a lower bound on the busiest device's work in ticks."""
     each = problem.microbatches // len(problem.placement.chains)
     work = [problem.least_work(s) - (stage.block_saves or 0) for s, stage in enumerate(problem.stages)]
     return each * max(sum(work[s] for s in own) for own in problem.placement.stages_of)

@@ -37,7 +37,7 @@ _PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the length of a path through stages bounds the objective: the makespan, and the span where it equals it.
+    """True if the length of a path through stages is a lower bound on the objective: it is the makespan or equals it.
 
     The span equals the makespan where backwards are not split and there is one path through the stages: the first
     device then begins first and ends last, except for passes for parameters. Gathers are excluded since their times
@@ -68,9 +68,9 @@ class FixedOrder:
             self._cut(best.partition, best.timeline)
 
     def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
-        """Search until the best partition is proved or `most` seconds or work units are spent.
+        """Search until the best partition is proved or `most` seconds or work units are spent; `first` is tried first.
 
-        `first` is tried first.
+        `offer` takes each plan found and returns True if it is valid.
         """
         if first not in self._tried:
             self._try(first, offer)
@@ -101,7 +101,7 @@ class FixedOrder:
 
     @property
     def evidence(self) -> OrderPaths:
-        """The critical paths that prove the bound."""
+        """The partitions whose critical paths prove the bound, and those that exceed the memory."""
         return OrderPaths(self.order.name, tuple(self._tried), tuple(self._unfit))
 
     def _cut(self, partition: Partition, timeline: Timeline) -> None:

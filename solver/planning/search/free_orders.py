@@ -198,7 +198,7 @@ def _listed(problem: Problem) -> Schedule:
 
 
 def _reached(choice: ChoiceSearch) -> float:
-    """Return the value of the placement's best plan; infinite if it has none."""
+    """Return the value of the placement's best plan in the file's unit; infinite if it has none."""
     return float("inf") if choice.best is None else float(choice.best.value)
 
 

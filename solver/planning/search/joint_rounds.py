@@ -15,7 +15,10 @@ Job = tuple[ChoiceSearch, int]
 
 
 def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Job]]:
-    """Yield groups of at most `workers` searches: one per placement, or `workers` for a single placement."""
+    """Yield groups of at most `workers` joint searches to run at once, as (placement, number of its search).
+
+    There is one search per placement, or `workers` searches of a single placement.
+    """
     jobs = [(choice, 0) for choice in choices]
     if len(jobs) == 1:
         jobs = [(choices[0], number) for number in range(workers)]

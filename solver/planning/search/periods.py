@@ -22,7 +22,7 @@ _PARAMS = PeriodPlanParams()
 
 
 class Periods:
-    """The placement of least bound is searched next.
+    """Search for the plan of least period: the placement of least bound is searched next.
 
     A partition whose pattern is not proved the best is left out with the bound proved for it, so that others of the
     same bound are looked at too. Raises `BadInput` where only published orders are allowed.
@@ -64,5 +64,5 @@ class Periods:
 
 
 def _least(choice: ChoiceSearch) -> float:
-    """Return the bound of a placement; infinite where it has no plan."""
+    """Return the bound of a placement in ticks, by which the next is chosen; infinite where it has no plan."""
     return float("inf") if choice.bound is None else float(choice.bound)

@@ -25,7 +25,7 @@ _MOST_FAILURES = 3
 
 
 class Placements:
-    """All placements of a plan problem.
+    """State of a plan search over all placements of a plan problem: one `ChoiceSearch` each, in `choices`.
 
     `best` is the best plan of any placement; `report` is called at every step. `better` has for each placement its
     improvement searches.
@@ -119,7 +119,7 @@ class Placements:
         return bound >= value or gap(value, bound) <= self.limits.gap
 
     def _offer(self, candidate: Candidate) -> None:
-        """Take a plan of some placement as the best if it is.
+        """Take a plan of some placement as the best of all, if it is.
 
         A value below that placement's bound discards the bound.
         """
@@ -134,7 +134,7 @@ class Placements:
                 self.say(self._phase)
 
     def even_out(self) -> None:
-        """Replace the best plan by a more even one of equal value, unless its order is a pattern of one partition."""
+        """Replace the best plan by a more even one that is no worse; plans of a period, of one pattern, stay."""
         owner = next((each for each in self.choices if each.best is self.best), None)
         if self.problem.objective.repeats:
             return

@@ -13,7 +13,10 @@ from solver.planning.search.first_plans import FirstPlans, timed
 
 
 class PublishedClimb:
-    """Local search on one placement; each plan has the order that the schedule makes for the plan's own costs."""
+    """Local search over partitions on one placement.
+
+    Each plan has the order that the schedule makes for its own costs.
+    """
 
     def __init__(self, of: ChoiceSearch, name: str) -> None:
         self._of, self._name, self._published = of, name, schedule_named(name)
@@ -22,7 +25,7 @@ class PublishedClimb:
         self._seed = of.budget.limits.seed
 
     def begin(self, most: float) -> None:
-        """First plans of the published schedule, within `most` seconds or units of counted work.
+        """Make first plans of the published schedule, within `most` seconds or units of counted work.
 
         For a schedule that reorders another one (`Heuristic.improves`, such as a cost-aware ZBV), plans are made for
         that other one; then this order is tried on the best partition found.

@@ -31,7 +31,10 @@ _PARAMS = PublishedOrderParams()
 
 
 class _Order(NamedTuple):
-    """A published order independent of the costs, on a placement where its critical paths bound all partitions."""
+    """A published order on a placement where its critical paths bound all partitions, with the search that uses them.
+
+    The order is independent of the costs.
+    """
 
     choice: ChoiceSearch
     name: str
@@ -39,7 +42,7 @@ class _Order(NamedTuple):
 
 
 class PublishedOrders:
-    """The phases of a plan search with published orders.
+    """Search for the best plan where only published orders are allowed.
 
     Orders that do not depend on the costs are proved one by one; the others use the bound over all partitions and
     orders.
@@ -78,7 +81,10 @@ class PublishedOrders:
                 self._costly(choice, names[choice.choice], climbs[choice.choice])
 
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
-        """Make the first plans of all orders on all placements; returns the local searches by placement."""
+        """Make the first plans of all orders on all placements; return the local searches of each placement.
+
+        `names` are the orders that apply to a placement.
+        """
         climbs: dict[Choice, list[PublishedClimb]] = {}
         each = _PARAMS.first_share * self._all.budget.whole / max(1, sum(map(len, names.values())))
         for choice in self._all.open():
@@ -92,8 +98,9 @@ class PublishedOrders:
     def _sure(self, orders: list[_Order], whole: list[_Order]) -> None:
         """Search the best partition of each order in rounds, each with half of the time left.
 
-        `whole` are the orders of placements that allow no other order, whose bounds hold for the placement. After the
-        first round unproved placements also get a bound over any order, which rises sooner although not as far.
+        `whole` are the orders on placements all of whose orders are here, so that their bounds are those of the
+        placement. After the first round unproved placements also get a bound over any order, which rises sooner
+        although not as far.
         """
         relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:
