@@ -16,13 +16,15 @@ from pipesched.results.evidence import MemoryOfPartners, OfRelaxed, Refutation
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound on the makespan or span of a problem; `certify` gives one certificate for each device concerned.
+    """An analytic bound in the registry: `certify(problem, objective)` returns its certificates, mostly one for each
+    device.
 
     Bounds are computed in order of `rank` within one share of the time limit, and among certificates of equal value the
-    one of the lowest rank is first. `several_streams`: the bound is also valid
-    where passes consist of several tasks, which may alternate or overlap with tasks of other passes. `keeping`:
-    features of the problem that the bound can use, and that are therefore not relaxed for it. `reads_memory`: the room
-    of devices may change it, so that it is also computed with the memory of partners.
+    one of the lowest rank is first. `several_streams`: the bound is also valid where passes consist of several tasks,
+    which may alternate or overlap with tasks of other passes; else it gets plain pipelines alone. `keeping`:
+    relaxations that are not applied to the problem, since the bound can read what they would drop. `reads_memory`: the
+    memory of devices may change its value, so that it is computed a second time where each device also has the memory
+    of the partners to which its activations are offloaded.
     """
 
     name: str
@@ -44,10 +46,10 @@ Relax = Callable[[frozenset[Relaxation]], RelaxedProblem | None]
 
 
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
-    """Return every certificate of every bound that is valid for the problem, strongest first.
+    """Return every certificate of every bound that is valid for the problem, in descending order of value.
 
-    `run(name, certify)` computes each bound, with the relaxation that it needs, and may give up on it; None: all are
-    computed.
+    Values are of the problem itself, though each bound reads a relaxed one. `run(name, certify)` calls `certify`, which
+    relaxes the problem and computes the bound of this name, and may give up on it; with None all are computed.
     """
     alone, shared = cache(partial(relaxed, problem)), cache(partial(with_partners, problem))
     found: list[Certificate] = []
@@ -59,8 +61,10 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
 
 
 def _certified(bound: Bound, relax: Relax, objective: Objective) -> list[Certificate]:
-    """Return the certificates of a bound about a relaxed problem; none if there is no such problem or it does not
-    apply."""
+    """Return a bound's certificates, converted to the original problem, from the problem that `relax` makes for it.
+
+    None are returned if there is no such problem, or if it has passes of several tasks and the bound cannot read them.
+    """
     poorer = relax(bound.keeping)
     if poorer is None or not (bound.several_streams or poorer.problem.view is not None):
         return []
@@ -68,7 +72,11 @@ def _certified(bound: Bound, relax: Relax, objective: Objective) -> list[Certifi
 
 
 def of_original(poorer: RelaxedProblem, found: Certificate) -> Certificate:
-    """Return a certificate of a relaxed problem as one of the original problem."""
+    """Convert a certificate of a relaxed problem to one of the original problem.
+
+    The ticks that the relaxations left out are added to its value, and their notes to its text. Where devices of the
+    relaxed problem have the memory of partners, the evidence names that relaxation.
+    """
     text, evidence = " ".join((found.text, *poorer.notes)), found.evidence
     if poorer.sharing and evidence is not None and not isinstance(evidence, Refutation):
         evidence = OfRelaxed(MemoryOfPartners(poorer.sharing), found.kind, evidence)

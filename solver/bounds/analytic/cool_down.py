@@ -48,11 +48,11 @@ _NAME = "cool-down"
 
 
 class _Left(NamedTuple):
-    """Combinations of passes that may be left when a device's last forward ends, as arrays of one length.
+    """All combinations of backwards that may be left when a device's last forward ends; arrays with an entry for each.
 
-    `first`: micro-batches whose gradient at the device's first stage is left; `last`: those among them whose gradient
-    at the device's last stage, hence all their backwards on the device, are left. `work`: the most ticks of all passes
-    left there.
+    `first`: number of micro-batches whose gradient pass (B or BW) on the device's first stage is left; `last`: number
+    of those among them whose gradient pass on the device's last stage, hence every backward on the device, is left.
+    `work`: the most ticks of all passes left on the device, weight passes included.
     """
 
     first: Numbers
@@ -61,11 +61,11 @@ class _Left(NamedTuple):
 
 
 class _Returns(NamedTuple):
-    """An upstream device to which micro-batches return from a device.
+    """An upstream device `device` to which micro-batches return from the device D that the bound is about.
 
-    `before` are its stages that micro-batches traverse before they reach the device, `within` those between the
-    device's first and last stage, in chain order. `head` is the least time from the start that counts to the device's
-    first pass; `gate` is the stage at whose end the objective is measured.
+    `before` are its stages that micro-batches traverse before they reach D, `within` its stages between the first and
+    last stage of D, in chain order. `head` is the least ticks from the start that counts (time 0, or the start of this
+    device under the span) to D's first pass; the end that counts is that of the last backward on the stage `gate`.
     """
 
     device: int
@@ -76,7 +76,11 @@ class _Returns(NamedTuple):
 
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device on one chain only its strongest certificate over the upstream devices."""
+    """Return for each device that exactly one chain visits its strongest certificate over the devices upstream of it.
+
+    Empty where passes can overlap in blocks; nothing for the chain's first device, nor for one of too many
+    combinations.
+    """
     paths, found = Paths(problem), list[Certificate]()
     if paths.view.blocks:
         return []
@@ -110,7 +114,10 @@ def _of_device(
 
 
 def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | None:
-    """Return all numbers of backwards that may be left within the memory; None if there are too many combinations."""
+    """Return all combinations of backwards that may be left within the device's memory; None if there are too many.
+
+    None also if the memory has no room for a single micro-batch on all of `stages`, the device's stages in chain order.
+    """
     room, memory_in_flight = view.room[device], view.memory_in_flight
     microbatches = len(view.microbatches_of[stages[0]])
     later = sum(memory_in_flight[s] for s in stages[1:])
@@ -129,9 +136,10 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
 
 
 def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
-    """Return the most ticks of work that can be left, with `room` memory beyond that of the backwards surely left.
+    """Return the most ticks of work left on a device when `first` and `last` (see `_Left`) backwards are left.
 
-    That memory can have backwards of stages between the device's first and last, and weight passes.
+    `room` is the memory beyond what these occupy (None: unlimited); backwards of the stages between the device's first
+    and last, and weight passes, can be left in it.
     """
     microbatches, ticks = len(view.microbatches_of[stages[0]]), [view.least_backward(s) for s in stages]
     items = [
@@ -144,7 +152,12 @@ def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int,
 
 
 def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Iterator[_Returns]:
-    """Yield each upstream device to which micro-batches return; under the span, its own start and end count."""
+    """Yield the devices that hold a stage upstream of `stages`, those of a device in chain order, and so get its
+    gradients.
+
+    For the makespan time counts from 0 to the end of the chain's first stage, for the span from the upstream device's
+    own start to the backward on its first stage.
+    """
     placement = paths.view.placement
     chain = placement.chains[placement.chain_index[stages[0]]]
     begin, end = chain.index(stages[0]), chain.index(stages[-1])
@@ -159,7 +172,11 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
 
 
 def _path_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """Return per combination the least time after the last forward: all gradients, then a path back."""
+    """Return for each combination of `left` the least ticks from the device's last forward to the end that counts.
+
+    The device has to run the gradient passes that are left; the last of them then travels back to the stage
+    `back.gate`.
+    """
     first, last, gradient = stages[0], stages[-1], paths.gradient
     of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])
     of_all = left.first * gradient[first] + left.last * sum(gradient[s] for s in stages[1:])
@@ -170,10 +187,12 @@ def _path_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left)
 
 
 def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
-    """Return for each combination the least time after the last forward that the upstream device still works.
+    """Return for each combination of `left` the least ticks from the device's last forward to the upstream device's
+    end.
 
-    Gradients of micro-batches that have passed the device's last stage reach the stages of `before` sooner than those
-    of the others, which reach the stages of `within` first.
+    The upstream device must run the backwards of all micro-batches that are left, none before its gradient arrives.
+    Gradients of micro-batches that have passed the device's last stage reach the stages `back.before` sooner than those
+    of the others, which reach the stages `back.within` first.
     """
     first, last = stages[0], stages[-1]
 
@@ -198,7 +217,8 @@ def _begins(problem: Problem, back: _Returns, device: int) -> str:
 
 
 def _leaves(problem: Problem, work: int, idle: int, stages: Sequence[int], left: _Left, at: int) -> str:
-    """Return a sentence on the work that the device has left and the backwards in it."""
+    """Return a certificate's sentence on the work left and its backwards, for the combination at index `at` of
+    `left`."""
     first, last = int(left.first[at]), int(left.last[at])
     some = f" and {last} at stage {stages[-1]}" if len(stages) > 1 else ""
     idles = f", and it idles {amount(problem, idle)} before" if idle else ""

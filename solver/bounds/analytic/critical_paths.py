@@ -1,4 +1,5 @@
-"""Least durations of passes, and lengths of paths of passes across devices, valid in any schedule."""
+"""Least durations of passes in ticks, and least times along paths from pass to pass across devices, for any
+schedule."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from pipesched.problem.view import PipelineView
 
 
 class Paths:
-    """Least durations and path lengths of a problem in ticks, as lists by stage.
+    """Least durations and path lengths of a plain pipeline in ticks, as lists by stage.
 
-    `forward` and `gradient` are least durations of a forward and of a gradient pass; `backward` is that of a whole
-    backward on its device. They allow for overlapped blocks, in which a pass lasts as long as the block, possibly less
-    than it takes alone.
+    `forward` is the least of a forward, `gradient` of the pass that computes the input's gradient (B, or BW), and
+    `backward` of a whole backward (B and W, or BW) on its device. They allow for overlapped blocks, in which a pass
+    lasts as long as the block, possibly less than it takes alone. Transfers count in paths. `ValueError` for unequal
+    micro-batches.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -44,19 +46,29 @@ class Paths:
                 self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
     def tail(self, stage: int) -> int:
-        """Return the least time from a stage's gradient's end to the end of that micro-batch's last backward."""
+        """Return the least ticks from the end of a gradient pass (B or BW) on `stage` to the end of its micro-batch.
+
+        That is the end of the micro-batch's whole backward on the first stage of the chain; 0 if `stage` is that stage.
+        """
         return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
     def tail_until(self, stage: int, until: int) -> int:
-        """Return the least time from the end of a gradient of `stage` to that of the backward on `until`."""
+        """Return the least ticks from the end of a gradient pass (B or BW) on `stage` to the end of the backward on
+        `until`.
+
+        Both are of one micro-batch, and `until` is `stage` (then 0) or a stage before it on the chain.
+        """
         return (
             0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.backward[until]
         )
 
     def away(self, stages: list[int]) -> tuple[int, int]:
-        """Return the least time a micro-batch is off a device between its forwards on it, and between its gradients.
+        """Return the least ticks that a micro-batch spends off a device between its passes there: forwards, gradient
+        passes.
 
-        `stages` are the device's stages of one chain, in chain order.
+        The first number is from its first forward on the device to its last, the second from its first gradient pass (B
+        or BW) there to its last, each without the passes on the device. `stages` are the device's stages of one chain,
+        in chain order.
         """
         pairs = list(pairwise(stages))
         forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
@@ -64,7 +76,8 @@ class Paths:
         return forwards, gradients
 
     def work(self, device: int) -> int:
-        """Return the least time that the device computes in all, in ticks."""
+        """Return the least total duration, in ticks, of all passes that the device runs; blocks save as much as any
+        could."""
         view = self.view
         stages = view.placement.stages_of[device]
         total = sum(view.least_work(s) * len(view.microbatches_of[s]) for s in stages)
@@ -98,7 +111,8 @@ def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
 
 
 def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
-    """Return the first stage of the chain on device `whose`, up to `stage`; None if there is none.
+    """Return the first stage that device `whose` has of the chain of `stage`, up to `stage` itself; None if it has
+    none.
 
     With `whose` None it is the chain's first stage.
     """
@@ -109,8 +123,11 @@ def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
 
 
 def durations(problem: Problem, stage: int, mates: Collection[int]) -> tuple[int, int, int]:
-    """Return the least durations of a forward, a gradient pass and a whole backward, alone or in a block with a
-    mate."""
+    """Return the least ticks of a forward, of a gradient pass (B or BW) and of a whole backward of a stage.
+
+    Each runs alone or in an overlapped block with a pass of one of the stages `mates`; these are as a rule the stages
+    of its device, empty where blocks do not count.
+    """
     view = problem.pipeline
     forward, full = view.ticks[F, stage], view.ticks[BW, stage]
     if mates:

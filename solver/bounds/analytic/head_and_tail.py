@@ -23,14 +23,18 @@ from solver.bounds.analytic.idle_time.idle_gaps import head_gap
 
 
 class _Line(NamedTuple):
-    """Indices of the chains on a device whose micro-batches may be first there, and of those that may be last."""
+    """Chains, by index, whose micro-batches may be the first on a device (`firsts`) and the last there (`lasts`)."""
 
     firsts: Sequence[int]
     lasts: Sequence[int]
 
 
 class _Around(NamedTuple):
-    """A busy interval of a device with the path to it (`head`) and from it (`back`); `owner` as in `AroundDevice`."""
+    """A busy interval of a device, with the least ticks before it (`head`) and after it (`back`).
+
+    `owner` is the device whose span is bounded, None for the makespan. With `to_last_forward` the interval ends at the
+    gradient of the micro-batch whose forward is the device's last, else at the device's last gradient.
+    """
 
     owner: int | None
     to_last_forward: bool
@@ -40,9 +44,11 @@ class _Around(NamedTuple):
 
 
 def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
-    """Return for each device the strongest certificate over all paths to it and back, around its busy interval.
+    """Return for each device the strongest certificate of the form head + busy interval + tail.
 
-    With `in_order` only paths that the order of queues allows count; the result is empty if there are no queues.
+    It is the strongest over the devices whose span is bounded and both ends of the busy interval. With `in_order` only
+    chains whose micro-batches are first, or last, in a queue can be first, or last, on the device; the result is empty
+    if the problem has no queues.
     """
     if in_order and not problem.walks.queues:
         return []
@@ -69,9 +75,10 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 
 
 def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
-    """Return the chains whose micro-batches are first in their queue, and those whose are last.
+    """Return by index the chains whose micro-batches come first in their queue, and those whose come last.
 
-    A queue either has all its chains on the device or none.
+    A queue is a set of chains whose micro-batches pass every device in the order of their numbers. `chains` are the
+    stages of one device by chain; a queue either has all its chains on the device or none.
     """
     firsts, lasts = dict[int, int](), dict[int, int]()
     for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):

@@ -1,7 +1,8 @@
-"""Heads and tails: the least time from a device's start, or from time 0, to another device, and back to its end.
+"""Heads and tails of a device: least times from the start that counts to it, and from it to the end that counts.
 
-Both are part of the span of any device that the micro-batches pass first, so the work of one device bounds the span of
-another. For the makespan, heads are from time 0 and tails to the end of the first stage (Carlier, EJOR 11, 1982).
+Under the span start and end are those of another device that all micro-batches pass first, so the work of one device
+bounds the span of another. For the makespan heads are from time 0 and tails to the end of the first stage (Carlier,
+EJOR 11, 1982).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from solver.bounds.analytic.critical_paths import Paths, gate_of
 
 
 class HeadsAndTails(NamedTuple):
-    """Least ticks from the start of device `owner` to another device, and from there to the owner's end.
+    """Least ticks from the start of the device `owner` to another device, and from there to the owner's end.
 
-    Lists have an entry for each chain on the other device. `owner` None: from time 0 to the end of the schedule.
+    `heads` and `tails` have an entry for each chain on the other device: to the start of the chain's first forward
+    there, and from the end of a gradient pass on its first stage there. `owner` None: from time 0, and to the end of
+    the schedule.
     """
 
     owner: int | None
@@ -25,14 +28,15 @@ class HeadsAndTails(NamedTuple):
 
     @property
     def least_head(self) -> int:
-        """Least head over the chains."""
+        """The smallest of `heads`, in ticks: no pass of any chain starts sooner."""
         return min(self.heads)
 
 
 def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[HeadsAndTails]:
-    """Yield the heads and tails to and from a device for each owner.
+    """Yield the heads and tails of one device: once for the makespan; for the span, from and to each possible owner.
 
-    `first` has the first stage of each chain there.
+    A device is an owner if all chains pass it before the one device, or if it is that device itself. `first` has the
+    first stage of each chain on the one device.
     """
     if not objective.by_device:
         yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])

@@ -11,7 +11,11 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stage whose device's memory limits it the certificate of ceil(m/K) consecutive round trips."""
+    """Return for each stage with fewer than m micro-batches in memory at once a certificate of ceil(m/K) round trips in
+    turn.
+
+    K is the number that the memory of its device admits, with that stage's activations alone.
+    """
     paths = Paths(problem)
     view, found = paths.view, []
     for stage, microbatches in enumerate(view.microbatches_of):
@@ -39,10 +43,10 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
-    """Return the least time from the start of a backward until memory has room for one more forward of the stage.
+    """Return the least ticks from the start of a backward until memory has room for one more forward of the stage.
 
-    Memory that B frees makes no room where the remainder of that activation still does not fit next to `admitted` whole
-    ones: then either its W must end too, or a second backward.
+    `admitted` whole activations fit into `capacity`. Memory that B frees makes no room where the remainder of that
+    activation still does not fit next to `admitted` whole ones: then either its W must end too, or a second backward.
     """
     activation, freed = paths.view.memory_in_flight[stage], paths.view.freed_by_backward(stage)
     if freed <= 0:

@@ -31,11 +31,13 @@ _MOST_SUMS = 10_000
 
 @dataclass(frozen=True)
 class _Head:
-    """Forwards of a device until its first backward; times in ticks.
+    """A device until its first backward, in which it runs forwards alone; times in ticks.
 
-    `least` is the value when the device idles only where it surely must after its last forward; at a threshold V the
-    device may idle V - `least` before its first backward. `path` is the least time from its first forward to its first
-    backward. `sums` are the ascending total durations of sets of forwards that fit the memory.
+    `stages` are its stages in chain order. `least` is the device's value if it never idles before its first backward,
+    and after its last forward only as long as it must: at a threshold V it may idle V - `least` before its first
+    backward. `path` is the least time from its first forward to its first backward. `sums` are the ascending total
+    durations of sets of forwards that fit the memory; every number of ticks up to the largest, if there are too many
+    sets.
     """
 
     device: int
@@ -45,10 +47,12 @@ class _Head:
     sums: Sequence[int]
 
     def first_backward(self, ready: int, idle: int) -> int | None:
-        """Return the earliest start of the first backward after the first forward, if the device may idle `idle` ticks.
+        """Return the least ticks from the device's first forward to its first backward if it may idle `idle` ticks
+        before.
 
-        `ready` is the arrival of the gradient. None where memory has no room for the forwards that the device would
-        have to run.
+        `ready` are the ticks from the first forward to the arrival of the gradient. If all sums of forwards that have
+        ended by then leave more idle time, the backward waits for the end of a further forward; None if memory has no
+        room for it.
         """
         done = bisect_right(self.sums, ready)
         if ready - self.sums[done - 1] <= idle:
@@ -57,7 +61,8 @@ class _Head:
 
 
 class _Heads:
-    """The devices of one chain, last stage first."""
+    """The devices of one chain in `heads`, in descending order of their first stage on it, and what their waits
+    imply."""
 
     def __init__(self, problem: Problem, paths: Paths, heads: list[_Head]) -> None:
         self.problem, self.paths = problem, paths
@@ -75,17 +80,23 @@ class _Heads:
         return place[inner.stages[0]] > place[outer.stages[0]] and place[inner.stages[-1]] > place[outer.stages[-1]]
 
     def _between(self, outer: _Head, inner: _Head) -> int:
-        """Return the least time between the devices' first forwards, plus that between their last stages' gradients."""
+        """Return the least ticks between the first forwards of two devices, plus those of a gradient's path back
+        between them.
+
+        They are the ticks from the first forward of `outer` to that of `inner`, and those from the start of a gradient
+        pass on the last stage of `inner` to its start on that of `outer`.
+        """
         paths, enters, leaves = self.paths, inner.stages[0], inner.stages[-1]
         there = paths.head[enters] - paths.head[outer.stages[0]]
         last = outer.stages[-1]
         return there + paths.gradient[leaves] + paths.back[leaves] - paths.back[last] - paths.gradient[last]
 
     def first_backwards(self, value: int, count: int) -> list[int | None]:
-        """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value`.
+        """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value` in
+        ticks.
 
-        In ticks after each device's first forward; the list ends with None at the first device that cannot meet the
-        threshold.
+        Each in ticks after the device's own first forward; the list ends with None at the first device that cannot meet
+        the threshold.
         """
         found: list[int | None] = []
         for at, head in asking(enumerate(self.heads[:count])):
@@ -96,9 +107,10 @@ class _Heads:
         return found
 
     def _ready(self, at: int, started: Sequence[int | None]) -> int:
-        """Return the least ticks from a device's first forward to its first gradient.
+        """Return the least ticks from the first forward of device `at` to the arrival of its first gradient.
 
-        `started` has the earliest first backwards of the devices downstream.
+        `at` is its index in `heads`; `started` has the earliest first backwards of the devices before it there, as
+        `first_backwards` returns them.
         """
         ready = self.heads[at].path
         for i, between in self.within[at]:
@@ -108,7 +120,7 @@ class _Heads:
         return ready
 
     def least_values(self) -> list[int]:
-        """Return for each device the least threshold that it and the devices downstream can meet."""
+        """Return for each device the least threshold in ticks that it and all devices before it in `heads` can meet."""
         values: list[int] = []
         for count, head in enumerate(self.heads, 1):
             low = max([head.least, *values[-1:]])
@@ -125,14 +137,16 @@ class _Heads:
         return values
 
     def certificates(self) -> list[Certificate]:
-        """Return a certificate for each device whose threshold exceeds its own bound and that of those downstream."""
+        """Return a certificate for each device whose least threshold is larger than its own `least` and that of those
+        before it."""
         values = self.least_values()
         before = [0, *values]
         longer = [at for at, value in enumerate(values) if value > max(before[at], self.heads[at].least)]
         return [self._certificate(at, values[at]) for at in longer]
 
     def _certificate(self, at: int, value: int) -> Certificate:
-        """Return the certificate with its text: one tick below `value` this device cannot meet the threshold."""
+        """Return the certificate of device `at` (index in `heads`): one tick less than `value` is a threshold that it
+        cannot meet."""
         problem, head = self.problem, self.heads[at]
 
         def say(ticks: int) -> str:
@@ -153,9 +167,11 @@ class _Heads:
 
 
 def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the integral warm-up bounds by chain: a certificate for each device that improves on those downstream.
+    """Return the integral warm-up bounds of each chain: a certificate for each device that improves on those
+    downstream.
 
-    Only for devices that exactly one chain visits; the value must also exceed the bound of the device by itself.
+    Only devices that exactly one chain visits are considered, and the value must also exceed the device's bound from
+    its own work and idle time.
     """
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}
@@ -167,10 +183,10 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
 
 
 def warm_up_forwards(problem: Problem) -> dict[int, int]:
-    """Return for each stage the number of forwards that its device runs before its first backward, as the bound has it.
+    """Return for each stage the number of forwards to run before its first backward, for which this bound is the least.
 
-    The numbers are those with which no device idles more than the least value that the bound allows. Empty unless every
-    device has one stage. Along a chain the numbers do not increase, since a device's first backward
+    They are for construction heuristics: with them no device idles more than the least value that the bound allows.
+    Empty unless every device has one stage. Along a chain the numbers do not increase, since a device's first backward
     is later than that of the next device.
     """
     if any(len(stages) != 1 for stages in problem.placement.stages_of):
@@ -203,7 +219,7 @@ def _head(paths: Paths, objective: Objective, device: int, stages: list[int]) ->
 
 
 def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] | None:
-    """Return the sorted total durations of sets of forwards that fit the memory together.
+    """Return the total ticks, ascending from 0, of all sets of forwards on a device that fit its memory together.
 
     None if there are too many.
     """

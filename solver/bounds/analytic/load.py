@@ -17,7 +17,10 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 
 
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the load of each device: for the span its work, for the makespan the path to it plus its work."""
+    """Return the load of each device: for the span its work, for the makespan the least time before it plus its work.
+
+    Where passes consist of several tasks, it is the work of each stream of each device, for both objectives.
+    """
     if problem.view is None:
         return [one for device in range(problem.devices) for one in _streams(problem, device)]
     paths, found = Paths(problem), []
@@ -32,7 +35,7 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def computes(problem: Problem, device: int) -> int:
-    """Return the least ticks that a device computes in all."""
+    """Return the least ticks that a device computes in all; with several streams, on the first of them."""
     return Paths(problem).work(device) if problem.view else _work(problem, device, problem.streams[0])
 
 
@@ -49,7 +52,8 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
 
 
 def _streams(problem: Problem, device: int) -> list[Certificate]:
-    """Return a certificate for each stream with tasks in every mode, and always for the first stream."""
+    """Return a certificate for the first stream of a device, and for each other one with tasks whatever the modes
+    are."""
     found, first = [], problem.streams[0]
     for stream in problem.streams:
         work = _work(problem, device, stream)
@@ -60,7 +64,7 @@ def _streams(problem: Problem, device: int) -> list[Certificate]:
 
 
 def _work(problem: Problem, device: int, stream: str) -> int:
-    """Return the least ticks of all passes' tasks on a stream of a device; 0 if there are blocks.
+    """Return the least ticks that the passes of all micro-batches occupy a stream of a device; 0 if there are blocks.
 
     Tasks that send tensors do not count: they may end after all passes.
     """

@@ -26,9 +26,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the certificate of the device whose memory is too small at the largest refuted threshold.
+    """Return one certificate: of the device whose memory is too small in the longest time that this bound refutes.
 
-    Empty where blocks and splitting do not matter, or where the bound by counts alone is as strong.
+    Empty where blocks and splitting cannot save time, and where the bound by counts alone (`unpaired_passes`) is as
+    strong.
     """
     paths = Paths(problem)
     if not modes_count(paths.view):
@@ -59,7 +60,8 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _limited(one: ModeValues) -> bool:
-    """True if the device's memory in use is limited and no gradient takes memory."""
+    """True if memory limits the device's activations, by capacity or by what blocks need, and no gradient pass takes
+    memory."""
     limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
     return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 
@@ -88,7 +90,8 @@ def _names(one: ModeValues) -> str:
 
 
 def _most(one: ModeValues, until: int) -> str:
-    """Return as text the most forwards of a device that may be outside of blocks and backwards that may be split."""
+    """Return as text the most forwards outside of blocks, and the most split backwards, of a device within `until`
+    ticks."""
     splits = most_split(one, until)
     outside = [int(one.counts.alone[np.flatnonzero(splits >= 0).max()])] * (len(one.counts.alone) > 1)
     return " and ".join(map(str, outside + [int(splits.max())] * (len(one.counts.split) > 1)))

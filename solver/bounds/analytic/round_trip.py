@@ -16,7 +16,12 @@ from solver.bounds.analytic.idle_time.idle_gaps import Between, Gap, between, fo
 
 
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device its work plus the idle time at head and tail, and between them where memory is short."""
+    """Return for each device its work plus its idle time before the first backward, after the last forward, and
+    between.
+
+    The idle time between counts only where memory forces round trips one after the other. For the makespan the least
+    time before the device's first pass is added.
+    """
     paths = Paths(problem)
     found = []
     for device, chains in visited(paths.view):
@@ -42,7 +47,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def _in_a_row(problem: Problem, middle: Between) -> str:
-    """Return a sentence on the round trips between the first and the last."""
+    """Return a certificate's sentence on the round trips between the first and the last, and the idle time in each."""
     count, length, filled, idle = middle.trips, middle.gap.length, middle.gap.filled, middle.gap.idle
     return (
         f"So many micro-batches fit into memory at once that {counted(count, 'wait')} more for the pipeline's "

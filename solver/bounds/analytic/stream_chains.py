@@ -1,4 +1,5 @@
-"""Least times to and from tasks of identical micro-batches: heads and tails of the first, second, ... of each type."""
+"""Least times, along chains of tasks of identical micro-batches, to the first, second, ... task of a type and from
+it."""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ _BACKWARDS = (B, W, BW)
 
 
 def stream_chains(problem: Problem) -> StreamChains | None:
-    """Return the chains of a problem whose passes consist of several tasks; None if it is not covered.
+    """Return the chains of a problem whose passes consist of several tasks; None if they are not covered.
 
-    Not covered are problems of one task per pass, and backwards of several tasks that may be shorter as full backwards.
+    Not covered are problems of one task per pass, with blocks, or of unequal micro-batches; split backwards of several
+    tasks that may be shorter as full backwards; and times whose sum exceeds 2**60 ticks.
     """
     network = problem.network
     if network.one_task_each or network.blocks or network.scale:
@@ -39,7 +41,11 @@ def stream_chains(problem: Problem) -> StreamChains | None:
 
 
 def _in_two(stage: Stage) -> Stage:
-    """Return a stage in which a full backward equals B then W, with no more time or memory than either mode."""
+    """Return the stage with B and W such that its full backward is B then W, with no more ticks or memory than either
+    mode.
+
+    Unchanged, but for memory that B takes, if some of these passes has several tasks or a stream of its own.
+    """
     stage = replace(stage, freed=max(0, stage.freed))
     own = [stage.tasks_after_receipt(kind) for kind in _BACKWARDS]
     if any(len(tasks) > 1 or tasks[0].stream != stage.stream for tasks in own):
@@ -57,7 +63,8 @@ def _in_two(stage: Stage) -> Stage:
 class StreamChains:
     """Types of tasks that run, with backwards split where possible, and the tasks each waits for in its micro-batch.
 
-    `problem` is a relaxation of the given problem, for which the bounds are computed.
+    `problem` is the relaxation for which the bounds are computed. `ticks` are the durations by type of task, `on` the
+    types by the resources that they occupy, `longest` a number of ticks that no path exceeds.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -94,9 +101,11 @@ class StreamChains:
         self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
 
     def heads(self, whose: int | None) -> TimesByTask:
-        """Return the least times to the first, second, ... start of each task type.
+        """Return the least ticks to the first, second, ... start of each task type: an array with an entry for each
+        micro-batch.
 
-        They count from time 0 (`whose` None) or from the first start of device `whose`.
+        They count from time 0 (`whose` None) or from the first start of device `whose`; None for a type that no path
+        from there reaches.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in self._sequence:
@@ -106,12 +115,15 @@ class StreamChains:
         return found
 
     def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
-        """Return the tasks of a pass that wait for no other task of the same pass."""
+        """Return the task types of a pass (`kind` on `stage`) that wait for no other task of the same pass."""
         own = [task for task in self._sequence if task.pass_type == (kind, stage)]
         return [task for task in own if all(before.pass_type != (kind, stage) for before, _ in self._before[task])]
 
     def since(self, kind: PassKind, stage: int) -> dict[TaskType, int]:
-        """Return the least time from the first start of a pass to the end of each later task of its micro-batch."""
+        """Return by task type the least ticks from the start of a pass to the end of that task of the same micro-batch.
+
+        The pass is `kind` on `stage`; only its own tasks and those that follow it have an entry.
+        """
         found, first = dict[TaskType, int](), self.first_tasks(kind, stage)
         for task in self._sequence:
             paths = [found[before] + lag for before, lag in self._before[task] if before in found]
@@ -120,9 +132,11 @@ class StreamChains:
         return found
 
     def tails(self, whose: int | None) -> TimesByTask:
-        """Return the least times from the first, second, ... end of each task type to the end of the schedule.
+        """Return the least ticks from the first, second, ... end of each task type to the end of the schedule, as
+        arrays.
 
-        With `whose` they count to the end of that device's tasks.
+        With `whose` they count to the end of that device's tasks. An array has an entry for each micro-batch; None for
+        a type from which no path leads there.
         """
         found: dict[TaskType, NDArray[np.int64] | None] = {}
         for task in reversed(self._sequence):
@@ -136,18 +150,20 @@ class StreamChains:
         return found
 
     def _dealt(self, times: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
-        """Return for each micro-batch of the task the time of the one of the other chain that must come first.
+        """Return for each micro-batch of `task` the entry of `times` for the micro-batch of a neighbouring task that it
+        goes with.
 
-        Numbers of micro-batches may differ between chains; they correspond in proportion.
+        `times` may have another length, where the chains' numbers of micro-batches differ; they correspond in
+        proportion, rounded up.
         """
         own, other = self._count[task], len(times)
         found: NDArray[np.int64] = times[-(-np.arange(1, own + 1) * other // own) - 1]
         return found
 
     def _in_turn(self, task: TaskType, paths: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
-        """Return the longest of the paths, with consecutive entries at least the task's own duration apart.
+        """Return the entrywise largest of `paths`, raised so that consecutive entries are the task's duration apart.
 
-        None if no path.
+        If the device of `task` is `whose`, or `whose` is None, paths of length 0 are added. None if there is no path.
         """
         if whose in (None, self._device[task.stage]):
             paths = [*paths, np.zeros(self._count[task], np.int64)]

@@ -1,4 +1,4 @@
-"""Heads and tails of sets of tasks of a stream: least start, total work, and the least time left after them.
+"""Heads and tails of sets of tasks on a stream: least time before them, total work, and least time after them.
 
 Jackson's preemptive schedule of one machine with heads and tails (Carlier, European Journal of Operational Research 11,
 1982), with heads and tails along chains of tasks. Micro-batches of a chain are alike: the k-th start of a type of task
@@ -38,7 +38,10 @@ _PARAMS = StreamHeadsAndTailsParams()
 
 
 class _Found(NamedTuple):
-    """A set of tasks of a stream: each has at least `head` before and `tail` after it; together they take `work`."""
+    """A set of tasks on a stream, in ticks: at least `head` is before and `tail` after each; together they take `work`.
+
+    `tasks` is their number.
+    """
 
     head: int
     work: int
@@ -51,7 +54,11 @@ class _Found(NamedTuple):
 
 
 def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream its strongest certificate: for the makespan, or over all devices' spans."""
+    """Return for each stream of each device its strongest certificate; for the span, the strongest over all devices'
+    spans.
+
+    Empty where `stream_chains` does not cover the problem.
+    """
     chains = stream_chains(problem)
     if chains is None:
         return []
@@ -68,7 +75,10 @@ def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certi
 def _strongest(
     chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask
 ) -> _Found | None:
-    """Return the set of a stream's tasks, given by least head and least tail, with the highest bound."""
+    """Return the set of a stream's tasks with the highest bound: all with at least a certain head and a certain tail.
+
+    None if no task has both.
+    """
     known = [(t, h, q) for t in tasks if (h := heads[t]) is not None and (q := tails[t]) is not None]
     if not known:
         return None

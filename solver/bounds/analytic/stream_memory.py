@@ -41,9 +41,9 @@ _Times = NDArray[np.int64]
 
 
 class _Found(NamedTuple):
-    """After time `head`, tasks of `work` ticks run on a stream, each followed by `tail`.
+    """After time `head` tasks of `work` ticks run on a stream, and `tail` ticks follow them.
 
-    `forwards` ticks may run before.
+    Before `head` at most `forwards` ticks of the stream's forwards can have begun.
     """
 
     head: int
@@ -57,7 +57,10 @@ class _Found(NamedTuple):
 
 
 def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream of a device with limited memory its strongest certificate, over all devices' spans."""
+    """Return for each stream with forwards, on a device with limited memory, its strongest certificate.
+
+    For the span it is the strongest over all devices' spans. Empty where `stream_chains` does not cover the problem.
+    """
     limited = {device for device, room in enumerate(problem.room) if room is not None}
     chains = stream_chains(problem) if limited else None
     if chains is None:
@@ -77,7 +80,7 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 class _Gifts:
-    """Memory that passes of a device free, and the earliest times at which they may."""
+    """Memory that passes of a device free, by the earliest times (ascending, in ticks) at which they may."""
 
     def __init__(self, problem: Problem, chains: StreamChains, heads: TimesByTask, device: int) -> None:
         network = problem.network
@@ -95,7 +98,12 @@ class _Gifts:
         self.times, self._total = np.concatenate(times)[order], np.cumsum(np.concatenate(amounts)[order])
 
     def most_forwards(self, chains: StreamChains, tasks: Sequence[TaskType], at: _Times) -> _Times:
-        """Return the most ticks of a stream's forwards that may have begun before each time of `at`."""
+        """Return for each time of `at` the most ticks of a stream's forwards that can have begun before it, as memory
+        has it.
+
+        They must fit into the device's memory and all that may have been freed by then. `tasks` are the types of tasks
+        of the stream.
+        """
         problem, work = self._problem, dict[int, int]()
         for task in tasks:
             if task.kind is F:
@@ -112,7 +120,10 @@ class _Gifts:
 def _strongest(
     chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask, gifts: _Gifts
 ) -> _Found | None:
-    """Return the instant, and the least tail of what runs after it, with the highest bound."""
+    """Return the instant (`head`), and the least tail of the tasks that run after it, that give the highest bound.
+
+    `tasks` are the types of tasks of a stream. None if no work is certain to run after any instant.
+    """
     forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
     other = _Tasks(chains, [task for task in tasks if task.kind is not F], heads, tails)
     at = np.unique(np.concatenate([forward.heads, other.heads, gifts.times]))
@@ -135,7 +146,11 @@ def _strongest(
 
 
 class _Tasks:
-    """Heads, tails and durations of the tasks of a stream whose least times are known."""
+    """Tasks of a stream, one entry for each micro-batch: arrays of heads, tails and durations, in ascending order of
+    heads.
+
+    A task that no path reaches has head -1; one from which no path leads to the end that counts is left out.
+    """
 
     def __init__(self, chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask) -> None:
         known = [(t, h, q) for t in tasks if (q := tails[t]) is not None and (h := _or_none(heads[t], q)) is not None]
@@ -151,14 +166,14 @@ class _Tasks:
         return int(self._ticks[self.tails >= tail].sum())
 
     def work_from(self, at: _Times, tail: int) -> _Times:
-        """Return for each time of `at` the ticks of tasks that begin no earlier and have at least this tail."""
+        """Return for each time of `at` the total ticks of tasks with at least that head, and at least this tail."""
         inside = np.where(self.tails >= tail, self._ticks, 0)
         left = np.concatenate([np.cumsum(inside[::-1])[::-1], np.zeros(1, np.int64)])
         return left[np.searchsorted(self.heads, at, side="left")]
 
 
 def _or_none(head: _Times | None, tail: _Times) -> _Times:
-    """Return the heads, or -1 for each task where no path leads there."""
+    """Return the heads of a type of task; -1 for each micro-batch, as many as `tail` has, where `head` is None."""
     return np.full(len(tail), -1, np.int64) if head is None else head
 
 

@@ -25,7 +25,10 @@ NAME = "memory over time of tasks"
 
 
 def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate for each device with limited memory, on the makespan or on the device's own span."""
+    """Return a certificate for each device with limited memory, on the makespan or on the device's own span.
+
+    Empty where `stream_chains` does not cover the problem.
+    """
     chains = stream_chains(problem) if any(room is not None for room in problem.room) else None
     if chains is None:
         return []
@@ -35,7 +38,8 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
-    """Return the device's certificate: head before its first forward, memory over time, tail."""
+    """Return the device's certificate: least ticks before its first forward, memory times time over memory, least ticks
+    left."""
     problem = chains.problem
     whose = device if objective.by_device else None
     heads, tails = chains.heads(whose), chains.tails(whose)
@@ -61,7 +65,10 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
 
 
 def _usable(problem: Problem, device: int) -> int:
-    """Return the largest memory that can be in use at once: the greatest common divisor of all amounts divides it."""
+    """Return the most memory of a device that can be in use at once: a multiple of the common divisor of all amounts.
+
+    0 where its memory is unlimited.
+    """
     room, stages = problem.room[device] or 0, problem.placement.stages_of[device]
     changes = [change for (_, stage), change in problem.network.change.items() if stage in stages]
     common = gcd(*(one for change in changes for one in change))
@@ -69,7 +76,10 @@ def _usable(problem: Problem, device: int) -> int:
 
 
 def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int:
-    """Return the memory times ticks that one activation needs."""
+    """Return the least memory times ticks that one micro-batch's activation of a stage takes.
+
+    `last` are the kinds of pass of a backward, (B, W) or (BW,): what W frees is in memory until W ends.
+    """
     problem = chains.problem
     change, since = problem.network.change, chains.since(F, stage)
     until = [max(since[end] for end in _ends(problem, kind, stage)) for kind in last]

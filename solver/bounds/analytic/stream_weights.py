@@ -43,9 +43,9 @@ NAME = "waiting weight tasks"
 
 
 class _Found(NamedTuple):
-    """From `head` on tasks of `work` ticks run on a stream, then `tail`.
+    """Tasks of a stream that begin after `head` and take `work` ticks in all, before the last `tail` ticks.
 
-    At most `waiting` ticks of weight tasks are left.
+    At most `waiting` ticks of weight tasks can be left when the last `tail` ticks begin; they are not in `work`.
     """
 
     head: int
@@ -59,7 +59,11 @@ class _Found(NamedTuple):
 
 
 def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each stream of a device with limited memory its strongest certificate, over all devices' spans."""
+    """Return for each stream with weight tasks, on a device with limited memory, its strongest certificate.
+
+    For the span it is the strongest over all devices' spans. Empty where backwards are never split, or `stream_chains`
+    does not cover the problem.
+    """
     limited = {device for device, room in enumerate(problem.room) if room is not None}
     chains = stream_chains(problem) if limited and Mode.SPLIT in problem.network.modes else None
     if chains is None:
@@ -78,7 +82,8 @@ def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 class _Stream:
-    """The tasks of a stream, and the memory of its weight tasks."""
+    """The types of tasks on a stream with their heads and tails, and the memory that each stage's weight tasks
+    occupy."""
 
     def __init__(
         self, problem: Problem, chains: StreamChains, where: Resource, heads: TimesByTask, tails: TimesByTask
@@ -98,7 +103,7 @@ class _Stream:
         self._room = room
 
     def strongest(self, known: int) -> _Found | None:
-        """Return the head and tail, of a few tried, with the highest bound; None if none is above `known`."""
+        """Return the head and tail, of a few tried, with the highest bound; None if none is above `known` ticks."""
         heads = self._levels(self._heads, slice(None, 1))[: _PARAMS.levels]
         best = None
         for head, tail in product(heads, self._levels(self._tails, slice(-_PARAMS.levels, None))):
@@ -112,9 +117,9 @@ class _Stream:
         return [] if not known else sorted(set(np.concatenate(known).tolist()))
 
     def _between(self, head: int, tail: int, known: int) -> _Found | None:
-        """Return the work between `head` and the instant `tail` before the end.
+        """Return the work certain to run between `head` and the instant `tail` ticks before the end.
 
-        None if the bound is not above `known`.
+        None if there is none, or if its bound cannot be above `known`.
         """
         others = sum(self._inside(task, head, tail) * self._ticks[task] for task in self._tasks if task.kind is not W)
         items = []
@@ -132,7 +137,7 @@ class _Stream:
         return _Found(head, work, tail, waiting) if work > 0 else None
 
     def _inside(self, task: TaskType, head: int, tail: int) -> int:
-        """Return the number of tasks of a type with at least this head and at least this tail."""
+        """Return the number of micro-batches whose task of this type has at least this head and at least this tail."""
         begin, left = self._heads[task], self._tails[task]
         return 0 if begin is None or left is None else int(((begin >= head) & (left >= tail)).sum())
 

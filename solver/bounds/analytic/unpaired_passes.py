@@ -30,7 +30,10 @@ _NEIGHBOURS = (
 
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate for each device with passes; empty where neither blocks nor full backwards may save time."""
+    """Return a certificate for each device with passes; empty where neither blocks nor full backwards may save time.
+
+    Empty also where a device has too many forwards to count (`modes_count`).
+    """
     paths = Paths(problem)
     devices = visited(paths.view) if modes_count(paths.view) else ()
     return [_certificate(problem, ModeValues(paths, objective, device)) for device, _ in devices]
@@ -51,7 +54,7 @@ def _certificate(problem: Problem, values: ModeValues) -> Certificate:
 
 
 def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """Return a sentence on the numbers of passes by mode, and on the work."""
+    """Return a certificate's sentence on the numbers of passes by mode at an entry of the table, and on the work."""
     counts = values.counts
     alone, split = int(counts.alone[row]), int(counts.split[column])
     clauses = []
@@ -85,13 +88,14 @@ def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int
 
 
 def _at(grid: Numbers, row: int, column: int) -> int:
-    """Return the entry of a row and column; a grid with one row or one column has the same entry for all."""
+    """Return the ticks at a row and column of `grid`; one with a single row or column has the same entry for all."""
     rows, columns = grid.shape
     return int(grid[min(row, rows - 1), min(column, columns - 1)])
 
 
 def _others(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """Return a sentence with the values of the neighbouring counts."""
+    """Return a certificate's sentence with the values at the neighbours of this row and column; empty if there are
+    none."""
     near = []
     for down, right, words in _NEIGHBOURS:
         r, c = row + down, column + right

@@ -16,10 +16,11 @@ from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 
 
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
-    """Return every certificate valid for the problem, strongest first; `run` is as for `catalogue.certificates`.
+    """Return every analytic certificate valid for the problem, in descending order of value.
 
-    Where activations may be offloaded or recomputed, two bounds use that; the bounds of the catalogue let each
-    activation occupy as little memory as any mode allows.
+    Where activations may be offloaded or recomputed, two bounds count the copies and recomputations; the bounds of the
+    catalogue let each activation occupy as little memory as any mode allows. `run(name, certify)` calls `certify` of
+    each bound, and may give up on it; with None all are computed.
     """
     found = list[Certificate]()
     if problem.network.has_activation_modes:
@@ -34,7 +35,10 @@ def certificates(problem: Problem, objective: Objective, run: Run | None = None)
 def _certified(
     bound: Callable[[Problem, Objective], list[Certificate]], saving: Callable[[], RelaxedProblem], objective: Objective
 ) -> list[Certificate]:
-    """Return the certificates of a bound about the relaxed problem that still has modes of activations."""
+    """Return the certificates of a bound, converted to the original problem, from the relaxed one that `saving` makes.
+
+    That problem has been relaxed in all but its offloading and recomputation.
+    """
     poorer = saving()
     return [of_original(poorer, one) for one in bound(poorer.problem, objective)]
 

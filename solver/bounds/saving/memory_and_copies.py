@@ -43,7 +43,10 @@ _PARTS = 10_000
 
 
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate for each device from its memory and streams together; empty if passes are several tasks."""
+    """Return a certificate for each device from its memory and streams together.
+
+    Empty if passes consist of several tasks or overlap in blocks; a device without any row to weight gets none.
+    """
     kept = problem.keeping_activations()
     if kept.view is None or kept.view.blocks or any(stage.tasks for stage in problem.stages):
         return []
@@ -59,10 +62,12 @@ def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificat
 
 
 def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
-    """Return the value that the rows prove with these weights; valid for any weights of which one is positive.
+    """Return the ticks that the rows prove with these weights; valid for any non-negative ones of which one is
+    positive.
 
     The weighted mean of the rows: value >= mean of the fixed times + sum over activations of the weighted need of their
-    mode, which is no less than that of the cheapest mode.
+    mode, which is no less than that of the cheapest mode. `needs_of_stages` has, for each stage of the device, the
+    needs of one activation and the number of micro-batches.
     """
     fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
     chosen = sum(
@@ -73,7 +78,8 @@ def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], we
 
 
 def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[int] | None:
-    """Return the best weights found: rounded dual values of the linear program, or one row alone; None if none."""
+    """Return the best whole-number weights of the rows found: the linear program's rounded dual values, or one row
+    alone."""
     alone = [[int(other is row) for other in rows] for row in rows]
     found = _dual_values(rows, needs_of_stages)
     rounded = [] if found is None else [[max(0, round(y * _PARTS)) for y in found]]
@@ -82,7 +88,8 @@ def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) 
 
 
 def _dual_values(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[float] | None:
-    """GLOP's dual values of the rows; None if it does not solve the program."""
+    """Return GLOP's dual values, one for each row of the linear program; None if it is not solved to optimality in
+    time."""
     # It brings pandas, which takes longer to load than most problems to solve.
     from ortools.linear_solver.python import model_builder
 

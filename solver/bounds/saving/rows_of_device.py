@@ -18,21 +18,23 @@ Needs = Mapping[PassKind | None, tuple[Fraction | int, ...]]
 
 
 class Row(NamedTuple):
-    """One row of the linear program: value >= `fixed` + total need of the resource that `says` names."""
+    """One row of the linear program, in ticks: value >= `fixed` + total need of the resource that the text `says`
+    names."""
 
     says: str
     fixed: Fraction | int
 
 
 class DeviceRows(NamedTuple):
-    """The rows of a device, and the need of one activation of each stage for each row."""
+    """The rows of a device, and by stage what one activation needs for each row."""
 
     rows: tuple[Row, ...]
     needs: Mapping[int, Needs]
 
 
 class _Ends(NamedTuple):
-    """Ticks of a device before its first forward begins, and after its last gradient."""
+    """Least ticks before the first forward of a device begins, and after its last gradient pass; both 0 for the
+    span."""
 
     head: int
     tail: int
@@ -59,7 +61,10 @@ def rows_of_device(
 
 
 def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int], ends: _Ends) -> Row:
-    """Return the row of the compute stream: all passes, and the tail less the weight passes that can be postponed."""
+    """Return the row of the compute stream: least work of all passes, and least times before and after them.
+
+    What weight passes can run after the last gradient is taken off the time after it.
+    """
     work = sum(paths.view.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
     later = [
         (own.weight, own.activation - own.freed, len(problem.microbatches_of[s]))
@@ -71,7 +76,7 @@ def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int],
 
 
 def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> Row:
-    """Return the row of memory times time, divided by the memory `room`.
+    """Return the row of memory times time, divided by the device's memory `room`, so that it is in ticks.
 
     After the last gradient only weight passes occupy memory. Of each unit of memory in use then, the part counted in
     the needs that is used later is at most the longest weight pass. At first forwards fill the memory one by one, so
@@ -88,7 +93,10 @@ def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> 
 
 
 def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
-    """Return the memory that passes can use at once, a multiple of the amounts' common divisor; None if unlimited."""
+    """Return the memory of a device that its passes can use at once, a multiple of the amounts' common divisor.
+
+    None if it is unlimited, or no pass takes any.
+    """
     room = problem.room[device]
     sizes: list[int] = []
     for s in stages:
@@ -101,7 +109,12 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
 
 
 def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
-    """Return by mode the compute time that it adds, its memory over time, and its time on each stream."""
+    """Return what one activation of a stage needs for each row, in ticks, by mode: None (kept), offloaded, or
+    recomputed.
+
+    In the order of rows: compute time in addition to F and its backward, memory times time divided by `room` (left out
+    if `room` is None), and time on each of the copy `streams`. Copies on the stream `main` count as compute time.
+    """
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
     for mode, (keeps, _) in stage.memory_until_backward.items():
         copies = dict.fromkeys((main, *streams), 0)

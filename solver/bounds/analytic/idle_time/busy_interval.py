@@ -23,14 +23,19 @@ from solver.bounds.analytic.idle_time.memory_energy import area, area_left_at_la
 
 
 class BusyInterval(NamedTuple):
-    """A lower bound on a busy interval in ticks, and the argument as text."""
+    """Least length in ticks of a device's busy interval, from its first pass to a certain gradient, and the argument as
+    text."""
 
     ticks: Value
     text: str
 
 
 class BusyIntervals:
-    """Lower bounds on the busy intervals of one device; `chains` are its stages by chain, as `chains_on` gives them."""
+    """Lower bounds on the busy intervals of one device, from its first pass to the end of a gradient pass.
+
+    `chains` are the device's stages, a list for each chain in chain order. `idle` is the idle time in ticks before the
+    first backward; the caller may replace it by a sharper value.
+    """
 
     def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> None:
         self.problem, self.paths, self.view, self.chains = problem, paths, paths.view, chains
@@ -43,19 +48,26 @@ class BusyIntervals:
         self.computes = f"It computes {self._say(self.work)} in all"
 
     def to_last_gradient(self) -> BusyInterval:
-        """Return the strongest bound on the interval up to the device's last gradient."""
+        """Return the strongest bound on the interval from the device's first pass to the end of its last gradient
+        pass."""
         return _longest(self._by_work(), self._by_memory())
 
     def to_gradient_of_last_forward(self, last: list[int]) -> BusyInterval:
-        """Return the strongest bound up to the gradient of the micro-batch whose forward is the device's last.
+        """Return the strongest bound on the interval that ends with the gradient of the micro-batch whose forward is
+        last here.
 
-        That micro-batch is of the chain whose stages here are `last`; the gradient is that of the first of these
-        stages.
+        That micro-batch is of the chain whose stages on the device are `last`; the end is that of its gradient pass on
+        the first of them.
         """
         return _longest(self._by_work_after_last_forward(last), self._by_memory_after_last_forward(last))
 
     def _by_work(self) -> BusyInterval:
-        """Return the bound by the work that cannot be postponed and the idle time before the first backward."""
+        """Bound the interval to the last gradient by the work that cannot come later, plus the idle time that is
+        unavoidable.
+
+        Weight passes alone can come later, as many as memory has room for. Idle are the wait before the first backward,
+        and later round trips that memory puts one after the other.
+        """
         paths = self.paths
         put_off = most_value([(work, size, n) for work, size, n in self._weights()], self.capacity)
         needed = 0
@@ -73,7 +85,12 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_work_after_last_forward(self, last: list[int]) -> BusyInterval:
-        """Return the bound by the work that cannot be left in memory at the last forward, plus a round trip."""
+        """Bound the interval by the work that memory cannot have left at the last forward's end, idle time, and a round
+        trip.
+
+        The round trip takes the micro-batch of that forward, of the chain with stages `last` here, to the last stage
+        and back.
+        """
         # If a backward runs before the last forward, so does the idle time at the head.
         idle = self.idle if self.apart else 0
         later = self._idle_between(self.between.trips)
@@ -87,9 +104,10 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory(self) -> BusyInterval | None:
-        """Return the bound by memory times time of all activations, except for postponed weight passes.
+        """Bound the interval to the last gradient by the memory times time of all activations, divided by the capacity.
 
-        None if unlimited.
+        What weight passes after the last gradient occupy is left out. None if memory is unlimited or gradients take
+        memory.
         """
         capacity = self._capacity_that_counts
         if not capacity:
@@ -100,7 +118,10 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory_after_last_forward(self, last: list[int]) -> BusyInterval | None:
-        """Return the bound by memory times time up to the last forward's end, plus the round trip from there."""
+        """Bound the interval by memory times time up to the last forward's end, plus the round trip of its micro-batch.
+
+        That micro-batch is of the chain with stages `last` here. None if memory is unlimited or gradients take memory.
+        """
         capacity = self._capacity_that_counts
         if not capacity:
             return None
@@ -115,14 +136,15 @@ class BusyIntervals:
 
     @property
     def _capacity_that_counts(self) -> int | None:
-        """Capacity of the device; None if unlimited or if gradients take memory, which these arguments do not cover."""
+        """Capacity of the device; None if unlimited, or if some B takes more memory than it frees, which is not
+        covered."""
         return self.capacity if min(map(self.view.freed_by_backward, self.stages)) >= 0 else None
 
     def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:
-        """Return the least ticks in which memory of `capacity` provides `taken` memory times time.
+        """Return the least ticks in which memory of `capacity` provides `taken`, a product of memory and ticks.
 
-        Forwards alone fill the memory at first, which leaves some unused. Rounded up to whole ticks where some optimal
-        schedule has whole ticks.
+        Forwards alone fill the memory at first, which leaves some unused. Rounded up to whole ticks where the optimal
+        value is whole.
         """
         lost = unused_at_first(self.paths, self.stages, capacity, taken)
         ticks = max(Fraction(0), Fraction(taken + lost) / capacity)
@@ -132,7 +154,11 @@ class BusyIntervals:
         return sum(area(self.paths, s) * n for s, n in self._counts())
 
     def _round_trip(self, last: list[int]) -> int:
-        """Return the time from a forward's end on the last stage of `last` to the gradient's end on its first stage."""
+        """Return the least ticks from the end of a forward on the last stage of `last` to its micro-batch's return.
+
+        That is the end of the micro-batch's gradient pass on the first stage of `last`, the device's stages of one
+        chain.
+        """
         paths = self.paths
         return paths.round_trip[last[-1]] + paths.gradient[last[-1]] + paths.back[last[-1]] - paths.back[last[0]]
 
@@ -140,7 +166,11 @@ class BusyIntervals:
         return [(s, len(self.view.microbatches_of[s])) for s in self.stages]
 
     def _weights(self) -> Sequence[tuple[int, int, int]]:
-        """Return (ticks, memory occupied until its end, number) of the weight passes of each stage."""
+        """Return for each stage of the device its weight passes: (ticks, memory that one occupies until it ends,
+        number).
+
+        Empty where backwards are never split.
+        """
         counts = self._counts() if self.view.splits else ()
         return [(self.view.ticks[W, s], self.view.memory_until_weight[s], n) for s, n in counts]
 
@@ -148,7 +178,8 @@ class BusyIntervals:
         return amount(self.problem, ticks)
 
     def _idle_between(self, count: int) -> int:
-        """Return the idle time in `count` consecutive round trips after the first."""
+        """Return the idle ticks of the device in `count` consecutive round trips after the first; 0 if memory forces
+        none."""
         return count * self.between.gap.idle
 
     def _idling(self, idle: int, later: int) -> str:

@@ -1,6 +1,7 @@
 """Gaps in which a device must idle: before its first backward, after its last forward, and between the two.
 
-In each gap memory allows only so much work, while the chain's round trip sets its least length.
+In each gap memory allows only so much work, while a micro-batch's trip to the last stage and back sets its least
+length.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from solver.bounds.analytic.idle_time.knapsack import most_value
 
 
 class Gap(NamedTuple):
-    """A time that must pass (`length`), and the most work that can run in it (`filled`), in ticks."""
+    """An interval of a device that lasts at least `length` ticks, in which at most `filled` ticks of work can run."""
 
     length: int
     filled: int
@@ -62,20 +63,21 @@ def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
 
 
 class Between(NamedTuple):
-    """Number of gaps that lie between the first and the last one without overlap, and one of these (equal) gaps."""
+    """Round trips between a device's first and last gap: their number `trips`, and the gap that each of them leaves."""
 
     trips: int
     gap: Gap
 
 
 def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
-    """Return the consecutive round trips between the first and the last, on a device of one chain; none on others.
+    """Return the consecutive round trips that memory forces between a device's first and last gap.
 
-    When a micro-batch's last forward on the device ends, memory has all its activations there, until its first backward
-    has run. K micro-batches fit at once, and passes of a kind and stage run in micro-batch order: so the last forward
-    of j + K follows the first backward of j, and the round trips of micro-batches 0, K, 2K, ... and of the last one are
-    apart: (m - 1) // K + 1 of them. In each can run forwards of later micro-batches, which stay in memory, and the
-    passes left of earlier ones that were in memory at its beginning.
+    There are none on a device of several chains, nor where memory limits nothing. When a micro-batch's last forward on
+    the device ends, memory has all its activations there, until its first backward has run. K micro-batches fit at
+    once, and passes of a kind and stage run in micro-batch order: so the last forward of j + K follows the first
+    backward of j, and the round trips of micro-batches 0, K, 2K, ... and of the last one are apart: (m - 1) // K + 1 of
+    them, of which the first and the last gap have one each. In each can run forwards of later micro-batches, which stay
+    in memory, and the passes left of earlier ones that were in memory at its beginning.
     """
     none = Between(0, Gap(0, 0))
     view, capacity = paths.view, paths.view.room[device]
@@ -96,8 +98,8 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
 def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], last: list[int]) -> int:
     """Return the most ticks of work that other micro-batches can have left when the device's last forward ends.
 
-    That forward is on the last of the chain's stages `last`, so all activations of its micro-batch are in memory, and
-    those of the others must fit in addition.
+    That forward is on the last stage of `last`, the device's stages of one of its `chains`: so all activations of its
+    micro-batch there are in memory, and those of the others must fit in addition.
     """
     capacity = view.room[device]
     room = None if capacity is None else capacity - sum(view.memory_in_flight[s] for s in last)
@@ -111,13 +113,20 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], 
 
 
 def _pending(view: PipelineView, stage: int) -> list[tuple[int, int]]:
-    """Return (work left, memory in use) of a micro-batch after its forward, and of one that waits only for its W."""
+    """Return the states in which a micro-batch has work left on a stage after its forward: (ticks left, memory in use).
+
+    They are the whole backward and, where backwards may be split, W alone.
+    """
     whole = [(view.least_backward(stage), view.memory_in_flight[stage])]
     return [*whole, (view.ticks[W, stage], view.memory_until_weight[stage])] if view.splits else whole
 
 
 def forced_apart(view: PipelineView, device: int, chains: list[list[int]]) -> bool:
-    """True if memory forces a backward to start before the last forward, so that the two gaps do not overlap."""
+    """True if memory cannot have all activations of a device at once, so that some backward starts before the last
+    forward.
+
+    Then the gap before the first backward and that after the last forward do not overlap, and their idle times add up.
+    """
     capacity = view.room[device]
     stages = [stage for chain in chains for stage in chain]
     everything = sum(view.memory_in_flight[s] * len(view.microbatches_of[s]) for s in stages)

@@ -1,4 +1,5 @@
-"""Memory times time (energetic reasoning): activations occupy memory from forward to backward."""
+"""Memory times time that a device's activations occupy from forward to backward, and that its memory has (energetic
+reasoning)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from solver.bounds.analytic.critical_paths import Paths
 
 
 def area(paths: Paths, stage: int) -> int:
-    """Return the least memory times ticks that one micro-batch occupies for a stage."""
+    """Return the least memory times ticks that one micro-batch occupies for a stage, from its forward to its backward's
+    end."""
     view = paths.view
     activation, freed = view.memory_in_flight[stage], view.freed_by_backward(stage)
     waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
@@ -22,9 +24,11 @@ def area(paths: Paths, stage: int) -> int:
 
 
 def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int | Fraction) -> Fraction:
-    """Return the memory times ticks that stay unused at first, while forwards fill the memory one after the other.
+    """Return the least memory times ticks of a device unused at first, while forwards fill its memory one after the
+    other.
 
-    `taken` is what the passes use in all; 0 is returned if that could end before the memory is full.
+    `taken` is the memory times ticks that its passes use in all; 0 is returned if that could end before the memory is
+    full.
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks of forwards at most t / each units of memory and one activation more are in use.
@@ -64,7 +68,11 @@ def area_left_at_last_forward(paths: Paths, stages: list[int], capacity: int) ->
 
 
 def _left_for_weight(paths: Paths, stage: int) -> Fraction:
-    """Return the most of `area` left when B ends, in ticks per unit of memory still in use then."""
+    """Return the most memory times ticks of `area` left when B ends, divided by the memory in use from then on: in
+    ticks.
+
+    0 where backwards are never split, or where B frees all of the activation.
+    """
     view = paths.view
     activation, memory_until_weight = view.memory_in_flight[stage], view.memory_until_weight[stage]
     if not view.splits or memory_until_weight == 0:
@@ -74,6 +82,7 @@ def _left_for_weight(paths: Paths, stage: int) -> Fraction:
 
 
 def _least_ticks_each(paths: Paths, stages: list[int]) -> Fraction:
-    """Return the least ticks of forward per unit of activation memory."""
+    """Return the least ticks of forward that it takes to fill a unit of memory; 0 if no stage of a device takes
+    memory."""
     activation = paths.view.memory_in_flight
     return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

@@ -1,1 +1,1 @@
-"""Bound over the modes of backwards and forwards: how often each mode is used, and the least that it takes."""
+"""Lower bounds by how often a device uses each mode: passes alone or in blocks, backwards full or split."""

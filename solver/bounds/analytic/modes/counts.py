@@ -28,11 +28,11 @@ _LONGEST = 2**58
 
 
 class Durations:
-    """Times of a stage's passes in each mode, in ticks.
+    """Times in ticks of the passes of a stage in each mode: `forward` alone, `whole` for a full backward alone.
 
     `block` is the least of a block with the stage's forward, `in_block` the least of one with its backward, and `saved`
     the most that one with its forward takes less than the two passes in turn; they are None where passes are not
-    overlapped. `b` and `w` are None where backwards cannot be split.
+    overlapped. `b` and `w` are B and W, None where backwards cannot be split.
     """
 
     def __init__(self, view: PipelineView, stage: int) -> None:
@@ -45,9 +45,9 @@ class Durations:
 
 
 def modes_count(view: PipelineView) -> bool:
-    """True if the modes matter: blocks exist, or a full backward may be shorter than its two parts.
+    """True if modes of passes change a device's time: blocks exist, or a full backward may be shorter than B and W.
 
-    False where a device has too many forwards to count.
+    False also where a device has too many forwards to count.
     """
     stages_of_devices = view.placement.stages_of
     if max(sum(len(view.microbatches_of[s]) for s in stages) for stages in stages_of_devices) > _MOST_FORWARDS:
@@ -56,10 +56,12 @@ def modes_count(view: PipelineView) -> bool:
 
 
 class ModeCounts:
-    """Tables of one device over the counts: `alone` by row, `split` by column, and the sum of ticks `work`.
+    """Least work of one device for each number of passes outside of blocks (rows) and of split backwards (columns).
 
-    `possible` is True where `split` is at most `alone`. If there are `too_many` cells there is one column, in which
-    every backward may be split at the cost of the best number of splits.
+    `alone` has the number of forwards outside of blocks of each row, as many backwards among them; `split` the number
+    of split backwards of each column; `work` the ticks. `possible` is True where `split` is at most `alone`. `total` is
+    the number of forwards on all `stages` of the device. If there are `too_many` cells there is one column, in which
+    any number of backwards may be split at the cost of the cheapest number.
     """
 
     def __init__(self, view: PipelineView, stages: list[int]) -> None:
@@ -76,25 +78,29 @@ class ModeCounts:
         self.work: Numbers = self._work()
 
     def _blocks(self, view: PipelineView) -> bool:
-        """True if memory has room for a block: the backward's activation, in use until the end, and the forward's."""
+        """True if the device can run blocks: all its stages have some, and its memory has room for two of the smallest
+        activations."""
         capacity = view.room[view.placement.stage_device[self.stages[0]]]
         least = min(view.memory_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 
     def largest(self, value: dict[int, int]) -> Numbers:
-        """Return for n = 0, 1, ... the greatest sum of `value` (by stage) over n passes of the device."""
+        """Return for n = 0, 1, ..., `total` the greatest sum of `value` over n micro-batches; `value` has a number by
+        stage."""
         return sums(sorted(self._each(value), reverse=True))
 
     def least(self, value: dict[int, int]) -> Numbers:
-        """Return for n = 0, 1, ... the least sum of `value` (by stage) over n passes of the device."""
+        """Return for n = 0, 1, ..., `total` the least sum of `value` over n micro-batches; `value` has a number by
+        stage."""
         return sums(sorted(self._each(value)))
 
     def _each(self, value: dict[int, int]) -> Iterable[int]:
         return chain.from_iterable(repeat(value[s], n) for s, n in self.numbers.items())
 
     def _work(self) -> Numbers:
-        """Return the ticks of all forwards and full backwards, less what blocks save, plus what splitting costs."""
+        """Return the table `work`: ticks of all forwards and full backwards, less what blocks save, plus what splitting
+        costs."""
         ticks = self.ticks
         base = sum((ticks[s].forward + ticks[s].whole) * n for s, n in self.numbers.items())
         work = base - self._saved()[self.total - self.alone]
@@ -104,7 +110,7 @@ class ModeCounts:
         return compact(work[:, None] + more[None, :])
 
     def _saved(self) -> Numbers:
-        """Return for n = 0, 1, ... no less than n blocks save, for each forward and each backward in one of them.
+        """Return for n = 0, 1, ..., `total` an upper bound on the ticks that n blocks save.
 
         A block saves at most what any block with its forward does; and at most its forward and backward less the least
         that a block with its forward takes.
@@ -118,10 +124,10 @@ class ModeCounts:
 
 
 def sums(values: list[int]) -> Numbers:
-    """Return the sums of the first n values, for n = 0, 1, ..."""
+    """Return the sum of the first n values for n = 0, 1, ..., as an array that begins with 0."""
     return compact(np.array([0, *accumulate(values)], dtype=object))
 
 
 def compact(values: Numbers) -> Numbers:
-    """Convert to 64-bit integers if sums of a few such numbers fit."""
+    """Convert Python's integers to 64-bit ones if sums of a few of them fit; else return the array as it is."""
     return values if np.abs(values).max(initial=0) > _LONGEST else values.astype(np.int64)

@@ -1,7 +1,8 @@
-"""Mode delays: the least time that passes of a device take, weighted by stage, if the device meets a threshold.
+"""Mode delays: the least ticks of a device's passes, each tick weighted by stage, if the device meets a threshold.
 
-Passes that take little time on their micro-batch's path cost the device more: a gradient travels fastest if the
-backward is split, and both a gradient and a forward are slow in an overlapped block.
+Weights are the memory of an upstream device that waits during the pass. Passes that take little time on their
+micro-batch's path cost the device more: a gradient travels fastest if the backward is split, and both a gradient and a
+forward are slow in an overlapped block.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):
-    """Memory that a device has in use during each tick of a stage's forward, of its gradient, and of its weight pass.
+    """Memory that some device has in use during each tick of a stage's forward, of its gradient pass, and of its weight
+    pass.
 
-    Ticks of passes, each times its memory, add up to the memory-time that a device needs.
+    Ticks of passes, each times its memory, add up to the memory times time that the device needs.
     """
 
     forward: int
@@ -27,7 +29,8 @@ class Weights(NamedTuple):
 
 
 class Delays:
-    """Least weighted time of a device's passes, by the count outside of blocks and the most that may be split."""
+    """Least sum of ticks times weight over a device's passes, for each row of `ModeCounts` and number of split
+    backwards."""
 
     def __init__(self, counts: ModeCounts, weights: Mapping[int, Weights]) -> None:
         stages = {s: (one, weights[s]) for s, one in counts.ticks.items()}
@@ -41,13 +44,18 @@ class Delays:
         self._splits = counts.least({s: _less_if_split(one, w) for s, (one, w) in stages.items()})
 
     def by_row(self, most_split: Numbers) -> Numbers:
-        """Return the least weighted time for each row of counts; `most_split` is the number that may be split there."""
+        """Return the least sum of ticks times weight for each row of `ModeCounts`, the number of passes outside of
+        blocks.
+
+        `most_split` has for each row the number of backwards that may be split.
+        """
         delays: Numbers = self._rows + self._splits[most_split]
         return delays
 
 
 def _less_if_split(ticks: Durations, weights: Weights) -> int:
-    """Return the change of a full backward's weighted time by splitting it, at most 0."""
+    """Return the change of a backward's ticks times weight if it is split instead of full; 0 where that saves
+    nothing."""
     if ticks.b is None or ticks.w is None:
         return 0
     split = weights.gradient * ticks.b + weights.weight * ticks.w
@@ -55,7 +63,10 @@ def _less_if_split(ticks: Durations, weights: Weights) -> int:
 
 
 def most_split(values: ModeValues, until: int) -> Numbers:
-    """Return for each row the most backwards that may be split if the value is at most `until`; -1 if none meets it."""
+    """Return for each row of `ModeCounts` the most backwards that may be split if the value is at most `until` ticks.
+
+    -1 where no number of them meets it.
+    """
     counts = values.counts
     fits = (values.values <= until) & counts.possible
     columns = len(counts.split)

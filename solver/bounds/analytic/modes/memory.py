@@ -1,4 +1,4 @@
-"""Mode memory: memory times time that a device's activations need and that it has, by the modes of all passes."""
+"""Memory times time that a device's activations need, and that its memory has, depending on the modes of all passes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class MemoryTime(NamedTuple):
-    """Memory times time of one device: the least that its activations need, and the most given within some time.
+    """Memory times ticks of one device: the least that its activations need, and the most that it has within some time.
 
-    `capacity` is the memory that can be in use at once; `alone` and `split` are the counts with the greatest margin.
+    `capacity` is the memory that can be in use at once. `alone` and `split` are the device's numbers of forwards
+    outside of blocks and of split backwards, chosen so that `given` - `needed` is greatest.
     """
 
     needed: int
@@ -25,9 +26,11 @@ class MemoryTime(NamedTuple):
 
 
 class DeviceMemory:
-    """Memory of a device; activations are in use during its passes and those on the path to the last stage and back.
+    """Memory of the device at index `at` of `devices`, and its activations' least time in memory if all meet a
+    threshold.
 
-    `start` is the earliest start of its first pass in ticks; the memory freed by a backward must not be negative.
+    Activations are in use during their passes here and those on the path to the last stage and back. `start` is the
+    earliest start of the device's first pass in ticks; the memory freed by a backward must not be negative.
     """
 
     def __init__(self, devices: list[ModeValues], at: int, start: int) -> None:
@@ -60,7 +63,12 @@ class DeviceMemory:
         self._summed = np.cumsum(self.most.astype(object))
 
     def memory_time(self, until: int, splits: list[Numbers], at: int) -> MemoryTime:
-        """Return the need and supply at this device's counts with the greatest margin, if all devices meet `until`."""
+        """Return what this device's activations need and its memory has, if every device has a value of at most `until`
+        ticks.
+
+        Of the device's own counts those with the greatest `given` - `needed` are taken. `splits` has an array of
+        `most_split` for each device, and `at` is the index of this one.
+        """
         elsewhere = self.lags + sum(
             int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others
         )
@@ -80,7 +88,11 @@ class DeviceMemory:
         return MemoryTime(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
-        """Return the least time to fill the memory by forwards and empty it, and the memory times time unused in it."""
+        """Return the least ticks to fill the memory by forwards and empty it again, and the memory times ticks unused
+        meanwhile.
+
+        `split` is the number of backwards that may be split: for the last of these W, or B, empties the memory.
+        """
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())

@@ -1,4 +1,4 @@
-"""Mode values: the least value of a schedule for every count of unpaired and of split backwards on one device."""
+"""Mode values: a lower bound for each number of passes outside of blocks and of split backwards on one device."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):
-    """Value proved by one argument, in ticks, by counts: rows for passes outside of blocks, columns for splits.
+    """Ticks that one argument proves for a device: `values` has rows for passes outside of blocks, columns for splits.
 
     The device's work less `after`, the most of it that can be left at a certain instant, starts at `start` at the
     earliest; at least `tail` ticks follow that instant. The instant is the end of the device's last forward, which is
-    of chain `last`, or that of its last gradient; or, where `after` and `tail` are 0, its own end. `head` and
-    `first_backward` are the earliest starts of its first pass and first backward, from the start of device `owner`
-    (None: from time 0).
+    of the chain with stages `last` here, or (`last` None) that of its last gradient; or, where `after` and `tail` are
+    0, its own end. `head` and `first_backward` are the earliest starts of its first pass and first backward, from the
+    start of device `owner` (None: from time 0). `start` and `after` may have a single row or column for all.
     """
 
     owner: int | None
@@ -37,10 +37,11 @@ class Argument(NamedTuple):
 
 
 class ModeValues:
-    """All arguments about one device; `values` is the least value that they allow, by counts.
+    """All arguments about one device; `values` has the ticks that they prove, indexed as in `counts` (`ModeCounts`).
 
-    Of the arguments of one group one is valid, but it is unknown which, so the least counts. The same applies to the
-    two cases that memory is full at the first backward, or has room for one more forward.
+    Of the arguments of one group one is valid, but it is unknown which, so the least counts; of the groups the
+    greatest. There are two cases, of which the least counts: memory is full at the first backward, or has room for one
+    more forward.
     """
 
     def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
@@ -57,14 +58,14 @@ class ModeValues:
         self.values = reduce(np.minimum, map(self._strongest, self._cases))
 
     def least(self) -> tuple[int, int, int]:
-        """Return the least value over all possible counts, with its row and column."""
+        """Return the least of `values` over all possible counts, in ticks, with the indices of its row and column."""
         impossible = int(self.values.max()) + 1
         values = np.where(self.counts.possible, self.values, impossible)
         row, column = divmod(int(values.argmin()), len(self.counts.split))
         return int(self.values[row, column]), row, column
 
     def argument(self, row: int, column: int) -> Argument:
-        """Return the argument that gives the value of these counts."""
+        """Return the argument that gives `values[row, column]`, for a certificate's text."""
         case = min(self._cases, key=lambda case: int(self._strongest(case)[row, column]))
         group = max(self._groups(case), key=lambda group: int(_weakest(group)[row, column]))
         return min(group, key=lambda one: int(one.values[row, column]))
@@ -77,9 +78,9 @@ class ModeValues:
         return self.capacity is not None and all(self.view.freed_by_backward(s) <= 0 for s in self.counts.stages)
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
-        """Yield the groups of arguments one by one, to save memory.
+        """Yield the groups of arguments one by one, to save memory; of each group at least one argument is valid.
 
-        `full`: the memory is full at the first backward.
+        `full`: assume that memory is full at the first backward, else that it has room for one more forward.
         """
         smallest = min(self.view.memory_in_flight[s] for s in self.counts.stages)
         least = 0 if full or len(self._cases) == 1 else smallest
@@ -91,7 +92,12 @@ class ModeValues:
     def _by_ends(
         self, ends: HeadsAndTails, forwards: Numbers, after_forward: list[Numbers]
     ) -> Iterator[list[Argument]]:
-        """Yield arguments by the device's own end, by that of its last gradient, and by that of its last forward."""
+        """Yield groups of arguments with the heads and tails `ends`: by the device's own end, its last gradient, its
+        last forward.
+
+        `forwards` has by row the most ticks of forwards before the first backward; `after_forward` has for each chain
+        the most work left when a forward of that chain is the device's last.
+        """
         paths, work = self.paths, self.counts.work
         leads = [
             head + sum(paths.forward[s] for s in chain) + paths.away(chain)[0] + paths.round_trip[chain[-1]]
@@ -117,16 +123,18 @@ class ModeValues:
         ]
 
     def _last_tail(self, chain: list[int], back: int, own: bool) -> int:
-        """Return the least time from the end of the last forward, of this chain, to the end that counts.
+        """Return the least ticks from the end of the device's last forward, of `chain`, to the end that counts.
 
-        That is the end of the micro-batch's path back from its gradient or, if `own`, the end of its backward here.
+        That is `back` ticks after the micro-batch's gradient pass on the first stage of `chain` (its stages here) or,
+        if `own`, the end of its backward on that stage, whichever is later.
         """
         paths, first, last = self.paths, chain[0], chain[-1]
         here = paths.round_trip[last] + paths.gradient[last] + paths.back[last] - paths.back[first]
         return max(here + back, here - paths.gradient[first] + paths.backward[first] if own else 0)
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
-        """Return by row the longest time of unblocked forwards before the first backward, within `room`."""
+        """Return by row the most ticks of forwards outside of blocks before the first backward, within the memory
+        `room`."""
         counts, view = self.counts, self.view
         ticks = {s: one.forward for s, one in counts.ticks.items()}
         most = most_value([(ticks[s], view.memory_in_flight[s], n) for s, n in counts.numbers.items()], room)
@@ -135,7 +143,7 @@ class ModeValues:
         return np.minimum(counts.largest(ticks)[counts.alone], most)
 
     def _most_after_last_gradient(self) -> Numbers:
-        """Return by column the longest time of weight passes after the device's last gradient."""
+        """Return by column the most ticks of weight passes after the device's last gradient pass."""
         counts = self.counts
         items = self._weight_items()
         if not items:
@@ -144,9 +152,10 @@ class ModeValues:
         return np.minimum(counts.largest(weight)[counts.split], most_value(items, self.capacity))
 
     def _most_after_last_forward(self, last: list[int], full: bool) -> Numbers:
-        """Return the longest time of backwards and weight passes after the device's last forward, one of chain `last`.
+        """Return by row and column the most ticks of backwards and weight passes after the device's last forward.
 
-        If memory is full at the first backward, a backward outside of blocks has run before, unless all forwards had.
+        That forward is of the chain with stages `last` here. If memory is full at the first backward (`full`), a
+        backward outside of blocks has run before, unless all forwards had.
         """
         counts, view = self.counts, self.view
         whole = {s: one.whole for s, one in counts.ticks.items()}
@@ -167,13 +176,15 @@ class ModeValues:
         return waiting
 
     def _most_at_once(self) -> int:
-        """Return the greatest number of micro-batches, counted per stage, with some memory in use at once."""
+        """Return the most activations, each of one micro-batch and stage, that can be in memory at once, whole or
+        waiting for W."""
         view, counts = self.view, self.counts
         least = min(view.memory_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[int, int, int]]:
-        """Return (ticks, memory occupied until its end, number) of the weight passes of each stage."""
+        """Return for each stage its weight passes: (ticks, memory that one occupies until it ends, number); empty if
+        not split."""
         view, counts = self.view, self.counts
         return [
             (one.w, view.memory_until_weight[s], counts.numbers[s])
