@@ -36,7 +36,10 @@ _PARAMS = ActivationModeParams()
 
 
 def is_covered(problem: Problem) -> bool:
-    """True if activations have several modes and every pass is one task on the compute stream."""
+    """True if activations have several modes and every pass is one task on the compute stream of its device.
+
+    Not covered are blocks, transfers on a stream, and the objective period.
+    """
     if (
         problem.network.blocks
         or problem.resources.transfer_stream is not None
@@ -82,9 +85,9 @@ def bounds_of_activation_modes(
 
 
 def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
-    """Yield sets of devices with the owner whose span counts (None: makespan): each device, then pairs.
+    """Yield the sets of devices to model, with the device whose span counts (None: makespan): each device, then pairs.
 
-    For the span only pairs with the device on which the only chain begins.
+    For the span of pairs the device on which the only chain begins must be one of the two, and its span counts.
     """
     chains, ends = [*walked_chains(problem)], problem.objective.from_zero
     every = devices_of(problem, [stage for chain in chains for stage in chain])

@@ -1,8 +1,7 @@
-"""Bounds by all orders on some devices of a chain: all of the chain's stages there are modelled.
+"""Bounds by all orders on some devices of a chain: all of the chain's stages there are modelled, others are delays.
 
-Labels are merged only beyond `width` in a state.
-
-The sets of devices grow; where passes may overlap, blocks are possible steps too.
+The diagram follows every order, without a threshold; labels are merged only beyond `width` in a state. The sets of
+devices grow; where passes may overlap, blocks are possible steps too.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ def bounds_of_all_orders(
     work: int = DIAGRAMS.most_labels,
     done: MutableMapping[Trial, int] | None = None,
 ) -> Iterator[Certificate]:
-    """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels.
+    """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels in all.
 
-    `done` maps sets already computed to their bounds in ticks, and is extended. Nothing is yielded for passes of
-    several tasks.
+    `done` maps sets already computed to their bounds in ticks, and is extended, so that a later call goes on. Nothing
+    is yielded for passes of several tasks.
     """
     if problem.view is None:
         return

@@ -1,4 +1,4 @@
-"""Threshold bounds on growing sets of devices; each device's own diagram prunes orders that cannot end before V.
+"""Threshold bounds on growing sets of devices; each device's own diagram prunes orders that cannot end before V ticks.
 
 All chains on the devices are modelled, with the memory and the blocks that they share there. Single devices are first,
 then sets of those with the best bounds. So few labels remain that sets of six and more devices are affordable.
@@ -23,7 +23,7 @@ _ROWS = 64
 
 
 class _Single(NamedTuple):
-    """A single device with its diagram, and the bound proved with it in ticks."""
+    """A device, the completion bounds `by` of the diagram with all its stages, and the bound proved by it in ticks."""
 
     device: int
     by: SmallerDiagram
@@ -31,7 +31,7 @@ class _Single(NamedTuple):
 
 
 def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
-    """Yield certificates of increasing value between the proved bound and a schedule's value.
+    """Yield certificates of increasing value, all above the bound proved so far and at most the best schedule's value.
 
     Nothing is yielded for the period objective or for passes of several tasks.
     """
@@ -63,12 +63,12 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
 
 
 def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:
-    """Return the stages of all chains on some devices."""
+    """Return the stages that some devices run, chain by chain in chain order."""
     return tuple(stage for chain in chains for stage in stages_on(problem, chain, devices))
 
 
 def _identity(kept: ModelledSteps) -> object:
-    """Return a key that is equal for devices with equal bounds, as mirror images.
+    """Return a hashable key that is equal for devices whose diagrams give equal bounds, such as mirror images.
 
     The order of chains does not matter.
     """

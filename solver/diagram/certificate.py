@@ -22,7 +22,11 @@ def certificate_of(
     completion_stages: tuple[int, ...] = (),
     rows: int | None = None,
 ) -> Certificate:
-    """Certificate that no schedule takes less than `least` ticks, or less than the `threshold`."""
+    """Return the certificate that no schedule takes less than `least` ticks, proved by a diagram of the steps `kept`.
+
+    The diagram's options are the evidence: labels per state (`width`), the `threshold` in ticks at which orders were
+    pruned (None: none were), and the stages and `rows` per state of the completion bounds that pruned them.
+    """
     tick = None if threshold is None else problem.tick
     evidence = Diagram(kept.stages, width, threshold, completion_stages, rows, kept.device, tick, joint=kept.joint)
     return Certificate(KIND, least, _text(problem, evidence, least), devices_of(problem, kept.stages)[0], evidence)

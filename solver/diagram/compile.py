@@ -13,7 +13,7 @@ Made = TypeVar("Made", bound=Nodes)
 
 
 class Progress(NamedTuple):
-    """Work so far (labels looked at), and the number of children of the current layer."""
+    """Work so far (nodes, here called labels, looked at), and the number of children of the current layer so far."""
 
     looked: int
     children: int
@@ -22,8 +22,9 @@ class Progress(NamedTuple):
 class Outcome(NamedTuple):
     """Result of a compiled diagram.
 
-    `value`: the least value; None if no solution is left. `looked`: the work; `merged`: True if nodes were merged.
-    `moves`: those of the best solution, for a restricted diagram. If not `finished`, the value proves nothing.
+    `value`: the least value of a complete solution; None if none is left. `looked`: the work, in labels looked at;
+    `merged`: True if nodes were merged. `moves`: those of the best solution, for a restricted diagram, else empty. If
+    not `finished`, the value proves nothing.
     """
 
     value: int | None
@@ -34,7 +35,10 @@ class Outcome(NamedTuple):
 
 
 def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]:
-    """Compile the diagram of a model as a generator that yields its progress after each part of a layer."""
+    """Compile the diagram of a model, as a generator that yields its progress after each part of a layer.
+
+    It returns the outcome.
+    """
     kept, done, looked, merged = Kept(model.root), 0, 0, False
     ahead, history = deque[list[Made]](), list[Arcs | None]()
     value: int | None = None
@@ -64,7 +68,10 @@ def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]
 def compiled_within(
     model: Model[Made, Layer], stop: Event, most_looked: int | None = None, most_children: int | None = None
 ) -> Outcome:
-    """Return the outcome of a diagram, unfinished if it exceeds the work or the children of a layer, or is stopped."""
+    """Return the outcome of a diagram, unfinished if it looks at more than `most_looked` labels or is stopped.
+
+    Also if a layer has more than `most_children` children.
+    """
     run = compilation(model)
     while True:
         try:
@@ -80,7 +87,10 @@ def compiled_within(
 
 
 def _path(history: Sequence[Arcs | None], layer: int, node: int, move: Any) -> list[Any]:
-    """Return the moves that lead to a node of a layer, followed by `move`."""
+    """Return the moves from the root to the node with this index in a layer, followed by `move` unless that is None.
+
+    `history` has the arcs of each layer up to that one.
+    """
     found = [] if move is None else [move]
     while layer > 0:
         arcs = history[layer]

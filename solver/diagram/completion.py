@@ -1,9 +1,9 @@
 """Completion bounds (cost-to-go) of every state of every layer: one backward pass with a few rows per state.
 
 The value of an order is the maximum, over all times of its label, of the time plus its cost-to-go: each step or block
-changes the times by sums and maxima only. So a row has the cost-to-go of each time of a label on one path to the end.
-With one row per state it is the minimum over all paths. With more, a label has to fit one of them: similar rows are
-merged to the minimum of every entry, which is weaker than either.
+changes the times by sums and maxima only. So a row has the cost-to-go in ticks of each time of a label on one path to
+the end. With one row per state it is the minimum over all paths. With more, a label has to fit one of them: similar
+rows are merged to the minimum of every entry, which is weaker than either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ ENDLESS = -NOTHING
 
 
 class CompletionRows(NamedTuple):
-    """States of a layer by sorted keys; state n has the completion rows `rows[first[n]:first[n + 1]]`."""
+    """States of a layer by sorted keys; state n has the completion rows `rows[first[n]:first[n + 1]]`.
+
+    A row has the cost-to-go in ticks of each time of a label.
+    """
 
     keys: Numbers
     first: Numbers
@@ -37,9 +40,9 @@ class CompletionRows(NamedTuple):
 
 
 class Among(NamedTuple):
-    """Restriction of a backward pass to states reached in each layer, with the least of every time there.
+    """Restriction of a backward pass to the states that were reached in each layer, with the least of every time there.
 
-    At most `rows` rows are kept per state, and only those with which a label may end before `value`.
+    At most `rows` rows are kept per state, and only those with which a label may end before `value` ticks.
     """
 
     layers: Sequence[Labels]
@@ -48,9 +51,9 @@ class Among(NamedTuple):
 
 
 def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[CompletionRows] | None:
-    """Return the completion rows by number of steps done, of all states or of those in `among`.
+    """Return the completion rows of all states, or of those in `among`; entry n is for the layer after n steps.
 
-    None if more than `most` numbers would be stored, if times are too large, or after a stop.
+    None if more than `most` integers would be stored, if times are too large, or after a stop.
     """
     size = steps.slots + 2 * len(steps.room)
     layers = _all_states(steps, most // size, stop) if among is None else [one.keys for one in among.layers]
@@ -74,7 +77,8 @@ def completion(steps: Steps, most: int, stop: Event, among: Among | None = None)
 
 
 def numbers_of(kept: ModelledSteps) -> int:
-    """Return an estimate of the numbers that `completion` stores at most, before memory excludes states."""
+    """Return an estimate of the integers that `completion` stores, without regard to the states that memory
+    excludes."""
     steps, found = kept.steps, 1
     for first in np.unique(steps.first):
         distributions = distribution_count(int(steps.in_flight[first]), int((steps.first == first).sum()))
@@ -83,7 +87,8 @@ def numbers_of(kept: ModelledSteps) -> int:
 
 
 def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
-    """Return the states of each layer but the last; None if there are more than `most`, or after a stop."""
+    """Return the sorted keys of all states of each layer but the last; None if there are more than `most`, or after a
+    stop."""
     keys, after_block = [np.zeros(1, np.int64)], np.empty(0, np.int64)
     for done in range(int(steps.microbatches.sum()) - 1):
         after_step, after_next_block = keys_after(keys[-1], steps, done)
@@ -96,7 +101,10 @@ def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
 
 @compiled
 def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers]:
-    """Return the successor states by a step, and those by a block; a state may appear more than once."""
+    """Return the keys of the successors of some states by a step, and by a block; a state may appear more than once.
+
+    `done` is the number of steps done in each of `keys`.
+    """
     ran, pending = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks)
     most_steps, most_blocks = most_moves(steps.blocks)
     moves = np.empty((most_steps + most_blocks, 2), np.int64)
@@ -117,10 +125,12 @@ def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers
 def completion_rows_before(  # type: ignore[no-untyped-def]
     keys, steps: Steps, done: int, near_keys, near_first, near, far_keys, far_first, far, end, least, most, value
 ) -> tuple[Numbers, Short]:
-    """Return the completion rows of each state from those of its successors, with the index of each state's first row.
+    """Return the completion rows of the states `keys` from those of their successors, after the index of each one's
+    first row.
 
-    `end` is the only row of a final state. If `least` has the least times of the states, only rows are kept with which
-    none of these times reaches the threshold `value`.
+    `near` are the rows one step later, `far` those two steps later, reached by a block, and `end` the only row of a
+    final state. At most `most` rows stay per state. If `least` has the least times of the states, only rows are kept
+    with which none of these times reaches the threshold `value`.
     """
     width, moves = near.shape[1], np.empty((sum(most_moves(steps.blocks)), 2), np.int64)
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(width, np.int64)
@@ -160,7 +170,11 @@ def completion_rows_before(  # type: ignore[no-untyped-def]
 
 @inlined
 def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
-    """True if the state's least times end before the threshold with this row; clears irrelevant entries of the row."""
+    """True if the least times of a state end before `value` with this row; raises the row's entries to at least
+    `NOTHING`.
+
+    `least` has a row of times for each state; if it has none, the result is True.
+    """
     for time in range(len(row)):
         row[time] = max(NOTHING, row[time])
         if len(least) > 0 and least[state, time] + row[time] >= value:
@@ -191,7 +205,11 @@ def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
 
 @substituted  # as a call it takes twice as long
 def before(row: Numbers, after: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
-    """Fill `row` with the cost-to-go of each time before a step or block, from `after`, that after it."""
+    """Fill `row` with the cost-to-go of each time before a step or block, from `after`, that of each time after it.
+
+    `gradient` is that of a block with the step, or -1; `slack` are the ticks of weight passes that may be pending when
+    the step starts, -1 without limit; `ran` has the micro-batches that have done each step before.
+    """
     slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
     work = ticks + steps.later[step] if gradient == NONE else ticks

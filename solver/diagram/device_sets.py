@@ -18,7 +18,7 @@ class Trial(NamedTuple):
 
 
 def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
-    """Return sets of modelled stages, in order of estimated work.
+    """Return the sets of modelled stages that are few enough to be tried, in ascending order of estimated work.
 
     With overlapped passes the devices of a chain's first and last stage are tried first, unless they have many states:
     where a chain returns to its devices, the last one is where it turns, and micro-batches waiting there add to the
@@ -39,9 +39,9 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
 
 
 def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the stages on the first device of a chain and on others at even intervals up to the last.
+    """Yield the stages on the first device of a chain and on 1 to `most` others at even intervals up to the last.
 
-    Most devices first.
+    Most devices first; nothing for a chain on one device.
     """
     first, *others = devices_of(problem, chain)
     for count in range(min(len(others), most), 0, -1):
@@ -50,10 +50,10 @@ def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator
 
 
 def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield device sets that contain the first device.
+    """Yield sets of a chain's devices that contain its first one.
 
-    It alone, then with the busiest, the middle, or the second device, with pairs, with every other device, and with
-    all.
+    The first alone, then with the busiest, the middle, or the second device, with pairs, with every other device, and
+    with all.
     """
     where = problem.placement.stage_device
     devices = list(devices_of(problem, chain))
@@ -68,7 +68,7 @@ def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def _rows(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the first three, four, ... devices of a chain that visits no device twice.
+    """Yield the first three, four, ... devices, but not all, of a chain that visits no device twice; else nothing.
 
     Between neighbours forwards and gradients wait for each other, so these sets prove more than devices far apart.
     """

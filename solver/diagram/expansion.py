@@ -26,10 +26,11 @@ Flags = NDArray[np.bool_]
 def expand(
     layer: Layer, since: int, until: int, steps: Steps, done: int, completions: ProjectedCompletions, value: int
 ) -> tuple[Numbers, Numbers, Flags, int, int]:
-    """Return keys and labels of the states `since` to `until` after one more step or block, with a flag for blocks.
+    """Return keys and labels of all children of the states `since` to `until`, and True for each child made by a block.
 
-    `done` steps precede the layer. With completion bounds (`completions`), only labels that may end before `value`
-    stay. Also returns the least value of complete orders and the number of labels looked at.
+    A child is a label after one more step or block; `done` steps precede the layer. With completion bounds
+    (`completions`), only labels that may end before `value` ticks stay. Also returns the least end of complete orders
+    (`NEVER` if none is complete) and the number of labels looked at.
     """
     width, labels, count = layer.labels.shape[1], layer.labels, len(steps.ticks)
     diagrams, wide = len(completions.all), layer.first[until] - layer.first[since] + 1

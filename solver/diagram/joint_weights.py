@@ -26,7 +26,11 @@ from solver.diagram.threshold_search import Open, ThresholdSearch
 def bounds_of_joint_weights(
     plain: Problem, stage_of: Sequence[int], stop: Event, open_ticks: Open, work: int = DIAGRAMS.most_labels
 ) -> Iterator[Certificate]:
-    """Yield certificates of increasing value; `stage_of` maps each stage of the plain problem to its original stage."""
+    """Yield certificates of increasing value, each above the bound proved so far.
+
+    `stage_of` maps each stage of the problem `plain`, in which tasks are stages, to its original stage. `open_ticks`
+    returns the proved bound and the best schedule's value, `work` is the number of labels that may be looked at.
+    """
     search = _JointSearch(plain, stop, open_ticks, work=work)
     search.stage_of = stage_of
     for found in (bounds_by_device(search), bounds_of_devices(search)):
@@ -34,7 +38,10 @@ def bounds_of_joint_weights(
 
 
 def has_joint_weights(plain: Problem, stage_of: Sequence[int]) -> bool:
-    """True if several weight tasks of one original stage run on one device with limited memory."""
+    """True if several weight tasks of one original stage run on one device with limited memory.
+
+    `stage_of` maps each stage of the problem `plain`, in which tasks are stages, to its original stage.
+    """
     seen = set[tuple[int, int]]()
     for number, stage in enumerate(plain.stages):
         device = plain.placement.stage_device[number]
@@ -46,18 +53,26 @@ def has_joint_weights(plain: Problem, stage_of: Sequence[int]) -> bool:
 
 
 class _JointSearch(ThresholdSearch):
-    """Threshold search over steps whose weight tasks occupy memory jointly."""
+    """Threshold search over steps in which the weight tasks of one original stage (`stage_of`) occupy memory
+    together."""
 
     stage_of: Sequence[int] = ()
 
     def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
-        """Return the steps of the modelled stages; None where numbers are too large."""
+        """Return the steps to model for these stages, weight tasks joint; None where numbers are too large.
+
+        `owner` is the device whose span counts, None for the makespan.
+        """
         kept = super().kept(stages, owner)
         return None if kept is None else with_joint_weights(kept, self.problem, self.stage_of)
 
 
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[int]) -> ModelledSteps:
-    """Return the steps with weight tasks that occupy memory from the gradient of the stage with the activation on."""
+    """Return the steps in which the weight tasks of an original stage on one device occupy memory together.
+
+    They do so from the gradient of the one among its tasks with the activation on, until all of them have run.
+    `stage_of` maps each stage of `plain` to its original stage.
+    """
     steps, passes = kept.steps, kept.passes
     stage_of_pass = [stage_of[one.stage] for one in passes]
     with_activation = {
@@ -77,6 +92,9 @@ def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[i
 
 
 def _least_pending_memory(kept: ModelledSteps, plain: Problem, ticks: Numbers, device: int) -> int:
-    """Return the least memory of pending weight work on a device; 0 if some of it occupies none."""
+    """Return the least memory that a pending weight task occupies on a device; 0 if some of them occupy none.
+
+    `ticks` has for each step the ticks of weight tasks that occupy memory from this gradient on; `device` is an index.
+    """
     own = [plain.stages[kept.passes[n].stage] for n in np.flatnonzero((ticks > 0) & (kept.steps.device == device))]
     return max(0, min((one.activation - one.freed for one in own), default=0))

@@ -12,21 +12,24 @@ from solver.diagram.steps import Numbers, Steps
 
 
 class Layer(NamedTuple):
-    """States by sorted key; state n has the labels `labels[first[n]:first[n + 1]]`."""
+    """States of a layer by sorted key; state n has the labels `labels[first[n]:first[n + 1]]`.
+
+    A label is a row of times in ticks (see `solver.diagram.transitions`).
+    """
 
     keys: Numbers
     first: Numbers
     labels: Numbers
 
     def least(self) -> Labels:
-        """Return each state with the minimum of every time over its labels."""
+        """Return one label for each state, with the minimum of every time over the labels of the state."""
         if not len(self.keys):
             return Labels(self.keys, self.labels)
         return Labels(self.keys, np.minimum.reduceat(self.labels, self.first[:-1], axis=0))
 
 
 class Labels(NamedTuple):
-    """Labels with the key of the state of each."""
+    """Labels as rows of times in ticks, with the key of the state of each; keys may repeat."""
 
     keys: Numbers
     labels: Numbers
@@ -42,9 +45,7 @@ class Labels(NamedTuple):
 
 
 class Least(NamedTuple):
-    """Result of a diagram: the least ticks from the first step to the end of the objective.
-
-    None if it was too much work.
+    """Result of a diagram: the least `ticks` from the first step to the end of the objective; None after too much work.
 
     With a threshold, at most the threshold. `work`: labels looked at. `merged`: True if labels were merged, so that a
     greater width might prove more.
@@ -63,7 +64,10 @@ def first_layer(steps: Steps, kind: type[np.signedinteger]) -> Layer:
 
 
 def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of consecutive states with about `most` labels each, at least one state."""
+    """Yield ranges (since, until) of consecutive states with about `most` labels each, at least one state.
+
+    `first` has the index of each state's first label, as in `Layer`.
+    """
     since = 0
     while since < len(first) - 1:
         until = max(since + 1, int(np.searchsorted(first, first[since] + most, side="right")) - 1)

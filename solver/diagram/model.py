@@ -14,7 +14,7 @@ import numpy as np
 
 
 class Nodes(Protocol):
-    """Nodes of a layer, before any is pruned."""
+    """Nodes made for a layer, before any is pruned; each model has a container of its own."""
 
     @property
     def size(self) -> int:
@@ -22,11 +22,11 @@ class Nodes(Protocol):
 
 
 class Children(NamedTuple):
-    """Nodes reached by one move from part of a layer; `ahead[n]` are n + 1 layers further.
+    """Nodes reached by one move from part of a layer; `ahead[n]` are those n + 1 layers further, as `Nodes`.
 
-    `looked` is the work. Complete solutions among the children have no node: `value` is their least value, and `last`
-    the index of the node in the layer and the move that lead to it, if solutions are reconstructed. If a node of the
-    layer is complete itself, that move is None.
+    `looked` is the work, in nodes looked at. Complete solutions among the children have no node: `value` is their least
+    value, and `last` the index of the node in the layer and the move that lead to it, if solutions are reconstructed.
+    If a node of the layer is complete itself, that move is None.
     """
 
     ahead: Sequence[Any]
@@ -44,10 +44,10 @@ class Arcs(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A layer of non-dominated nodes, at most as many as the model's width.
+    """A layer of non-dominated nodes, at most as many as the model's width allows.
 
-    `merged`: True if others were merged into these. A restricted diagram keeps the `arcs` to them. `skipped` layers
-    after this one repeat and are not compiled.
+    `merged`: True if others were merged into these. A restricted diagram keeps the `arcs` to them, else None. `skipped`
+    is the number of layers after this one that repeat and are not compiled.
     """
 
     layer: Any
@@ -72,10 +72,12 @@ class Model(Protocol[Made_contra, Layer]):
         """The layer before the first move."""
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield the children of a layer that `done` layers precede, in parts between which work can be stopped."""
+        """Yield the children of a layer in parts, between which the work can be stopped; `done` layers precede the
+        layer."""
 
     def reduced(self, parts: Sequence[Made_contra], done: int) -> Kept:
-        """Return the layer made of these nodes: dominated ones pruned, and those beyond the width merged or dropped.
+        """Return the layer number `done` made of these nodes: dominated ones pruned, those beyond the width merged or
+        dropped.
 
         `parts` is empty where only moves that skip a layer continue.
         """

@@ -9,7 +9,7 @@ from pipesched.problem.problem import Problem
 
 
 def walked_chains(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """Yield the chains that have micro-batches."""
+    """Yield the stages of each chain that has micro-batches, in chain order."""
     for chain, walk in zip(problem.placement.chains, problem.walking, strict=True):
         if len(walk):
             yield chain
@@ -22,12 +22,12 @@ def by_chain(problem: Problem, stages: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def devices_of(problem: Problem, stages: Sequence[int]) -> tuple[int, ...]:
-    """Return the devices of the stages, in the order of the stages."""
+    """Return the devices of the stages, each once, in the order of the stages."""
     return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in stages))
 
 
 def stages_on(problem: Problem, chain: Sequence[int], devices: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the stages of a chain on some devices."""
+    """Return the stages of `chain` that run on one of `devices`, in chain order."""
     return tuple(stage for stage in chain if problem.placement.stage_device[stage] in devices)
 
 
@@ -41,17 +41,19 @@ def owner_of(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> i
 
 
 def in_flight(problem: Problem, stage: int) -> int:
-    """Return the number of micro-batches that memory admits to a stage between forward and gradient."""
+    """Return the most micro-batches that can be between forward and gradient pass on a stage, by the memory of its
+    device."""
     room, taken = problem.room[problem.placement.stage_device[stage]], problem.stages[stage].activation
     count = len(problem.microbatches_of[stage])
     return count if room is None or taken <= 0 else min(count, room // taken)
 
 
 def state_count(problem: Problem, stages: Sequence[int]) -> int:
-    """Return an upper estimate of the states of a layer."""
+    """Return an upper estimate of the number of states of one layer, if these stages of a chain are modelled."""
     return distribution_count(in_flight(problem, stages[0]), 2 * len(stages))
 
 
 def distribution_count(microbatches: int, steps: int) -> int:
-    """Return an estimate of the distributions of micro-batches over steps in order, per layer."""
+    """Return an estimate of the number of states of a layer: distributions of micro-batches in flight over a chain's
+    steps."""
     return comb(steps + microbatches, steps) // steps

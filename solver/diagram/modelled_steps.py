@@ -22,11 +22,10 @@ _MOST_TICKS, LARGEST_KEY = 2**50, 2**62
 def modelled_steps(
     problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None
 ) -> ModelledSteps | None:
-    """Return the steps of stages, chain by chain in chain order.
+    """Return the steps of a diagram in which `stages` are modelled, chain by chain in chain order; others are delays.
 
-    None if numbers are too large or nothing fits the memory.
-
-    For a span the time of `device` counts; without one, the time of the only chain from its first forward on.
+    None if numbers are too large or nothing fits the memory. For a span the time of `device` counts; without one, the
+    time of the only chain from its first forward on.
     """
     try:
         return _kept_steps(problem, paths, stages, device)
@@ -92,7 +91,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
 
 
 def longest_of_all(problem: Problem) -> int:
-    """Return an upper bound on the ticks of all modelled passes in sequence, for any set of modelled stages."""
+    """Return an upper bound on the ticks of any time in a diagram of this problem, whatever stages are modelled."""
     paths, found = Paths(problem), 0
     for chain in by_chain(problem, range(problem.placement.stages)):
         every = [*_steps_of(chain)]
@@ -109,7 +108,8 @@ def _steps_of(stages: Sequence[int]) -> list[Step]:
 
 
 def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
-    """Return the earliest start and end of each step of a micro-batch, from the start of its first forward."""
+    """Return the earliest start and end in ticks of each step of one micro-batch, from its first forward on the chain
+    on."""
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
     starts = int64_array([paths.head[one.stage] for one in every]) + back
     least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
@@ -117,9 +117,11 @@ def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numb
 
 
 def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """Return the ticks of each step, and of a backward's deferrable part.
+    """Return the least ticks of each step in `every`, and of the part of a backward after its gradient pass, which can
+    wait.
 
-    Less if a stage not modelled may overlap it.
+    That part is 0 for forwards. Passes that may overlap with one of a stage that is not modelled count as short as in
+    that block.
     """
     placement, kept = problem.placement, set(stages)
     others = [set(placement.stages_of[placement.stage_device[one.stage]]) - kept for one in every]
@@ -141,10 +143,11 @@ def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
 
 
 def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers) -> tuple[Numbers, Numbers | None]:
-    """Return the base of each step's digit in a state's key and its addition to the key; None for keys too large.
+    """Return the base of each step's digit in a state's key, and the number that the step adds to the key.
 
-    The digit of a step counts the micro-batches in flight that have done it; that of a chain's last step those that
-    have done it, except for the first chain, where the number of steps done implies it.
+    The second is None for keys too large. The digit of a step counts the micro-batches in flight that have done it;
+    that of a chain's last step those that have done it, except for the first chain, where the number of steps done
+    implies it.
     """
     number = np.arange(len(first))
     base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
@@ -159,7 +162,11 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
-    """Return per step its chain's last forward on its device, and the memory of the chain's forwards there."""
+    """Return the fields `forward` and `whole` of `Steps`, arrays by step.
+
+    They are the index of the last forward that the step's chain has on the step's device, and the memory of all of the
+    chain's forwards there.
+    """
     forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
     whole = np.zeros(len(every), np.int64)
     for n in range(len(every)):
@@ -169,12 +176,17 @@ def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, ta
 
 
 def _tail(paths: Paths, step: Step, device: int | None) -> int:
-    """Return the least time from the end of a stage's gradient to the end of its chain, where that counts."""
+    """Return the least ticks from the end of a gradient pass to the end of its chain; `NOTHING` where a device's span
+    counts."""
     return paths.tail(step.stage) if device is None else NOTHING
 
 
 def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
-    """Return the least time from the end of the previous step to the next step (or this) of each device."""
+    """Return by step and device the least ticks until the device can be used, if a micro-batch has the step before it.
+
+    They count from the end of that step before to the start of the first step, this or a later one of the chain, that
+    is on the device; half of `NEVER` if none is.
+    """
     found = np.full((len(device), devices), NEVER // 2, np.int64)
     for n, end in enumerate(last):
         for one in range(devices):

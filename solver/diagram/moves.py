@@ -28,13 +28,11 @@ def most_moves(blocks: Numbers) -> tuple[int, int]:
 
 @inner
 def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers, moves: Numbers) -> int:
-    """Fill `ran` with the micro-batches that have done each step, and `moves` with the possible moves.
+    """Fill `moves` with the possible moves of the state `key`, one a row, and return their number.
 
-    Returns their number.
-
-    `done` is the number of steps done in all. A move is a step, and the gradient in a block with it or -1. `pending` is
-    filled with the number of weight passes of the device that may be pending when the step starts; -1 without limit, -2
-    if the step is not possible.
+    A move is a step, and the gradient in a block with it or -1. `done` is the number of steps done in all. Also fills
+    `ran` with the micro-batches that have done each step, and `pending` with the number of weight passes of the device
+    that may be pending when each step starts: -1 without limit, -2 if the step is not possible.
     """
     count, found = len(ran), 0
     _fill_in(key, steps, done, ran)
@@ -69,12 +67,12 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
 
 @inlined
 def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
-    """Return the weight passes that may be pending at a step.
+    """Return the number of weight passes that may be pending on the device of a step when that starts; -1 without
+    limit.
 
-    `_NOT_NEXT` if no micro-batch has arrived or memory forbids it.
-
-    Memory also forbids it if afterwards the remaining forwards of the oldest micro-batch there would not fit: memory of
-    younger ones of its chain is in use until its gradients have run.
+    `_NOT_NEXT` if no micro-batch has arrived or memory forbids the step. Memory also forbids it if afterwards the
+    remaining forwards of the oldest micro-batch there would not fit: memory of younger ones of its chain is in use
+    until its gradients have run.
     """
     device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
     if step == first:
@@ -118,7 +116,7 @@ def slack_of(step: int, pending: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def none_owned(ran: Numbers, steps: Steps) -> bool:
-    """True if times count from the first start on a device that has run nothing yet."""
+    """True if times count from the first start on one device (`steps.owner`), and that device has run nothing yet."""
     for step in range(len(ran)):
         if steps.device[step] == steps.owner and ran[step] > 0:
             return False
@@ -127,7 +125,10 @@ def none_owned(ran: Numbers, steps: Steps) -> bool:
 
 @inlined
 def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
-    """True if after this move all steps have run, or all those of the device whose time counts."""
+    """True if the order is complete after this move: all steps have run, or all those of the device whose time counts.
+
+    `gradient` is that of a block with `step`, or -1; `ran` is the state before the move.
+    """
     for n in range(len(ran)):
         now = ran[n] + (n in (step, gradient))
         if steps.owner in (NONE, steps.device[n]) and now < steps.microbatches[n]:
@@ -137,11 +138,11 @@ def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
 
 @inner
 def fill_waiting(ran: Numbers, steps: Steps, waiting: Numbers) -> int:
-    """Fill `waiting` with the steps left and the range of label times of micro-batches that arrive at each.
+    """Fill `waiting` with a row for each step that is left, and return their number.
 
-    Returns their number.
-
-    The range is empty for the first step of a chain.
+    A row has the step, and the begin and end of the range of label times of micro-batches that have arrived at it; the
+    range is empty for the first step of a chain. Left out are steps that no micro-batch in flight waits for, unless
+    they are first.
     """
     found = 0
     for step in range(len(ran)):
@@ -162,7 +163,8 @@ def _pending(key: int, steps: Steps, done: int, pending: Numbers) -> None:
 
 
 def may_wait(steps: Steps, ran: Sequence[int], step: int) -> int:
-    """Return the weight passes that may be pending when a step starts; -1 without limit, -2 if it is not possible.
+    """Return the number of weight passes that may be pending when a step starts; -1 without limit, -2 if it is not
+    possible.
 
     `ran` is the number of micro-batches that have done each step, of one chain.
     """

@@ -23,7 +23,8 @@ from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, S
 
 
 class SmallerDiagram(NamedTuple):
-    """Modelled stages, and the completion rows of each of their states, layer by layer."""
+    """The steps of a diagram over few stages, and the completion rows of each of its states, by number of steps
+    done."""
 
     kept: ModelledSteps
     layers: Sequence[CompletionRows]
@@ -63,7 +64,7 @@ _BY_STEP, _BY_DEVICE = ("key", "own", "slot", "last", "gone"), ("free", "whole",
 
 
 def _column(name: str, mappings: Sequence[dict[str, list[int]]], many: int) -> Numbers:
-    """Return a named entry as an array with a row of `many` numbers for each smaller diagram."""
+    """Return the entry `name` of each mapping as an array with a row of `many` numbers for each smaller diagram."""
     return int64_array([mapping[name] for mapping in mappings], LARGEST_KEY if name == "key" else LARGEST).reshape(
         len(mappings), many
     )
@@ -74,7 +75,7 @@ def projected_completions(
 ) -> ProjectedCompletions:
     """Return the completion bounds for the larger diagram `kept` from smaller ones over some of its stages.
 
-    At most `most` rows are used for each state. An empty `smaller` gives bounds that exclude nothing.
+    `most` is the greatest number of rows of a state in them. An empty `smaller` gives bounds that exclude nothing.
     """
     mappings = [_by_step(kept, one.kept) | _by_device(problem, kept, one.kept) for one in smaller]
     wide = {name: len(kept.passes) for name in _BY_STEP} | {name: len(kept.steps.room) for name in _BY_DEVICE}
@@ -96,7 +97,8 @@ def projected_completions(
 
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return the mapping of a larger diagram's steps to a smaller one's state and times."""
+    """Return, by field of `ProjectedCompletions`, an entry for each step of the larger diagram `kept` about the smaller
+    one."""
     steps, smaller_steps = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
     found: dict[str, list[int]] = {name: [] for name in _BY_STEP}
@@ -113,7 +115,8 @@ def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
 
 
 def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return the mapping of a larger diagram's devices to a smaller one's times."""
+    """Return, by field of `ProjectedCompletions`, an entry for each device of the larger diagram about the smaller
+    one."""
     where, few, slots = problem.placement.stage_device, devices_of(problem, fewer.stages), fewer.steps.slots
     found: dict[str, list[int]] = {name: [] for name in _BY_DEVICE}
     for device in devices_of(problem, kept.stages):
@@ -129,12 +132,13 @@ def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> d
 def look_ahead(
     projected: Numbers, until: Numbers, follows: Numbers, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> bool:
-    """Fill `projected` with the completion rows of a state, diagram by diagram; `until` has where each one's rows end.
+    """Fill `projected` with the completion rows of the state `ran`, diagram by diagram; `until` has where each one's
+    rows end.
 
-    `follows` becomes the maximum over the diagrams of the minimum over their rows. A diagram whose steps have all run
-    gives no bound, since a later step of other stages may start after the end that it counts. Returns False if a
-    smaller diagram has no such state, or no row for it: on its stages no order that memory admits gets there and to an
-    end in time.
+    Rows are of the larger label's times. `follows` becomes the maximum over the diagrams of the minimum over their
+    rows. A diagram whose steps have all run gives no bound, since a later step of other stages may start after the end
+    that it counts. Returns False if a smaller diagram has no such state, or no row for it: on its stages no order that
+    memory admits gets there and to an end in time.
     """
     found, size = 0, len(follows)
     for time in range(size):
@@ -168,7 +172,11 @@ def look_ahead(
 def _fill_in(
     projected: Numbers, row: Short, diagram: int, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> None:
-    """Fill `projected` with the completion of each time of the larger label, from a row of a smaller diagram."""
+    """Fill `projected` with the cost-to-go of each time of the larger label, from a row of smaller diagram number
+    `diagram`.
+
+    Times that the smaller diagram does not know get `NOTHING`; `ran` has the micro-batches that have done each step.
+    """
     devices = len(steps.room)
     for time in range(len(projected)):
         projected[time] = NOTHING
@@ -191,7 +199,10 @@ def _fill_in(
 
 @inlined
 def fits(label: Numbers, projected: Numbers, until: Numbers, value: int) -> bool:
-    """True if each smaller diagram has a row with which the label may end before the threshold."""
+    """True if each smaller diagram has a row with which the label may end before the threshold `value`.
+
+    `projected` and `until` are filled by `look_ahead`; a diagram without rows there excludes nothing.
+    """
     since = 0
     for diagram in range(len(until)):
         found = since == until[diagram]
@@ -207,7 +218,7 @@ def fits(label: Numbers, projected: Numbers, until: Numbers, value: int) -> bool
 
 @inlined
 def may_end_before(label: Numbers, follows: Numbers, value: int) -> bool:
-    """True if no time of the label plus its completion reaches the threshold."""
+    """True if no time of the label plus its cost-to-go in `follows` reaches the threshold `value`."""
     for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
         if label[time] + follows[time] >= value:
             return False

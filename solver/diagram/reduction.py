@@ -22,10 +22,11 @@ _AT_ONCE = 32
 
 @compiled
 def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, bool]:
-    """Return states, the first label of each, the labels that stay, and True if any were merged; input sorted by key.
+    """Return the non-dominated labels of all states: keys, index of each state's first label, labels, and if any were
+    merged.
 
-    Of each state the first `width` labels stay, by sum and then lexicographically. Each other label is merged into the
-    one that it lowers least.
+    `keys` are sorted and may repeat; `labels` has a row for each. Of each state the first `width` labels stay, by sum
+    and then lexicographically. Each other label is merged into the one that it lowers least.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, words = np.empty_like(labels), np.empty(len(keys), np.int64)
@@ -45,9 +46,10 @@ def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Number
 
 @compiled
 def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
-    """Append the labels of one state that stay to `kept`, the first `width` with those merged into them.
+    """Append the non-dominated labels of one state to the rows of `kept` from `total` on; merge those beyond `width`.
 
-    Returns the number of labels in `kept`, including those merged. `words` is working space.
+    Returns the number of rows of `kept` in use, including those merged, which follow the first `width`. `words` is
+    working space.
     """
     begin, count = total, len(labels)
     if count == 1:
@@ -89,7 +91,8 @@ def _copy(label: Numbers, place: Numbers) -> None:
 def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
     """Return a word and the sum of each label, and the bits that all words leave free, one above the bits of each time.
 
-    Times that all labels share have no bits; where there are very many times, the last ones have none either.
+    A word has the rounded times of a label in a few bits each. Times that all labels share have no bits; where there
+    are very many times, the last ones have none either.
     """
     count, size = labels.shape
     least, most, sums = labels[0].copy(), labels[0].copy(), np.zeros(count, np.int64)
@@ -128,7 +131,10 @@ def _is_dominated(label: Numbers, word: int, free: int, kept: Numbers, words: Nu
 
 @compiled
 def _some_word_dominates(words: Numbers, word: int, free: int) -> bool:
-    """True if some word is nowhere larger; the loop has no early exit, so that several words are compared at once."""
+    """True if some word is in no time larger than `word`, whose bits `free` are set.
+
+    The loop has no early exit, so that several words are compared at once.
+    """
     found = 0
     for other in range(len(words)):
         found += (word - words[other]) & free == free
@@ -137,7 +143,7 @@ def _some_word_dominates(words: Numbers, word: int, free: int) -> bool:
 
 @compiled
 def _merge(kept: Numbers, width: int) -> None:
-    """Merge each label beyond the first `width` into the one of those that it lowers least."""
+    """Merge each label after the first `width` of `kept` into the one of those that it lowers least, in place."""
     stay, lowered_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
     for other in range(width, len(kept)):
         for one in range(width):

@@ -30,9 +30,10 @@ ROUNDS = _PARAMS.rounds
 def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
     """Return the number of rounds to skip, at most `most`, and the ticks by which every label is later after them.
 
-    If after c rounds every label of a state is later by d or more than one that the state had before, it is so after
-    each c further rounds: steps are monotone, and merging only makes labels earlier. The c with the largest delay per
-    round is used.
+    `rounds` has the layer after each round so far, in which every step is taken once. If after c rounds every label of
+    a state is later by d or more than one that the state had before, it is so after each c further rounds: steps are
+    monotone, and merging only makes labels earlier. The c with the largest delay per round is used; (0, 0) if there is
+    none.
     """
     found = [
         (_delay(rounds[-1 - back], rounds[-1], steps), back)
@@ -47,7 +48,11 @@ def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
 
 
 def _delay(before: Layer, after: Layer, steps: Steps) -> int:
-    """Return the least delay of each label against some earlier label of the same state; 0 if a state had none."""
+    """Return the greatest d such that each label of `after` is at least d ticks later than some label of its state in
+    `before`.
+
+    0 if a state had none.
+    """
     places = {int(key): n for n, key in enumerate(before.keys)}
     delay: int | None = None
     for n, key in enumerate(after.keys):

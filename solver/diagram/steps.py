@@ -73,17 +73,17 @@ class Steps(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A forward or a gradient of a stage."""
+    """A forward (`forward` True) or a gradient pass of a stage."""
 
     stage: int
     forward: bool
 
 
 class ModelledSteps(NamedTuple):
-    """The steps of the modelled stages; `device` is the one whose span counts, None for the makespan.
+    """The steps of a diagram's modelled stages; `device` is the one whose span counts, None for the makespan.
 
-    `passes` has the pass of each step, and `ends` the end of each step of a micro-batch alone. `joint`: weight passes
-    of several stages occupy memory together.
+    `passes` has the stage and direction of each step, and `ends` its earliest end in ticks if a micro-batch is alone,
+    from the micro-batch's first forward. `joint`: weight passes of several stages occupy memory together.
     """
 
     stages: tuple[int, ...]
@@ -95,15 +95,17 @@ class ModelledSteps(NamedTuple):
 
 
 def without_blocks(steps: Steps) -> Steps:
-    """Return the steps without blocks."""
+    """Return the same steps of which no two may overlap in a block."""
     return steps._replace(blocks=np.full_like(steps.blocks, NONE))
 
 
 def longest_of(steps: Steps) -> int:
-    """Return the ticks of all passes in sequence; a block may take longer than both of its passes."""
+    """Return the ticks of all passes and lags in sequence, which no time in the diagram exceeds; each may be in a
+    block."""
     return ticks_of_all(steps.ticks, steps.later, steps.lag, steps.blocks, steps.microbatches)
 
 
 def ticks_of_all(ticks: Numbers, later: Numbers, lag: Numbers, blocks: Numbers, microbatches: Numbers) -> int:
-    """Return the ticks of all passes in sequence, for arrays by step as in `Steps`."""
+    """Return the ticks of all passes and lags in sequence, each also counted in its longest block; arrays are as in
+    `Steps`."""
     return int(((ticks + later + lag + blocks.max(axis=1).clip(min=0)) * microbatches).sum())

@@ -1,4 +1,4 @@
-"""Threshold bounds on some devices of a chain, or on the stages of one device and some others.
+"""Threshold bounds from the stages of some devices of a chain, or from those of one device and a few others.
 
 If devices have several stages, two devices have too many orders of steps. So the stages of one device are modelled with
 one or two others of the chain. Memory of the device limits the micro-batches away from it, the other stages bound their
@@ -18,7 +18,7 @@ from solver.diagram.threshold_search import ThresholdSearch
 
 
 def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
-    """Yield certificates of increasing value on the first device of a chain and others at even intervals.
+    """Yield certificates of increasing value from the stages on a chain's first device and on others at even intervals.
 
     They lie between the proved bound and a schedule's value. Nothing is yielded for passes of several tasks.
     """
@@ -36,9 +36,10 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
 
 
 def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certificate]:
-    """Yield threshold bounds on all stages of one device with further stages, one after the other, that improve most.
+    """Yield threshold bounds on all stages of one device with one or two further stages of the chain.
 
-    While a micro-batch is at later stages, the device keeps its activation, so the last stages are tried first.
+    Of all stages the one with the best bound is added first, then another one. While a micro-batch is at later stages,
+    the device keeps its activation, so the last stages are tried first.
     """
     problem = search.problem
     if problem.view is None:
@@ -105,14 +106,16 @@ def _with(chain: Sequence[int], stages: Sequence[int], more: int) -> tuple[int, 
 
 
 def _with_one_more(chain: Sequence[int], stages: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the stages with each further stage of the chain added, the last one first."""
+    """Yield `stages` with one further stage of the chain added, for each stage after the first of them, the last one
+    first."""
     for stage in reversed(chain[chain.index(stages[0]) :]):
         if stage not in stages:
             yield _with(chain, stages, stage)
 
 
 def _stage_after(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
-    """Return the stage after the last one of a device with several of `stages`; None if there is none.
+    """Return the stage of the chain after the last of `stages` on a device that has several of them; None if there is
+    none.
 
     With it the diagram shows the loss over many rounds that few micro-batches in flight cause.
     """

@@ -30,9 +30,10 @@ Open = Callable[[], tuple[float, float]]
 
 
 class ThresholdSearch:
-    """Search of thresholds between the bound proved so far and the value of a schedule (`open_ticks`), in ticks.
+    """Search of thresholds between the bound proved so far and the value of a schedule, both in ticks (`open_ticks`).
 
-    `work` is the number of labels that may still be looked at, `numbers` that of integers that may be stored at once.
+    `width` is the most labels per state, `work` the number of labels that may still be looked at, `numbers` that of
+    integers that may be stored at once. `stop` ends it.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class ThresholdSearch:
 
     @property
     def between(self) -> tuple[int, int]:
-        """The bound proved so far, and the value of the best schedule known, in whole ticks."""
+        """The bound proved so far, and the value of the best schedule known, in whole ticks, each rounded up."""
         proved, known = self._open()
         return max(self._best, ceil(proved)), ceil(known)
 
@@ -62,13 +63,18 @@ class ThresholdSearch:
         return self.work <= 0 or proved >= known or self.stop.is_set()
 
     def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
-        """Return the steps of the modelled stages; None where numbers are too large."""
+        """Return the steps to model for these stages; None where numbers are too large.
+
+        `owner` is the device whose span counts, None for the makespan.
+        """
         return modelled_steps(self.problem, self.paths, stages, owner)
 
     def smaller_diagram(self, stages: Sequence[int], owner: int | None) -> SmallerDiagram | None:
-        """Return the completion bounds of a backward pass over some stages.
+        """Return the completion bounds of a backward pass over some stages, to prune orders over these and over more
+        stages.
 
-        None if too many numbers, or after a stop.
+        `owner` is the device whose span counts, None for the makespan. None if too many integers would be stored, or
+        after a stop.
         """
         kept = self.kept(stages, owner)
         if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * self.numbers:
@@ -82,10 +88,10 @@ class ThresholdSearch:
     def certificates(
         self, kept: ModelledSteps, smaller: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
     ) -> Iterator[Certificate]:
-        """Yield increasing certificates; thresholds grow by `step` ticks at first, and by no less than `shortest`.
+        """Yield certificates of increasing value from orders of the steps `kept`, pruned by the diagrams in `smaller`.
 
-        With `rows`, each smaller diagram in `smaller` computes for each threshold up to that many completion rows per
-        state again.
+        Thresholds grow by `step` ticks at first, and by no less than `shortest`. With `rows`, each diagram in `smaller`
+        computes its completion rows again for each threshold, up to that many per state.
         """
         at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 
@@ -114,18 +120,23 @@ class ThresholdSearch:
                 )
 
     def step(self, share: int = DIAGRAMS.value_step) -> int:
-        """Return the first step between thresholds: 1 / `share` of the open gap, at least one tick."""
+        """Return the first step between thresholds in ticks: 1 / `share` of the open gap, at least one tick."""
         proved, known = self.between
         return max(1, (known - proved) // share)
 
     def shortest(self) -> int:
-        """Return the shortest step between thresholds, in ticks."""
+        """Return the shortest step between thresholds that is tried, in ticks."""
         return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
     def _before_threshold(
         self, smaller: SmallerDiagram, value: int, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
-        """Return a smaller diagram with up to `rows` completion rows per state that may end before V, and the work."""
+        """Return a smaller diagram whose completion rows, up to `rows` per state, are of orders that may end before
+        `value`.
+
+        The second value is the number of labels looked at. The diagram is None if that takes more than `work` labels,
+        more than `numbers` integers would be stored, or after a stop.
+        """
         reached, completions = list[Labels](), projected_completions(self.problem, smaller.kept, [smaller])
         least = least_end(smaller.kept.steps, self._width, work, self.stop, completions, value, reached=reached)
         if least.ticks is None:

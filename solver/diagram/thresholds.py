@@ -11,7 +11,11 @@ from solver.diagram.params import DIAGRAMS
 
 
 class Refuted(NamedTuple):
-    """The bound proved, the `threshold` before which orders were followed, and the number of labels looked at."""
+    """Result for one threshold: the bound in `ticks` that it proved, and the number of labels looked at (`work`).
+
+    Only orders that may end before `threshold` ticks were followed, so `ticks` is at most that; 0 if the work was too
+    much.
+    """
 
     ticks: int
     threshold: int
@@ -25,10 +29,11 @@ def refuted_thresholds(
     work: int,
     stop: Event,
 ) -> Iterator[Refuted]:
-    """Yield the bound proved with each threshold, in ticks, from the proved bound up to a schedule's value (`between`).
+    """Try thresholds from the proved bound up to a schedule's value, and yield the bound in ticks that each one proves.
 
-    `least_end_before` takes a threshold and half of the remaining work; if that is too little, a lower threshold is
-    tried. `steps` are the first step between thresholds, and the shortest one tried.
+    `between` returns these two values. `least_end_before` takes a threshold and half of the remaining `work` in labels;
+    if that is too little, a lower threshold is tried. `steps` are the first step between thresholds, and the shortest
+    one tried, in ticks.
     """
     (proved, known), (step, shortest) = between(), steps
     while proved < known and step >= shortest and work > 0 and not stop.is_set():

@@ -16,12 +16,13 @@ from solver.diagram.steps import NEVER, NONE, Numbers, Steps
 def take_move(
     label: Numbers, step: int, gradient: int, ran: Numbers, slack: int, before_all: bool, steps: Steps
 ) -> int:
-    """Apply a step, or a block of it with a gradient, to a label in place.
+    """Apply a step, or a block of it with a gradient, to a label in place; return the end of a chain's last step, else
+    0.
 
-    Returns the end after a chain's last step, else 0.
-
-    `before_all`: no pass of the device whose time counts has run; passes on other devices may then have ended long ago,
-    and leave the times of devices as they are.
+    That end includes the least time after the step. `gradient` is -1 without a block, `ran` has the micro-batches that
+    have done each step before, `slack` are the ticks of weight passes that may be pending at the start (-1 without
+    limit). `before_all`: no pass of the device whose time counts has run; passes on other devices may then have ended
+    long ago, and leave the times of devices as they are.
     """
     device = steps.device[step]
     free, whole = steps.slots + device, steps.slots + len(steps.room) + device
@@ -44,7 +45,7 @@ def take_move(
 
 @inlined
 def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
-    """Return the arrival of the next micro-batch at a step, without its device's availability."""
+    """Return the tick at which the next micro-batch has arrived at a step; its device may still be busy then."""
     if step == steps.first[step]:
         return steps.past + int(steps.lag[step])
     return int(label[steps.slot[step] + ran[step] - ran[steps.last[step]]] + steps.lag[step])
@@ -52,9 +53,9 @@ def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) -> int:
-    """Store the end of a micro-batch's step; after its last one it is removed from those in flight.
+    """Store the end of a micro-batch's step in the label; after its last one it is removed from those in flight.
 
-    Returns the end including the time after the last step, 0 for another step.
+    Returns the end with the least time after the last step added, 0 for another step.
     """
     if step == NONE:
         return 0
@@ -98,7 +99,11 @@ def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> N
 
 @inlined
 def end_of(label: Numbers, back: int, steps: Steps) -> int:
-    """Return the end of the objective: the maximum over devices that count and `back`, the end after the last move."""
+    """Return the end of the objective in ticks, for a label after the last move.
+
+    It is the latest time at which a device that counts has done all its work, or `back`, the end of the last chain, if
+    that is later.
+    """
     for device in range(len(steps.room)):
         if steps.counts[device]:
             back = max(back, label[steps.slots + len(steps.room) + device])

@@ -19,9 +19,10 @@ from solver.diagram.modelled_stages import by_chain, devices_of
 
 
 class Step(NamedTuple):
-    """A step between forward and backward: the stream that runs it, its ticks, and the memory allocated at its start.
+    """A step of an activation between forward and backward: its stream, ticks, and memory allocated at its start.
 
-    A step without a stream takes no time: it is the end of the step before, at which memory is freed.
+    `stream` is a number of `ModeRelaxation`. A step without a stream takes no time: it is the end of the step before,
+    at which memory is freed (`takes` negative).
     """
 
     stream: int | None
@@ -30,9 +31,11 @@ class Step(NamedTuple):
 
 
 class StageMode(NamedTuple):
-    """A mode for the activation of a modelled stage: memory after the forward (`stays`), and steps before the backward.
+    """A mode (kept, offloaded or recomputed) that an activation of a modelled stage may have.
 
-    `timed`: True if a step runs on another stream than the passes, so that its end must be tracked.
+    `stage` is the index of the modelled stage, `stays` the memory of an activation after its forward, `steps` the
+    copies or recomputations before its backward. `timed`: True if a step runs on another stream than the passes, so
+    that its end must be tracked.
     """
 
     stage: int
@@ -42,13 +45,15 @@ class StageMode(NamedTuple):
 
 
 class ModelledStage(NamedTuple):
-    """A modelled stage: its device (also the number of its stream), ticks, memory, and neighbours on its chain.
+    """A modelled stage: its device (index among the modelled ones, and number of its stream), ticks, memory, and
+    neighbours.
 
-    `later` are the ticks of a backward after its gradient. `predecessor` and `successor` are the modelled stages before
-    and after it on its chain, None at the ends. `arrival_lag`: ticks from the end of the previous stage's forward, or
-    to the first forward. `back`: ticks from the end of a gradient to the previous stage's gradient, or to the end of
-    the objective; None if neither counts. `turns`: ticks from a forward to its gradient. `tail`: ticks from a gradient
-    to the end of the objective.
+    `later` are the ticks of a backward after its gradient pass. `predecessor` and `successor` are the indices of the
+    modelled stages before and after it on its chain, None at the ends. `arrival_lag`: ticks from the end of the
+    previous modelled stage's forward to the earliest start of the forward here, or, without one, from time 0. `back`:
+    ticks from the end of a gradient pass to the start of that on the previous modelled stage, or, without one, to the
+    end of the objective; None if that does not count. `turns`: ticks from the end of a forward to its gradient pass.
+    `tail`: ticks from the end of a gradient pass to the end of the objective.
     """
 
     device: int
@@ -66,11 +71,11 @@ class ModelledStage(NamedTuple):
 
 
 class ModelledDevice(NamedTuple):
-    """Memory and end of a modelled device.
+    """Memory of a modelled device, and how its work counts in the objective.
 
     `room`: memory for activations, None without a limit. `waiting`: least memory of a pending weight pass; `longest`:
     the longest one in ticks. `counts`: True if the end of its work is part of the objective; `tail`: least ticks from
-    its last gradient to the end of the objective.
+    its last gradient pass to the end of the objective.
     """
 
     room: int | None
@@ -90,12 +95,10 @@ class ModeRelaxation(NamedTuple):
 
 
 def relaxation_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
-    """Return the relaxation to `stages`, chain by chain in chain order.
+    """Return the relaxation in which only `stages` are modelled, chain by chain in chain order; all others are delays.
 
-    `paths` are of the problem that keeps activations.
-
-    For the span of device `owner`, time counts from its first modelled pass, or from the first forward of a chain that
-    begins there; `owner` None is the makespan.
+    `paths` are of the problem in which all activations are kept. For the span of device `owner`, time counts from its
+    first modelled pass, or from the first forward of a chain that begins there; `owner` None is the makespan.
     """
     where, devices = problem.placement.stage_device, devices_of(problem, stages)
     chains = by_chain(problem, stages)
@@ -161,7 +164,10 @@ def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: i
 def _modes(
     stage: Stage, at: int, device: int, compute: int, streams: dict[tuple[int, str | None], int]
 ) -> list[StageMode]:
-    """Return the modes of a stage; adds streams that are not yet in `streams`."""
+    """Return the modes of a stage's activations; `at` is the stage's index among the modelled ones.
+
+    `streams` numbers the streams by device and name; those of copies that are not in it yet are added.
+    """
 
     def on(name: str) -> int:
         return compute if name == stage.stream else streams.setdefault((device, name), len(streams))

@@ -23,10 +23,11 @@ class State(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Times of a partial order: when each stream is free, when each device is free after all weight passes, and queues.
+    """Times in ticks of a partial order: when each stream is free (`free`), and each device after all weight passes
+    (`over`).
 
-    A queue has times, oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards; for
-    each mode the earliest starts of the gradients, and the ends of the last step if that must be tracked.
+    `queues` have times, oldest first: arrivals of micro-batches between two modelled stages, forwards and backwards;
+    for each mode the earliest starts of the gradient passes, and the ends of the last step if that must be tracked.
     """
 
     free: tuple[int, ...]
@@ -62,7 +63,11 @@ class Move(NamedTuple):
 
 
 class States:
-    """States and moves of a relaxation. Queues are numbered: forwards to modelled stages, gradients, then modes."""
+    """States of a relaxation and the moves between them.
+
+    Queues of labels are numbered: forwards arriving at each modelled stage, gradients arriving there, then for each
+    mode the starts of gradient passes, then for each mode the ends of the last steps.
+    """
 
     def __init__(self, holding: ModeRelaxation) -> None:
         self._holding = holding
@@ -85,7 +90,10 @@ class States:
         )
 
     def rank(self, state: State) -> int:
-        """Return a number that increases with each move, by which states are grouped in layers."""
+        """Return the number of the layer that a state is in: it increases with each move.
+
+        A forward, a copy and a recomputation add 1, a gradient pass 1 or more: the fewer steps its mode has, the more.
+        """
         through = sum(state.begun) - sum(own[0] for own in state.in_flight)
         return through * self._done + sum(map(sum, state.in_flight))
 
@@ -95,7 +103,11 @@ class States:
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
     def left(self, state: State) -> list[tuple[int, int]]:
-        """Return for each device the least compute ticks up to its last gradient, and those of its weight passes."""
+        """Return for each device the least compute ticks left up to its last gradient pass, and those of its weight
+        passes.
+
+        Weight passes pending now do not count.
+        """
         relaxation, found = self._holding, [(0, 0)] * len(self._holding.devices)
         again = [
             [step.ticks if step.stream == relaxation.stages[mode.stage].device else 0 for step in mode.steps]
@@ -114,7 +126,10 @@ class States:
         return found
 
     def moves(self, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
-        """Yield every forward, step and gradient that the memory admits; only the lengths of `queues` are used."""
+        """Yield every forward, copy, recomputation and gradient pass that may be next in a state and fits the memory.
+
+        `queues` are those of a label of the state; only their lengths are used, which all its labels share.
+        """
         memory_in_use = [0] * len(self._holding.devices)
         for mode, (flying, *done) in zip(self._holding.modes, state.in_flight, strict=True):
             steps = sum(one * step.takes for one, step in zip(done, mode.steps, strict=True))
@@ -208,7 +223,11 @@ class States:
         return (*state.runs[:device], new, *state.runs[device + 1 :])
 
     def _slack(self, stage: ModelledStage, memory_in_use: int) -> int | None:
-        """Return the ticks of weight passes that may be pending at this `memory_in_use`; negative if it is too high."""
+        """Return the ticks of weight passes that may be pending on a stage's device while `memory_in_use` is occupied
+        otherwise.
+
+        None without limit; -1 if `memory_in_use` exceeds the memory.
+        """
         device = self._holding.devices[stage.device]
         if device.room is None:
             return None
@@ -220,6 +239,6 @@ class States:
 def _more(
     in_flight: tuple[tuple[int, ...], ...], n: int, numbers: Sequence[int], more: int = 1
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the counts in flight with `more` added to the entries `numbers` of mode `n`."""
+    """Return `State.in_flight` with `more` added to the entries `numbers` of mode `n`."""
     own = tuple(one + more if number in numbers else one for number, one in enumerate(in_flight[n]))
     return (*in_flight[:n], own, *in_flight[n + 1 :])

@@ -17,7 +17,7 @@ from solver.diagram.model import Children, Kept
 
 
 class ModeLayer(dict[State, list[Label]]):
-    """States of one rank, with their labels."""
+    """The states of one rank (`States.rank`), each with its labels."""
 
     @property
     def size(self) -> int:
@@ -26,7 +26,7 @@ class ModeLayer(dict[State, list[Label]]):
 
 
 class ActivationModes:
-    """Model of the orders that end before the `threshold`; its layers are the ranks of states."""
+    """Model of the orders that end before `threshold` ticks; its layers are the ranks of states."""
 
     def __init__(self, relaxation: ModeRelaxation, threshold: int) -> None:
         self._relaxation, self._threshold, self._states = relaxation, threshold, States(relaxation)
@@ -34,7 +34,8 @@ class ActivationModes:
         self.root = ModeLayer({state: [label]})
 
     def expanded(self, layer: ModeLayer, done: int) -> Iterator[Children]:
-        """Yield the children of the layer's states, state by state."""
+        """Yield the children of the layer's states, state by state; labels that cannot end before the threshold are
+        left out."""
         states, threshold = self._states, self._threshold
         for state, labels in layer.items():
             ahead, value, made = list[ModeLayer](), threshold, 0
@@ -68,9 +69,9 @@ class ActivationModes:
 
 
 def least_end(relaxation: ModeRelaxation, threshold: int, work: int, stop: Event) -> Least:
-    """Return the least end of orders that end before `threshold`, or `threshold` itself.
+    """Return the least end in ticks of all orders that end before `threshold`, or `threshold` if there are none.
 
-    None if it takes more than `work` labels.
+    Its ticks are None if it takes more than `work` labels, or is stopped.
     """
     found = compiled_within(ActivationModes(relaxation, threshold), stop, work)
     if not found.finished:
@@ -79,7 +80,7 @@ def least_end(relaxation: ModeRelaxation, threshold: int, work: int, stop: Event
 
 
 def earliest(labels: Iterable[Label]) -> list[Label]:
-    """Return the non-dominated labels."""
+    """Return the labels of one state that no other one dominates, by being nowhere later."""
     rows = sorted({tuple(chain(one.free, one.over, *one.queues)): one for one in labels}.items(), key=_sum)
     kept = list[tuple[tuple[int, ...], Label]]()
     for row, label in rows:
@@ -93,7 +94,7 @@ def _sum(row: tuple[tuple[int, ...], Label]) -> int:
 
 
 def _start(label: Label, move: Move) -> int:
-    """Return the earliest start of a move."""
+    """Return the earliest start in ticks of a move from a label."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
     if move.after_last_pass:
         start = max(start, label.free[move.device])
@@ -123,7 +124,11 @@ def _after(label: Label, move: Move, start: int) -> Label:
 
 
 def _end(relaxation: ModeRelaxation, label: Label, left: Sequence[tuple[int, int]]) -> int:
-    """Return a lower bound on the objective, including the work of its devices up to their last gradients."""
+    """Return a lower bound in ticks on the end of any order that continues a label.
+
+    `left` has, for each modelled device, the compute ticks left up to its last gradient pass and those of weight
+    passes; the bound is the work of the devices that count.
+    """
     found = 0
     for n, (device, (until, weights)) in enumerate(zip(relaxation.devices, left, strict=True)):
         if device.counts:

@@ -25,7 +25,7 @@ _AT_ONCE, _LAYER = 50_000, 4_000_000
 
 
 class ChainSteps:
-    """Model of the orders that the completion bounds admit before `value`; at most `width` labels per state.
+    """Model of the orders that the completion bounds admit before `value` ticks; at most `width` labels per state.
 
     With one chain, rounds in which every step is taken once may be skipped after `until` rounds, if there are neither
     completion bounds nor blocks. If `reached` is a list, the states of each layer with the least of every time are
@@ -49,7 +49,7 @@ class ChainSteps:
         self._skips = alike and not len(completions.all) and not self._may_block
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield the children in parts that one call of compiled code takes."""
+        """Yield the children of the layer's states, in parts that one call of compiled code takes."""
         if self._reached is not None:
             self._reached.append(layer.least())
         for since, end in slices(layer.first, _AT_ONCE // (self._steps.slots + 1)):
@@ -61,9 +61,9 @@ class ChainSteps:
             yield Children((near,) if far is None else (near, far), seen, ended if ended < NEVER else None)
 
     def reduced(self, parts: Sequence[Labels], done: int) -> Kept:
-        """Return the layer with dominated labels pruned and those beyond the width merged.
+        """Return the layer with dominated labels pruned and those beyond the width merged; `done` is its number.
 
-        Later rounds may be skipped.
+        Where labels repeat from round to round, it is that of a later round, and the layers between are skipped.
         """
         now = joined([Labels(self.root.keys[:0], self.root.labels[:0]), *parts])
         order = np.argsort(now.keys, kind="stable")
@@ -88,9 +88,10 @@ def least_end(
     until: int = ROUNDS,
     reached: list[Labels] | None = None,
 ) -> Least:
-    """Return the least end of all orders.
+    """Return the least end in ticks of all orders of the steps, within `work` labels.
 
-    With completion bounds, of those that may end before `value`, or `value` itself.
+    With completion bounds, of the orders that may end before `value`, or `value` itself if that is less. Other
+    arguments are those of `ChainSteps`. Its ticks are None after too much work or a stop.
     """
     found = compiled_within(ChainSteps(steps, width, completions, value, until, reached), stop, work, _LAYER)
     if not found.finished:
