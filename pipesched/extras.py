@@ -7,7 +7,7 @@ import sys
 
 
 def to_install(with_extra: str) -> str:
-    """Return the command for, say, `pipesched[torch]`.
+    """Return the shell command that installs a requirement with an extra, such as `pipesched[torch]`.
 
     Pip finds this pipesched installed, and adds what the extra needs.
     """

@@ -70,7 +70,7 @@ def _key(problem: Problem, kind: PassKind) -> str:
 def _medians(
     measured: Measured, problem: Problem, kinds: list[PassKind], tick: float
 ) -> Mapping[PassKind, list[Fraction]]:
-    """Return the median time of each kind at each stage, in ticks of `tick` seconds."""
+    """Return by kind of pass the median time on each stage, in ticks of `tick` seconds."""
     ran: dict[tuple[PassKind, int], list[float]] = {}
     for step in measured.steps:
         for row in step:

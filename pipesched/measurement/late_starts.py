@@ -115,7 +115,7 @@ def _largest(arcs: StepArcs, last: Pass, longer: Mapping[Pass, Split]) -> tuple[
 
 
 def _alone(arcs: StepArcs, planned: Mapping[Pass, float], longer: Mapping[Pass, Split]) -> Split:
-    """Return the makespan with one assumption at a time replaced by what was measured."""
+    """Return by cause the makespan in seconds with that assumption alone replaced by what was measured."""
 
     def makespan(cause: Cause) -> float:
         def lag(arc: Arc) -> float:
@@ -131,8 +131,10 @@ def _alone(arcs: StepArcs, planned: Mapping[Pass, float], longer: Mapping[Pass, 
 def _causes(
     arcs: StepArcs, starts: Mapping[Pass, float], planned: Mapping[Pass, float], longer: Mapping[Pass, Split]
 ) -> dict[Pass, dict[Cause, float]]:
-    """Return the causes of each late start: those of the pass it waited for last, that pass's length, and the wait
-    itself."""
+    """Return by pass the seconds of its late start by cause.
+
+    They are those of the pass it waited for last, with that pass's additional length, and the wait itself.
+    """
     found: dict[Pass, dict[Cause, float]] = {}
     for p in arcs.ran:
         if p in arcs.opening:

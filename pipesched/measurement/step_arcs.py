@@ -42,7 +42,7 @@ class StepArcs:
     def replay(
         self, seconds: Callable[[Pass], float], lag: Callable[[Arc], float], opened: bool = False
     ) -> tuple[dict[Pass, float], dict[Pass, float]]:
-        """Return starts and ends with these durations and lags.
+        """Return by pass the starts and the ends, in seconds, with these durations and lags.
 
         Passes without predecessor begin at 0, or if `opened` as measured.
         """

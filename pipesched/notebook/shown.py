@@ -21,7 +21,7 @@ _MOST = 40  # rows; a longer table says how many more there are
 
 
 def problem_html(problem: Problem) -> str:
-    """Return a table of a problem's stages; neighbouring stages with equal costs share a row."""
+    """Return an HTML table of a problem's stages; neighbouring stages with equal costs share a row."""
     columns, rows = _columns(problem), []
     for stage, group in groupby(range(problem.placement.stages), key=problem.stages.__getitem__):
         alike = list(group)
@@ -71,7 +71,7 @@ def _devices(problem: Problem, stages: list[int]) -> str:
 
 
 def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
-    """Return the quantities that some stage has, each with the function for its cell."""
+    """Return (heading, function from a stage to the text of its cell) for each quantity that some stage has."""
 
     def time(ticks: int | None) -> str:
         return "" if ticks is None else amount(problem, ticks)
@@ -100,7 +100,7 @@ _TOP, _BOTTOM = 0.06, 0.94  # of a device's row
 
 
 def schedule_html(schedule: Schedule) -> str:
-    """Return the orders as rows of passes, with a caption."""
+    """Return HTML with the orders as rows of passes, and a caption."""
     chunks = max((len(_stages(order)) for order in schedule.orders), default=1)
     cells = [cell for device, order in enumerate(schedule.orders) for cell in _cells(device, order, chunks)]
     names = [f"device {device}" for device in range(len(schedule.orders))]

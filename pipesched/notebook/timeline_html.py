@@ -20,7 +20,7 @@ _TIMES = 9  # named on the axis, about
 
 
 def timeline_html(timeline: Timeline) -> str:
-    """Return the figures and the chart of a timeline."""
+    """Return the HTML of a timeline: a line of figures, and the Gantt chart."""
     problem, metrics = timeline.problem, measure(timeline)
 
     def shares(by_objective: Mapping[str, float]) -> str:
@@ -35,7 +35,7 @@ def timeline_html(timeline: Timeline) -> str:
 
 
 def framed(line: str, picture: str) -> str:
-    """Return a picture under a line of plain text."""
+    """Return HTML with a picture under a line of plain text."""
     return f'<div><p style="margin:4px 0">{escape(visible(line))}</p>{picture}</div>'
 
 
@@ -84,7 +84,7 @@ def _tips(problem: Problem) -> Callable[[Box], str]:
 
 
 def legend(kinds: Iterable[PassKind], shades: Sequence[str], transfers: bool = False) -> str:
-    """Return the legend: kinds of pass that occur with their colours, and shades if there are several."""
+    """Return the legend as HTML: kinds of pass that occur with their colours, and shades if there are several."""
     found = {*kinds}
     entries: list[tuple[RGB, str]] = [(shade(kind, 0, 1), name) for kind, name in NAMES.items() if kind in found]
     entries += [(TRANSFER, "Transfer to another device")] if transfers else []

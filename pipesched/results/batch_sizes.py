@@ -32,7 +32,7 @@ class SizeResult(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The micro-batch size as text."""
+        """The number and size of the micro-batches as text: `8 micro-batches of 2 sequences`."""
         of = "" if self.sequences is None else f" of {self.sequences} sequence{'s' * (self.sequences > 1)}"
         return f"{self.microbatches} micro-batch{'es' * (self.microbatches > 1)}{of}"
 
@@ -138,7 +138,8 @@ def _achieved(one: SizeResult) -> tuple[Fraction, Fraction]:
 
 
 def _possible(one: SizeResult, leaves: bool) -> tuple[Fraction | float, Fraction]:
-    """Return a key that `_achieved` of no schedule of this size is less than; `leaves` says that free memory counts.
+    """Return a lower bound on the key `_achieved` of every schedule of this size; `leaves` says that free memory
+    counts.
 
     While more free memory may be possible, nothing is known of the time of what leaves it; nor of the memory that a
     size without a schedule may leave.

@@ -54,8 +54,8 @@ class AroundDevice:
 
 @dataclass(frozen=True)
 class ReturnTo:
-    """Evidence for a device's remaining work after its last forward, and that of another one that micro-batches return
-    to."""
+    """Evidence for the work that `device` has left after its last forward, and `other`, to which micro-batches return,
+    then runs."""
 
     form: ClassVar[str] = "return to a device"
     device: int
@@ -123,10 +123,10 @@ class StreamWeights:
 
 @dataclass(frozen=True)
 class ModeMultipliers:
-    """Evidence of multipliers for a period's constraints: load and memory over time of devices, blocks with each
-    forward.
+    """Evidence of multipliers for a period's constraints: `loads` and `memory` over time by device, `blocks` by stage.
 
-    Those of blocks, by stage, are in ticks of `tick` units of the problem's time.
+    A constraint of `blocks` is that a forward of the stage is in one block at most; its multipliers are in ticks of
+    `tick` units of the problem's time.
     """
 
     form: ClassVar[str] = "multipliers of modes"

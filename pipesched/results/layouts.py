@@ -77,7 +77,7 @@ class LayoutRow:
 
     @property
     def total(self) -> float:
-        """The time of a step; infinite without a plan."""
+        """The time of a step in ms; infinite without a plan."""
         return float("inf") if self.step is None else self.step["total"]
 
     @property
@@ -88,7 +88,7 @@ class LayoutRow:
 
     @property
     def plainness(self) -> tuple[int, bool, int, int, int]:
-        """A key by which simpler layouts sort first."""
+        """The key `plainness` of this layout, by which simpler layouts sort first."""
         return plainness(self.sizes, bool(self.recomputed_layers), self.chunks or 0)
 
     def document(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Replanned:
         return max((end - (starts[device] if span else 0) for device, end in ends.items()), default=0)
 
     def orders(self) -> list[list[Task]]:
-        """Return the tasks of each device in order of start, on all its streams."""
+        """Return by device the tasks of all its streams in order of start; empty lists if no order fits."""
         tasks, devices = self.tasks or {}, range(self.problem.devices)
         return [
             sorted((one for one in tasks if self.problem.device(one.of) == device), key=tasks.__getitem__)

@@ -10,7 +10,8 @@ from pipesched.schedule.timeline import Timeline
 
 
 def static_memory(problem: Problem) -> dict[str, list[float]]:
-    """Return `static_memory` of each device in the file's unit; empty if the problem has none."""
+    """Return the entry `static_memory` of JSON answers: an amount for each device in the file's unit; no entry if all
+    are 0."""
     static = [float(amount * problem.resolution) for amount in problem.static]
     return {"static_memory": static} if any(static) else {}
 

@@ -39,7 +39,11 @@ def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 class _Device:
-    """The order of one device; `left` is the number of gatherings still allowed on all devices, None for any number."""
+    """The insertion of gatherings and drops into one device's order `slots`.
+
+    `left` is the number of gatherings beyond the first of each stage that are still allowed on all devices, None for
+    any number.
+    """
 
     def __init__(self, problem: Problem, device: int, slots: Sequence[Slot], left: int | None) -> None:
         self._problem, self._slots, self.left = problem, slots, left
@@ -99,7 +103,11 @@ class _Device:
         return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
     def _farthest(self, stages: list[int]) -> int | None:
-        """Return the stage whose next use is farthest, or that is never used again; None if none may be dropped."""
+        """Choose the stage to drop: one that is never used again, else that whose next use is farthest; None if none
+        may be.
+
+        Gathering it again counts against `left`.
+        """
         never = [stage for stage in stages if not self._later[stage]]
         if never:
             return never[0]

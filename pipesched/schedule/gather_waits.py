@@ -23,8 +23,10 @@ def with_gather_waits(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _waits(problem: Problem, device: int, passes: Sequence[Pass]) -> Iterator[Wait]:
-    """Yield the wait of each gathering on another stream: for the pass before the previous one, or for the previous
-    one."""
+    """Yield the wait of each gathering on another stream: for the last but one pass, so that it is one pass ahead.
+
+    If memory does not hold the parameters of both, it waits for the last pass.
+    """
     room, change, first = problem.room[device], problem.network.change, problem.streams[0]
     ended = 0  # memory after all passes but the previous one
     before: list[Pass] = []

@@ -13,7 +13,7 @@ _USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
 
 @dataclass
 class Gathered:
-    """A gathering of a stage's parameters, the passes that use it, and the pass that drops it."""
+    """A gathering of a stage's parameters, the passes that use it, and the pass that drops them (None: none does)."""
 
     gather: Pass
     users: list[Pass] = field(default_factory=list)

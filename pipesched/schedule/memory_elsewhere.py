@@ -44,7 +44,8 @@ def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[Change]:
 
 
 def steps_elsewhere(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]:
-    """Return the memory of a reservoir that these passes take, as steps (tick, level from then on) from (0, 0) on."""
+    """Return the memory of a reservoir that passes of other devices take, as steps (tick, level from then on) from (0,
+    0) on."""
     at = Counter({0: 0})
     for one in changes_elsewhere(timeline, reservoir):
         at[one.tick] += one.amount
@@ -56,7 +57,8 @@ def steps_elsewhere(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]
 
 
 def host_steps(timeline: Timeline) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
-    """Return the devices of each host that activations may move to, and its memory as such steps."""
+    """Return the devices of each host that activations may move to, and its memory as steps (tick, level from then
+    on)."""
     network = timeline.problem.network
     first = len(network.room)
     return [(host.devices, steps_elsewhere(timeline, first + n)) for n, host in enumerate(network.hosts)]

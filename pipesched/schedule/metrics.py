@@ -121,7 +121,8 @@ def measure(timeline: Timeline) -> Metrics:
 
 
 def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
-    """Return the start of a device's first task and the end of its last; (0, 0) for a device without tasks."""
+    """Return the start of a device's first task and the end of its last, in ticks; (0, 0) for a device without
+    tasks."""
     rows = timeline.schedule.columns.on(device)
     begin, end = (column[rows] for column in timeline.reach)
     own = [(int(begin.min()), int(end.max()))] if len(begin) else []
@@ -143,7 +144,8 @@ def _work(timeline: Timeline) -> tuple[int, ...]:
 
 
 def work_of_rows(timeline: Timeline) -> Whole:
-    """Return the ticks that each pass works on its device's first stream; a block counts once, with its forward."""
+    """Return by pass (row of the schedule's columns) its ticks on the device's first stream; a block counts with its
+    forward."""
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def alone(kind: PassKind, stage: int) -> int:
@@ -192,7 +194,7 @@ def _memory(timeline: Timeline, reservoir: int) -> tuple[Whole, Whole]:
 
 
 def given_up(timeline: Timeline) -> Whole:
-    """Return the memory that each forward frees at its end because it is recomputed later; 0 for other passes."""
+    """Return by pass the memory that it frees at its end as a forward that is recomputed later; 0 for other passes."""
     columns, network = timeline.schedule.columns, timeline.problem.network
     found = whole([0] * len(columns))
     for (kind, stage), freed in network.given_up.items():

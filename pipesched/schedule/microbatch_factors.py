@@ -9,7 +9,7 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: int = 4) -> Whole:
-    """Return numbers of stages times the factors of these micro-batches, exactly.
+    """Return each row's number, ticks or memory of a stage, times the factor of the row's micro-batch, exactly.
 
     Up to `times` of the products can be added exactly, as `whole` says.
     """

@@ -64,8 +64,10 @@ def _once(problem: Problem, stage: int) -> list[Pass]:
 
 
 def _place_among_shared(problem: Problem, p: Pass) -> int:
-    """Return a number that grows along what runs once: 0 before all passes of all stages, 1 for the first of these, 2
-    between it and the next one, and so on."""
+    """Return the place of a pass among those that run once for all stages, such as the gradient norm.
+
+    It is 0 before all of these, 1 for the first of these, 2 between it and the next one, and so on.
+    """
     shared = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
     return sum((ONCE.index(kind) < ONCE.index(p.kind)) + (ONCE.index(kind) <= ONCE.index(p.kind)) for kind in shared)
 

@@ -65,7 +65,7 @@ class PassTable:
         return [Pass(kind, stage, j) for pass_type, j in asking(rows, SHORT) for kind, stage in (of[pass_type],)]
 
     def orders(self) -> tuple[tuple[Slot, ...], ...]:
-        """Return the slots of every device in order."""
+        """Return for each device its slots (passes, or overlapped pairs) in order."""
         passes, found = iter(self.passes), []
         for device in asking(range(self.devices)):
             widths = np.bincount(self.slot[self.on(device)]).tolist()
@@ -73,14 +73,14 @@ class PassTable:
         return tuple(found)
 
     def each(self, of: Callable[[PassKind, int], int], times: int = 4, rows: slice = slice(None)) -> Whole:
-        """Evaluate a function of kind and stage for every row, or for `rows`.
+        """Return an array with the value of a function of kind and stage for every row, or for `rows`.
 
         Up to `times` of the numbers can be added exactly, as `whole` says.
         """
         return whole([of(kind, stage) for kind, stage in self.pass_types], times)[self.pass_type[rows]]
 
     def on(self, device: int) -> slice:
-        """Return the rows of a device."""
+        """Return the slice of the rows of a device, which are adjacent."""
         return slice(*np.searchsorted(self.device, (device, device + 1)).tolist())
 
     def rows(self, kind: PassKind, stage: int) -> Ints:

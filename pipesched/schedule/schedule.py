@@ -70,7 +70,7 @@ class Schedule:
 
     @cached_property
     def orders(self) -> tuple[tuple[Slot, ...], ...]:
-        """The slots of each device."""
+        """The slots (passes, or overlapped pairs) of each device, in order."""
         return self._given.orders() if isinstance(self._given, PassTable) else self._given
 
     @cached_property

@@ -20,7 +20,7 @@ class StartTable(Mapping[Task, int]):
         self.columns, self.first, self.parts, self.ticks = columns, first, parts, ticks
 
     def of(self, rows: Ints, part: Ints) -> Whole:
-        """Return the start of task `part` of each of these rows."""
+        """Return the starts, in ticks, of these tasks: `part[i]` of the pass in row `rows[i]`."""
         found: Whole = self.ticks[self.first[rows] + part]
         return found
 

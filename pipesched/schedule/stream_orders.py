@@ -14,7 +14,7 @@ from pipesched.schedule.timeline import block_ticks
 
 
 def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
-    """Return the tasks of every stream in order; a block is its forward's first task, on the first stream.
+    """Return by stream of a device its tasks in order; a block is its forward's first task, on the first stream.
 
     Tasks that occupy streams of several devices, and have no order there, get one in which they can run; raises
     `Deadlock` where there is none.

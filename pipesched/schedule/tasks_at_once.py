@@ -32,7 +32,7 @@ class Visit(NamedTuple):
 
 
 def visits_of(problem: Problem, schedule: Schedule) -> list[Visit]:
-    """Return the resources that tasks of a schedule occupy and its orders do not list.
+    """Return the visits of tasks that occupy several resources to those of them whose order does not list the task.
 
     An order of passes lists those of the pass's device, an order of tasks what it names.
     """
@@ -77,7 +77,11 @@ def tasks_in_turn(
 
 
 def _with_visits(schedule: Schedule, orders: _Orders, visits: Sequence[Visit]) -> _Orders:
-    """Return the orders with each visit after the pass that it follows, of whose device the resource is."""
+    """Return the orders of resources with the task of each visit after the pass of the resource's device that it
+    follows.
+
+    Visits that may be anywhere are left out.
+    """
     place = {p: n for device in range(len(schedule.orders)) for n, p in enumerate(schedule.passes_on(device))}
     found = {where: [(place[task.of], task) for task in tasks] for where, tasks in orders.items()}
     last = {(where, task.of): n for where, tasks in orders.items() for n, task in enumerate(tasks)}
@@ -157,7 +161,11 @@ def _shortest_cycle(needs: Mapping[Task, Sequence[Task]], through: Sequence[Task
 
 
 def _ranks(problem: Problem, needs: Mapping[Task, Sequence[Task]]) -> dict[Task, tuple[int, int]]:
-    """Return the earliest start of each task, by ticks alone, and its place among those of one start; `CycleError`."""
+    """Return for each task its earliest start in ticks, if resources never delay it, and its place among tasks of one
+    start.
+
+    Raises `CycleError` where tasks wait for each other in a cycle.
+    """
     start: dict[Task, tuple[int, int]] = {}
     end: dict[Task, int] = {}
     for place, task in enumerate(TopologicalSorter(needs).static_order()):

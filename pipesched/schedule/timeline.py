@@ -32,7 +32,7 @@ class Occupied(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """A schedule with the start of each task. Ends follow from the problem's durations and the slots."""
+    """A schedule with the start of each task in ticks. Ends follow from the problem's durations and the slots."""
 
     problem: Problem
     schedule: Schedule
@@ -57,14 +57,14 @@ class Timeline:
         return blocks
 
     def start(self, p: Pass) -> int:
-        """Return the start of the first of a pass's tasks."""
+        """Return the start of the first of a pass's tasks, in ticks."""
         if p in self._blocks:
             return self.starts[Task(p)]
         parts = range(self.problem.dependencies.ends_of(p.kind, p.stage)[-1] + 1)
         return min(self.starts[Task(p, part)] for part in parts)
 
     def end(self, p: Pass) -> int:
-        """Return the end of a pass's last task, except the task that sends its tensor."""
+        """Return the end of a pass in ticks: of its last task, except the task that sends its tensor."""
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
         tasks, scaled = self.problem.tasks_of(p.kind, p.stage), self.problem.scaled
@@ -73,20 +73,23 @@ class Timeline:
 
     @cached_property
     def times(self) -> tuple[Whole, Whole]:
-        """The start and the end of every pass, as columns parallel to the schedule's."""
+        """The start and the end of every pass in ticks, as arrays with an entry for each row of the schedule's columns.
+
+        A task that sends the pass's tensor does not count.
+        """
         return self._extent(lambda *pass_type: self.problem.dependencies.ends_of(*pass_type)[-1] + 1)
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
-        """The start and the end of every pass, including the tasks that send tensors."""
+        """The start and the end of every pass as in `times`, including the tasks that send tensors."""
         if self.problem.resources.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
 
     def _extent(self, parts_of: Callable[[PassKind, int], int]) -> tuple[Whole, Whole]:
-        """Return the first start and the last end over the first `parts_of` tasks of every pass.
+        """Return the first start and the last end over the first `parts_of` tasks of every pass, as arrays by row.
 
-        A pass in a block has one.
+        A pass in a block has one task.
         """
         columns, problem = self.schedule.columns, self.problem
         block = blocks(problem, self.schedule)
@@ -133,10 +136,8 @@ class Timeline:
         return p in self._blocks
 
     def busy(self, device: int, stream: str = "") -> list[tuple[int, int]]:
-        """Return the (start, end) intervals in which a stream of a device works, pass by pass.
-
-        By default its first stream.
-        """
+        """Return the (start, end) intervals, in ticks, in which a stream of a device works, pass by pass; by default
+        its first."""
         intervals: list[tuple[int, int]] = []
         first = self.problem.streams[0]
         stream = stream or first

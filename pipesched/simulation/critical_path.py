@@ -26,7 +26,7 @@ def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
 
 
 def _last(timeline: Timeline, graph: Graph, start: list[int]) -> int | None:
-    """Return the node at which the path ends; None for a schedule without passes."""
+    """Return the node (index in `graph.tasks`) at which the path ends; None for a schedule without passes."""
     if not start:
         return None
     nodes: list[int] = [node for device in graph.closing for node in device]

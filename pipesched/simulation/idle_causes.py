@@ -72,14 +72,15 @@ class IdleTimes:
 
 
 def idle_times(timeline: Timeline) -> IdleTimes:
-    """Return the idle times of each device's first stream, the compute stream."""
+    """Return by cause the ticks in which each device's first stream, the compute stream, is idle."""
     makespan = measure(timeline).makespan_ticks
     nodes = _Nodes(timeline)
     return IdleTimes(tuple(nodes.idle(device, makespan) for device in range(timeline.problem.devices)), makespan)
 
 
 class _Nodes:
-    """The nodes of the precedence graph with their times, and the arrivals of their inputs."""
+    """The nodes of the precedence graph (tasks, or blocks of two passes) with their times, and the arrivals of their
+    inputs."""
 
     def __init__(self, timeline: Timeline) -> None:
         problem = timeline.problem
@@ -120,7 +121,7 @@ class _Nodes:
                 self._arrives[node], self._last[node] = max(needed)
 
     def _needed(self, node: int) -> list[tuple[int, int]]:
-        """Return the arrival times of all that a node waits for, except its turn on the stream."""
+        """Return (arrival tick, node that it is from) of all that a node waits for, except its turn on the stream."""
         needed = [(self._end[one] + int(lag), one) for one, lag in self._graph.waits[node]]
         for before in self._turns.get(node, ()):
             # One of them says only that the stream is taken until then; what it computes may be needed, too.
@@ -135,7 +136,8 @@ class _Nodes:
         return earlier != later and earlier // count == later // count
 
     def _for_pieces(self, node: int, since: int, until: int) -> int:
-        """Return the time in this interval in which a node, or one that it waits for, lacks only another piece."""
+        """Return the ticks from `since` to `until` in which a node, or one that it waits for, lacks only another
+        piece."""
         found = 0
         if self._timeline.problem.chain_arcs.pieces == 1:
             return found
@@ -165,7 +167,7 @@ class _Nodes:
         return +found
 
     def _outside(self, device: int, makespan: int) -> Iterator[tuple[int, IdleCause]]:
-        """Yield the time before a device's first pass, and after its last one, with causes."""
+        """Yield (ticks, cause) for the time before a device's first pass and after its last one."""
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
         gathered = self._last[row[0]] in self._collective
@@ -181,7 +183,10 @@ class _Nodes:
     def _in_gap(
         self, device: int, since: int, until: int, waiting: _Waiting, steps: list[tuple[int, int]]
     ) -> Iterator[tuple[int, IdleCause]]:
-        """Yield the parts of a gap with their causes; `waiting` are the nodes that run after it."""
+        """Yield (ticks, cause) for the parts of an idle interval between two tasks of a device.
+
+        `waiting` are the nodes that run after it, `steps` the device's memory as (tick, level from then on).
+        """
         arrives, first = waiting.first
         ready = min(max(arrives, since), until)
         if since < ready:
@@ -194,9 +199,10 @@ class _Nodes:
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
 
     def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
-        """Yield causes, with ticks, of the wait for the inputs of `first`, the node that could start first.
+        """Yield (ticks, cause) of the wait, from `since` to `ready`, for the inputs of `first`, the node that could
+        start first.
 
-        The inputs are first computed, then transferred. The wait lasts from `since` to `ready`.
+        The inputs are first computed, then transferred.
         """
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
@@ -215,9 +221,10 @@ class _Nodes:
 
 class _Waiting:
     """The nodes of one device that have not run yet, as time goes on; `after` and `least` are called with ascending
-    times.
+    arguments.
 
-    `row` has the device's nodes in order, `arrives` the time when all inputs of each are there, `takes` its memory.
+    `row` has the device's nodes in order, `arrives` by node the tick at which all its inputs are there, `takes` its
+    memory.
     """
 
     def __init__(self, row: list[int], arrives: list[int], takes: list[Fraction | int]) -> None:
@@ -229,7 +236,7 @@ class _Waiting:
         self._number = Counter[Fraction | int]()
 
     def after(self, at: int) -> _Waiting:
-        """Return the nodes from place `at` of the row on."""
+        """Return the nodes from index `at` of the row on."""
         for node in self._row[self._at : at]:
             self._number[self._takes[node]] -= 1
         self._at = at
@@ -237,11 +244,12 @@ class _Waiting:
 
     @property
     def first(self) -> tuple[int, int]:
-        """Return the waiting node that has its inputs first, with that time."""
+        """Return (tick at which its inputs are there, node) of the waiting node that has its inputs first."""
         return self._first[self._at]
 
     def arrivals(self, since: int, until: int) -> Iterator[int]:
-        """Yield arrival times strictly inside an idle interval, in which no node runs."""
+        """Yield the ticks strictly inside an idle interval, in which no node runs, at which some node has all its
+        inputs."""
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: int) -> Fraction | int:
@@ -254,7 +262,7 @@ class _Waiting:
 
 
 def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
-    """Return the sorted pairs whose first number is strictly between two numbers."""
+    """Return the sorted pairs whose first number is strictly between `since` and `until`."""
     return pairs[bisect_right(pairs, since, key=_tick) : bisect_left(pairs, until, key=_tick)]
 
 

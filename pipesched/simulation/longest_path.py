@@ -21,14 +21,14 @@ Numbers = Any
 
 @cache
 def compiled(kernel: Callable[..., int]) -> Callable[..., int]:
-    """Return a function of this module compiled for arrays."""
+    """Return a function of this module compiled for arrays of 64-bit integers."""
     import pipesched.compiled
 
     return pipesched.compiled.compiled(kernel)
 
 
 def fits(*columns: np.ndarray[Any, Any]) -> bool:
-    """Return True if the sum of all these numbers certainly fits 64 bits."""
+    """Return True if the sum of all these numbers, none of which is negative, certainly fits 64 bits."""
     return all(column.dtype != object for column in columns) and sum(float(c.sum(dtype=float)) for c in columns) < 2**60
 
 
@@ -74,7 +74,8 @@ def latest(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Num
 
 
 def reached(at: Numbers, after: Numbers, lag: Numbers, ticks: Numbers, start: Numbers, sequence: Numbers) -> int:
-    """Raise `start` to the latest end of any path from earlier nodes; the other arguments are those of `earliest`.
+    """Raise `start` to the latest end, with lag, of any path from earlier nodes; the other arguments are those of
+    `earliest`.
 
     `sequence` is as `earliest` has filled it.
     """

@@ -84,8 +84,10 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
 
 
 def factors(task: Task, noise: float, count: int, seed: int, batch: int = 0) -> Floats:
-    """Return random factors of a task's duration, with mean 1 and standard deviation `noise`, `count` for each
-    batch."""
+    """Return `count` random factors of a task's duration, with mean 1 and standard deviation `noise`.
+
+    They depend on the task, the seed and the number of the `batch` of samples alone.
+    """
     sigma = sqrt(log1p(noise**2))
     return np.random.default_rng([seed, batch, *_number(task)]).lognormal(-(sigma**2) / 2, sigma, count)
 
@@ -96,7 +98,8 @@ def _number(task: Task) -> tuple[int, int, int, int]:
 
 
 def chosen_starts(timeline: Timeline) -> list[float]:
-    """Return the time until which each device idles by the timeline's choice; 0 where it starts as soon as it can."""
+    """Return by device the start of its first pass in ticks if the timeline delays it, 0 if it starts as soon as it
+    can."""
     soonest = simulate(timeline.problem, timeline.schedule)
     starts = []
     for order in timeline.schedule.orders:

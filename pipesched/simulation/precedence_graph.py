@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 
 def _lags(arcs: Sequence[Arcs]) -> Whole:
-    """Return the lags of all arcs as one array."""
+    """Return the lags of all arcs, in ticks, as one array."""
     alike = [lag for _, _, lag in arcs if isinstance(lag, int)]
     if len(alike) == len(arcs):
         return whole(alike).repeat([len(arc[0]) for arc in arcs])
@@ -104,7 +104,8 @@ class Graph:
         self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
     def _places(self, schedule: Schedule, streams: Sequence[str], nodes: Ints, on: Ints) -> Ints:
-        """Return the place of each node on its stream: as the schedule orders tasks, else in the order of rows.
+        """Return the place of each node in the order of its stream: as the schedule orders tasks, else in the order of
+        rows.
 
         The first entries are of each node's first stream, the others of further ones.
         """
@@ -131,11 +132,10 @@ class Graph:
         return places
 
     def _in_turn(self, devices: int, streams: int, nodes: Ints, on: Ints, places: Ints, shared: Bools) -> Arcs:
-        """Return the arcs between consecutive nodes of each stream.
+        """Return the arcs between consecutive nodes of each stream, and set `opening` and `closing`.
 
-        An entry says that a node is `on` a stream, by its number among those of all devices.
-
-        Copies on a `shared` stream open and close no device: a forward precedes them and a backward follows.
+        Entry k says that node `nodes[k]` is `on` a stream, by its number among those of all devices. Copies on a
+        `shared` stream open and close no device: a forward precedes them and a backward follows.
         """
         order = np.lexsort((places, on))
         one, other = order[:-1], order[1:]
@@ -220,19 +220,21 @@ class Graph:
         return int(min(self._first[row] + task.part, self._last[row]))
 
     def _nodes(self, task: TaskType) -> Ints:
-        """Return the node of a task for each micro-batch; -1 where the schedule does not contain it."""
+        """Return by micro-batch of the schedule, in ascending order, the node of a task; -1 where the schedule lacks
+        it."""
         rows = self._columns.rows(task.kind, task.stage)
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
     def _at(self, microbatches: Ints, each: Ints) -> Ints:
-        """Return the entries of `each` for these micro-batches of the schedule; -1 for one that it does not contain."""
+        """Return the entries of `each`, one for each micro-batch of the schedule, at these micro-batches; -1 for one
+        that it lacks."""
         known = self._columns.microbatches
         place = np.minimum(np.searchsorted(known, microbatches), len(known) - 1)
         return np.where(known[place] == microbatches, each[place], -1)
 
     @cached_property
     def waits(self) -> list[list[tuple[int, int]]]:
-        """Return for each node the (node, lag) pairs that it waits for."""
+        """Return for each node the (node, lag in ticks) pairs that it waits for."""
         waits: list[list[tuple[int, int]]] = [[] for _ in self.ticks]
         for node, (begin, end) in asking(enumerate(pairwise(self.at)), SHORT):
             for k in range(begin, end):
@@ -241,7 +243,7 @@ class Graph:
 
     @cached_property
     def tasks(self) -> list[tuple[Task, ...]]:
-        """The tasks of each node."""
+        """The tasks of each node: one, or the first tasks of the two passes of a block."""
         tasks: list[list[Task]] = [[] for _ in self.ticks]
         rows = zip(self._columns.passes, self._first.tolist(), self._last.tolist(), strict=True)
         for p, first, last in asking(rows, SHORT):
@@ -250,14 +252,14 @@ class Graph:
         return list(map(tuple, tasks))
 
     def starts_in(self, timeline: Timeline) -> Whole:
-        """Return the start of each node in a timeline of the same schedule."""
+        """Return the start of each node, in ticks, in a timeline of the same schedule."""
         parts = self._last - self._first + 1
         joined = np.diff(self._last, prepend=-1) == 0
         rows = np.repeat(np.arange(len(parts)), np.where(joined, 0, parts))
         return timeline.starts_of(rows, np.arange(len(rows)) - self._first[rows])
 
     def column(self, number: int) -> Numbers:
-        """Return a column with this number for every node."""
+        """Return a list, or an array if the graph is long, with this number for every node."""
         return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
 
     def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:

@@ -42,7 +42,8 @@ def _timeline(problem: Problem, graph: Graph, not_before: Sequence[int]) -> Time
 
 
 def latest_openings(graph: Graph) -> list[int]:
-    """Return the latest start of each device's first pass for which no device ends later than with earliest times."""
+    """Return by device the latest start of its first pass, in ticks, for which no device ends later than with earliest
+    times."""
     start, sequence = run_order(graph, [0] * len(graph.opening))
     by = graph.column(int(np.max(start, initial=0)))
     for nodes in graph.closing:
@@ -53,7 +54,11 @@ def latest_openings(graph: Graph) -> list[int]:
 
 
 def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """Return the start of every node, and the nodes in an order in which each follows its predecessors."""
+    """Return the earliest start of every node in ticks, and the nodes in an order in which each follows its
+    predecessors.
+
+    `not_before[d]` keeps device d idle until that tick. Raises `Deadlock` if nodes wait for each other in a cycle.
+    """
     start, sequence, missing = graph.column(0), graph.column(0), graph.missing.copy()
     for nodes, tick in zip(graph.opening, not_before, strict=True):
         for node in nodes:
@@ -64,7 +69,10 @@ def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers
 
 
 def _cycle(graph: Graph, missing: Numbers) -> list[str]:
-    """Return the names along a cycle of unmet waits, found by walking back until a node repeats."""
+    """Return the names of the tasks along a cycle of unmet waits, found by walking back until a node repeats.
+
+    `missing` is the number of predecessors of each node that never ran.
+    """
     node = next(number for number, count in enumerate(missing) if count)
     seen: dict[int, int] = {}
     path: list[int] = []

@@ -93,7 +93,7 @@ class Outcome:
         return min(fitting, key=lambda one: one.value or Fraction(0), default=None)
 
     def solved_within(self, allowed: float) -> bool:
-        """Return True if further search would add nothing that was asked for, with this gap `allowed`."""
+        """Return True if further search would add nothing: the answer is final, or its gap is at most `allowed`."""
         closed = self.gap is not None and self.gap <= allowed
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 

@@ -63,7 +63,7 @@ class Store:
         self._database.close()
 
     def enter(self, sweep: Sweep) -> int:
-        """Add a sweep and its cells; returns its number, also if it is there already."""
+        """Add a sweep and its cells; returns its number in the store, also if it is there already."""
         axes = [axis.document() for axis in sweep.axes.axes]
         with self._changing() as database:
             database.execute(
@@ -80,7 +80,7 @@ class Store:
         return number
 
     def known(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """Return the known outcomes of these cells."""
+        """Return by key the stored outcomes of cells with these keys; those without one are left out."""
         found = {}
         for key in dict.fromkeys(keys):
             outcome = self.get(key)
@@ -89,7 +89,7 @@ class Store:
         return found
 
     def get(self, key: str) -> Outcome | None:
-        """Return the outcome of a cell, or None."""
+        """Return the outcome of the cell with this key; None if none is stored."""
         row = self._database.execute("SELECT document, schedule FROM results WHERE key = ?", (key,)).fetchone()
         return None if row is None else outcome_from(json.loads(row[0]), row[1])
 
@@ -113,7 +113,7 @@ class Store:
         return now
 
     def solves(self, key: str) -> int:
-        """Return the number of completed searches of a cell."""
+        """Return the number of completed searches of the cell with this key."""
         row = self._database.execute("SELECT solves FROM results WHERE key = ?", (key,)).fetchone()
         return 0 if row is None else int(row[0])
 

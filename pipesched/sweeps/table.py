@@ -75,8 +75,10 @@ class Row:
 
     @property
     def ratio(self) -> Fraction | None:
-        """The best fitting published schedule's value divided by the best value found: 1 where a published one is as
-        good."""
+        """The value of the best published schedule that fits, divided by the best value found; None without either.
+
+        It is 1 where a published one is as good.
+        """
         best = self.best_published
         if best is None or best.value is None or not self.value:
             return None
@@ -167,9 +169,10 @@ class Table(Tabular):
 
     @property
     def above_least(self) -> dict[int, Fraction]:
-        """The share, by cell, by which its value is above the least of all; empty if objectives differ.
+        """The share by which the value of each cell, by its number, is above the least of all; empty if objectives
+        differ.
 
-        Where free memory counts before time, of the cells that leave the most.
+        Where free memory counts before time, only cells that leave the most have an entry.
         """
         most = max((row.free for row in self.rows if row.free is not None), default=None)
         known = (row for row in self.rows if row.value is not None and row.free == most)

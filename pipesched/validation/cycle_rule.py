@@ -59,7 +59,8 @@ def _before(timeline: Timeline) -> _Before:
 
 
 def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterator[tuple[Task, Task]]:
-    """Yield the tasks of a pass, each with a task that has to end before it."""
+    """Yield (predecessor, task) for the tasks of a pass: those that have to end before each, in the same or in other
+    passes."""
     problem = timeline.problem
     if p.kind is W:
         b = p._replace(kind=B)

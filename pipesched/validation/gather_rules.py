@@ -48,8 +48,11 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
-    """Yield the violations of a pass at its place; `there` and `gone`, which count gatherings and drops, are
-    updated."""
+    """Yield the violations of a pass at its place in the order.
+
+    `there` and `gone` count by stage the gatherings so far, of stages gathered now and of stages dropped since; both
+    are updated.
+    """
     stage, named = _owner(problem, p), pass_text(problem, p)
     whole = stage // problem.chain_arcs.pieces
     if p.kind is UNSHARD:

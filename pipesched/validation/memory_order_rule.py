@@ -37,7 +37,8 @@ from pipesched.validation.violation import Violation
 
 
 def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
-    """Yield at most one violation for each device or host, the first by time.
+    """Yield at most one violation for each device or host, for the first pass that memory may lack under other
+    durations.
 
     For timelines valid in order and times.
     """
@@ -111,7 +112,8 @@ def _first_above(
 class Units:
     """Units of a memory and the passes that have them.
 
-    `given[t, g]` is True if the freeing pass g has certainly ended when the taking pass t starts.
+    Sources of units are the freeing passes (`amounts`) and the memory free at first (`stock`). `given[t, g]` is True if
+    the freeing pass g has certainly ended when the taking pass t starts.
     """
 
     def __init__(self, given: NDArray[np.bool_], amounts: Sequence[int], stock: int) -> None:
@@ -122,9 +124,9 @@ class Units:
         self._users: list[dict[int, int]] = [{} for _ in self._left]
 
     def hand_out(self, taker: int, amount: int) -> list[int]:
-        """Give `amount` units to a taker.
+        """Give `amount` units to a taking pass and return an empty list.
 
-        If that is impossible, return the takers of a state that exceeds the memory.
+        If that is impossible, return the taking passes, by number, of a state that exceeds the memory.
         """
         while amount > 0:
             source, asks, has = self._search(taker)

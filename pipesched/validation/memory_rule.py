@@ -69,7 +69,8 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
 
 
 class _CopyOfOther(NamedTuple):
-    """A change of a device's memory by a copy of another device, and its tick."""
+    """A change of a device's memory by a copy of another device: tick, amount, and True for `later` if it is taken, not
+    freed."""
 
     tick: int
     later: bool
@@ -90,7 +91,8 @@ def _copies_of_others(timeline: Timeline, device: int) -> list[_CopyOfOther]:
 
 
 def _dropped(timeline: Timeline) -> Whole:
-    """Return the memory that each forward frees when it ends, since its micro-batch recomputes it."""
+    """Return by row of the schedule's columns the memory that a forward frees at its end, since its micro-batch
+    recomputes it."""
     problem, columns = timeline.problem, timeline.schedule.columns
     found = whole([0] * len(columns))
     for kind, stage in columns.pass_types:

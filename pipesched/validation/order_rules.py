@@ -18,8 +18,8 @@ from pipesched.validation.violation import Violation
 
 
 def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations unless every stage runs each of its micro-batches in one of its alternatives, and no other
-    passes."""
+    """Yield violations unless each micro-batch runs one of the allowed sets of passes on each stage, and nothing else
+    runs."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
     numbers_of = {
         pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)
@@ -58,12 +58,12 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 
 def often(count: int) -> str:
-    """Return a number of times as text."""
+    """Return a number of times as text: `not at all`, `once`, `2 times`."""
     return {0: "not at all", 1: "once"}.get(count, f"{count} times")
 
 
 def _times_in(numbers: Ints, walked: range) -> Ints:
-    """Return how often each micro-batch of a range occurs among the numbers."""
+    """Return how often each micro-batch of the range `walked` occurs among `numbers`, as an array."""
     inside = numbers[(numbers >= walked.start) & (numbers < walked.stop)]
     return np.bincount(inside - walked.start, minlength=len(walked))
 

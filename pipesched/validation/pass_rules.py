@@ -177,7 +177,8 @@ def _earlier(one: PassKind, other: PassKind) -> bool:
 
 
 def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
-    """Return the tasks of another pass that must have ended before this one starts: its last task, or all of a W.
+    """Return the indices of the tasks of pass `other` that must have ended before `p` starts: its last task, or all of
+    a W.
 
     For one of several buckets only the gradients of its share of the weights must be complete.
     """
@@ -192,19 +193,22 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
 
 
 def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
-    """Return the task of a pass that waits for its inputs: in F, B and BW the first one that needs other passes."""
+    """Return the index of the task of a pass that waits for its inputs: in F, B and BW the first that needs other
+    passes, else 0."""
     tasks = own_tasks(problem, kind, stage) if kind in (F, B, BW) else ()
     return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
 
 def receives(problem: Problem, kind: PassKind, stage: int) -> bool:
-    """True if a pass takes the tensor of another device by a task of its own, at the time at which that is sent."""
+    """Return True if a pass takes the tensor of another device by a task of its own, at the time at which that is
+    sent."""
     tasks = own_tasks(problem, kind, stage)
     return kind in (F, B, BW) and tasks[needs_input(problem, kind, stage)].receives
 
 
 def awaits(problem: Problem, kind: PassKind, stage: int, sender: int | None) -> int:
-    """The task of a pass that waits for one of this stage of its chain, None for other chains.
+    """Return the index of the task of a pass that waits for a pass of stage `sender` on its chain (None: of other
+    chains).
 
     A task that receives waits for its sender alone, the next one for all else.
     """
@@ -213,7 +217,8 @@ def awaits(problem: Problem, kind: PassKind, stage: int, sender: int | None) -> 
 
 
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
-    """Return ticks or memory of a stage for each of these micro-batches; the number itself if all are equal."""
+    """Return an array of `number`, ticks or memory, scaled for each of these micro-batches; the number itself if all
+    are equal."""
     if not problem.walks.scale:
         return number
     each = {j: int(number * problem.walks.scale[j]) for j in set(microbatches.tolist())}
@@ -247,7 +252,7 @@ def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
 
 
 def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Return the memory taken by a pass at its start and at its end; negative if freed."""
+    """Return the memory taken by a pass at its start and at its end, in steps; negative if freed."""
     at_start, at_end = _for_activations(problem, kind, stage)
     running, stays = passing_memory(problem, kind, stage)
     return at_start + running + stays, at_end - running
@@ -270,7 +275,7 @@ def passing_memory(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
 
 
 def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Return the memory of activations that a pass takes or frees at its start and at its end."""
+    """Return the memory of activations taken by a pass at its start and at its end; negative if freed."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
     stays, of_all = problem.stages[stage].lent, problem.stages[stage].collected

@@ -29,7 +29,10 @@ class _Place(NamedTuple):
 
 
 class _Part:
-    """The repeated part of every device's order; the slots of all devices are numbered consecutively."""
+    """The repeated part of every device's order, `copies` micro-batches of each chain long.
+
+    The slots of all devices are numbered consecutively.
+    """
 
     def __init__(self, problem: Problem, parts: Sequence[Sequence[Slot]], copies: int) -> None:
         self._problem, self._copies = problem, copies
@@ -88,7 +91,8 @@ class _Part:
         return all(room is None or self._level(node) <= room for node, room in enumerate(rooms))
 
     def _level(self, node: int) -> int:
-        """Return the memory level of a slot's device while it runs, including what all earlier repetitions left."""
+        """Return the memory level of a slot's device while the slot runs, including what all earlier repetitions
+        left."""
         total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
         for (kind, stage, residue), forward in self._places.items():
             if kind is not F or self._device[forward.node] != self._device[node]:
@@ -161,7 +165,8 @@ def _index(problem: Problem, p: Pass) -> int:
 
 
 def _possible(part: _Part, length: int) -> bool:
-    """Return True if starts can be chosen: no cycle is longer than the repetitions that it spans."""
+    """Return True if starts can be chosen with a repetition every `length` ticks: no cycle is longer than those it
+    spans."""
     arcs = [(sooner, later, ticks - ahead * length) for sooner, later, ticks, ahead in part.arcs()]
     starts = [0] * len(part.slots)
     for _ in range(len(starts) + 1):

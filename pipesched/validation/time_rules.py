@@ -56,7 +56,7 @@ def times(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _parts(timeline: Timeline) -> Ints:
-    """Return the number of tasks of each pass; a pass in a block has one."""
+    """Return by row of the schedule's columns the number of tasks of its pass; a pass in a block has one."""
     problem = timeline.problem
     parts = timeline.schedule.columns.each(lambda *pass_type: len(all_tasks(problem, *pass_type)))
     return np.where(blocks(problem, timeline.schedule) < 0, parts, 1).astype(np.int64)
@@ -107,7 +107,7 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
-    """Return the end of a pass as far as another one waits for it."""
+    """Return the tick at which a pass has ended as far as pass `p` waits for it: all of it, or a bucket's gradients."""
     tasks = own_tasks(timeline.problem, other.kind, other.stage)
     parts = waited_for(timeline.problem, p, other)
     if len(tasks) == 1 or p.kind not in ONCE:
@@ -142,7 +142,10 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]) -> Iterator[Violation]:
-    """Yield violations unless, for each micro-batch, the later of two tasks starts after the other's end."""
+    """Yield violations unless, for each micro-batch, the later of two tasks starts after the other's end.
+
+    The tasks are given as rows of their passes and index in the pass, the earlier one with its ticks.
+    """
     problem, passes, (rows, part, ticks), (others, next_part) = (
         timeline.problem,
         timeline.schedule.columns.passes,
@@ -191,7 +194,8 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
 
 
 class _Busy(NamedTuple):
-    """Columns of tasks on streams: rows of their passes, numbers in these, device, stream, first and last tick."""
+    """Columns of tasks on streams: rows of their passes, indices in these, device, number of the stream, start and end
+    tick."""
 
     rows: Ints
     parts: Ints
@@ -276,13 +280,14 @@ def begins(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _busy(timeline: Timeline, parts: Ints) -> _Busy:
-    """Return the tasks of all passes on the stream of their own device, of each row so many `parts`."""
+    """Return the tasks of all passes on the stream of their own device; row r of the schedule's columns has
+    `parts[r]`."""
     found = [_of_part(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     return _Busy._make(map(np.concatenate, zip(*found, strict=True)))
 
 
 def _of_part(timeline: Timeline, part: int, rows: Ints) -> _Busy:
-    """Return for rows that have a task of that number what it is on the stream of its own device."""
+    """Return task number `part` of the passes in these rows, on the stream of its own device."""
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 
     def of(kind: PassKind, stage: int) -> TaskSpec:

@@ -61,15 +61,15 @@ class VectorClocks:
         return self._task(Task(p))
 
     def place(self, task: Task) -> tuple[int, int]:
-        """Return the stream of a task and its place there."""
+        """Return the number of a task's stream and the task's index in the order there."""
         return self._places[task]
 
     def at_start(self, p: Pass) -> Ints:
-        """Return the number of tasks of each stream that have certainly ended when a pass starts."""
+        """Return by stream the number of its tasks that have certainly ended when a pass starts."""
         return self._clocks[self.first(p)]
 
     def when_ended(self, p: Pass) -> Ints:
-        """Return the number of tasks of each stream that must have ended for a pass to have ended."""
+        """Return by stream the number of its tasks that must have ended for a pass to have ended."""
         needed_of = np.zeros(self.streams, np.int64)
         count = len(own_tasks(self._problem, p.kind, p.stage))
         for part in range(count) if p.kind is W else (count - 1,):

@@ -9,7 +9,8 @@ from pipesched.problem.passes import Pass
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule, the passes that break it, and a sentence that describes it."""
+    """One broken rule by its name (as `validate` lists them), the passes that break it, and a sentence that describes
+    it."""
 
     rule: str
     passes: tuple[Pass, ...]

@@ -49,7 +49,11 @@ class ChainSteps:
                 yield Successors((*[nothing] * n, Reached(keys, labels)), tried, end)
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
-        """Return for each label True if every smaller diagram has a completion of it that ends before the threshold."""
+        """Return an array with True for each label of which every smaller diagram has a completion that ends before the
+        threshold.
+
+        None without smaller diagrams.
+        """
         if not self._bounds:
             return None
         run, stay = runs_of(found.keys, done, self._steps), np.ones(len(order), np.bool_)
@@ -74,9 +78,11 @@ class ChainSteps:
 def expand(
     run: Numbers, reached: Layer, moves: Numbers, steps: Steps, threshold: int
 ) -> tuple[Numbers, Labels, int, int]:
-    """Return keys and labels after moves, the least end of completed orders, and the number of labels tried.
+    """Return the keys and labels after moves, the least end in ticks of completed orders, and the number of labels
+    tried.
 
-    Labels are omitted if a micro-batch that has finished its chain is done no sooner than `threshold`.
+    `run` is by state of the layer how often each step has run, `moves` are rows as of `moves_from`. Labels are omitted
+    if a micro-batch that has finished its chain is done no sooner than `threshold`.
     """
     at, labels, found, looked, least = reached.at, reached.labels, 0, 0, _LATE
     keys, new = np.empty(2 * len(labels) + 1, np.int64), np.empty((2 * len(labels) + 1, labels.shape[1]), labels.dtype)

@@ -62,7 +62,7 @@ class Model(Protocol):
         """
 
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
-        """Return for each label whether completion bounds admit it; None if the model has no such bounds.
+        """Return an array with True for each label that completion bounds admit; None if the model has no such bounds.
 
         The labels in `found` are unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`.
         """

@@ -72,7 +72,10 @@ def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
 
 @inner
 def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
-    """Fill `looks` with the column of the time of each micro-batch under way and its next step; return their number."""
+    """Fill `looks` for each micro-batch under way with the column of its time (row 0) and its next step (row 1).
+
+    Returns the number of these micro-batches.
+    """
     found = 0
     for last in range(len(run)):
         if steps.last[last] == last:
@@ -93,9 +96,10 @@ def place_of(n: int, run: Numbers, steps: Steps) -> int:
 
 @inner
 def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> int:
-    """Change a label by a step or block, in place, and return its end.
+    """Change a label in place by step `n`, or by the block of steps `n` and `g` (else -1), and return the move's end in
+    ticks.
 
-    Moves are taken by their starts, in time order.
+    Moves are taken by their starts, in time order. `may` is the ticks of weight work that may be pending.
     """
     free, device, end = steps.columns, steps.device[n], np.int64(steps.past)
     if may != LONG_AGO:

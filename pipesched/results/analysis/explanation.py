@@ -23,7 +23,7 @@ class PerturbationKind(StrEnum):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A problem with one quantity changed.
+    """A problem with one quantity changed; `text` says which, and `device` where it is one device's (else None).
 
     `relaxes`: every schedule of the original is also one of it, and no slower.
     """
@@ -45,7 +45,10 @@ class BoundAndValue:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change. `reason` says why the changed problem has no schedule at all, if it has none."""
+    """The effect of a change: bound and value of the changed problem.
+
+    `reason` says why the changed problem has no schedule at all, empty if it may have one.
+    """
 
     change: Perturbation
     outcome: BoundAndValue
@@ -77,9 +80,11 @@ class Explanation:
         return BoundAndValue(max([*(one.lower_bound for one in searched), *relaxed]), min(values, default=None))
 
     def gain(self, effect: Effect) -> tuple[Fraction, Fraction] | None:
-        """Return the proved range by which a change lowers the best possible value; None if nothing is proved.
+        """Return the least and the most, as proved, by which a change lowers the best possible value, in the file's
+        time unit.
 
-        The best possible value lies between bound and best value found, before and after the change.
+        Negative where the change makes it worse; None if nothing is proved. The best possible value lies between bound
+        and best value found, before and after the change.
         """
         before, after = self.as_it_is, effect.outcome
         if before.value is None or after.value is None:

@@ -11,7 +11,8 @@ INCONCLUSIVE = "inconclusive"
 
 
 def advice(it: Explanation) -> list[str]:
-    """Return the recommended changes: the first rows of the table that may gain."""
+    """Return the recommended change, and the next one, as one sentence; a sentence if none is known to help, [] if none
+    was tried."""
     gains: list[tuple[str, bool]] = []
     for what, effect in grouped(it):
         least, most = it.gain(effect) or (0, 0)
@@ -26,7 +27,8 @@ def advice(it: Explanation) -> list[str]:
 
 
 def footnotes(it: Explanation) -> list[str]:
-    """Return the caveats of the table."""
+    """Return the sentences on limits of the table: the gap of the unchanged problem, and the meaning of
+    `INCONCLUSIVE`."""
     now = it.as_it_is
     notes = []
     if now.value and now.value > now.lower_bound:
@@ -41,7 +43,7 @@ def footnotes(it: Explanation) -> list[str]:
 
 
 def grouped(it: Explanation) -> list[tuple[str, Effect]]:
-    """Return effects by gain, each with its text.
+    """Return the effects, best gain first, each with the text of its change.
 
     Devices on which one more activation has equal effects are one row.
     """
@@ -67,7 +69,10 @@ def _listed(devices: Sequence[int]) -> str:
 
 
 def gain_text(it: Explanation, effect: Effect) -> str:
-    """Return the proved gain of a change, or `INCONCLUSIVE` if an equally short search without it shows as little."""
+    """Return the proved gain of a change in per cent of the best value: `1.20 %`, `at most 1.20 %` or `0.50 to 1.20 %`.
+
+    It is `INCONCLUSIVE` if an equally short search without the change shows as little, empty if nothing is proved.
+    """
     gain, value = it.gain(effect), it.as_it_is.value
     if gain is None or not value:
         return ""

@@ -15,8 +15,8 @@ class MemoryScale:
     """The scale of memory levels.
 
     Levels are in the file's unit if all devices have the same capacity or some have none; if capacities differ, they
-    are shares of the device's own (`by_share`), since the fullest device is the one that fails. `weights` are the
-    divisors of each device's memory, in whole units of the resolution.
+    are shares of the device's own (`by_share`), since the fullest device is the one that fails. A device's level is its
+    peak memory in steps of the resolution, divided by its entry of `weights`.
     """
 
     problem: Problem
@@ -24,7 +24,7 @@ class MemoryScale:
     by_share: bool
 
     def of(self, metrics: Metrics) -> Fraction:
-        """Return the memory level of a schedule."""
+        """Return the memory level of a schedule: that of the device with the highest."""
         return max(peak / weight for peak, weight in zip(metrics.peak_quanta, self.weights, strict=True))
 
     def text(self, level: Fraction) -> str:

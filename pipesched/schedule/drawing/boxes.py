@@ -68,7 +68,7 @@ def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float,
 
 
 def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return the top and bottom of each stream's lane within its device's row."""
+    """Return by stream the top and bottom of its lane in a device's row, from 0 to 1."""
     shares = {stream: SIDE_LANE if number else 1.0 for number, stream in enumerate(problem.streams)}
     unit = (1 - GAP) / sum(shares.values())
     lane_of, top = {}, GAP / 2

@@ -28,7 +28,7 @@ def sampled(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[Ki
 
 
 def _shares(boxes: Iterable[tuple[float, float, Kind]], columns: int) -> list[dict[Kind | None, float]]:
-    """Return the share of each column by kind."""
+    """Return for each column the share of its time that each kind takes; None is idle."""
     found: list[dict[Kind | None, float]] = [{} for _ in range(columns)]
     for begin, finish, kind in boxes:
         start, end = max(0.0, begin), min(finish, float(columns))

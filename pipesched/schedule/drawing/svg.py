@@ -21,7 +21,10 @@ MOST_CELLS = 12_000  # samples of all rows together where there are more boxes t
 
 
 class Cell(NamedTuple):
-    """One box: from `start` to `end` in the chart's own time, from `top` to `bottom` in rows."""
+    """One box: from `start` to `end` in the chart's own time, from `top` to `bottom` in rows.
+
+    `number` is the text in the box if it is wide enough, `tip` that shown when the pointer is on it.
+    """
 
     start: float
     end: float
@@ -66,9 +69,11 @@ def svg(
     description: str,
     high: float = 1.0,
 ) -> str:
-    """Return the picture: named rows with their boxes, and the times of the axis.
+    """Return the picture as SVG text: named rows with their boxes (`cells`), and an axis with a label at each of
+    `times`.
 
-    `high` is the height of rows relative to the usual one; `description` is the description for screen readers.
+    `length` is the time at the right edge. `high` is the height of rows relative to the usual one; `description` is the
+    description for screen readers.
     """
     frame = _Frame((WIDTH - NAMES) / (length or 1), ROW * high)
     height = frame.row * len(rows)
