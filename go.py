@@ -57,7 +57,10 @@ def install(*extras: str) -> None:
 
 
 def run(*command: str, **variables: str) -> int:
-    """Run a module of the environment in the caller's folder, with more variables; Ctrl-C is the module's to handle."""
+    """Run a module of the environment in the caller's folder, with more environment variables; return its exit code.
+
+    Ctrl-C is left to the module.
+    """
     process = subprocess.Popen([PYTHON, *command], env=os.environ | variables)
     while True:
         try:
@@ -68,7 +71,10 @@ def run(*command: str, **variables: str) -> int:
 
 
 def become(*command: str, **variables: str) -> int:
-    """Go on as a module of the environment, so that every signal sent to this process is the module's."""
+    """Replace this process by a module of the environment, so that every signal sent to it is the module's.
+
+    On Windows, which cannot, run it and return its exit code.
+    """
     if os.name != "nt":
         sys.stdout.flush()
         sys.stderr.flush()
@@ -77,7 +83,10 @@ def become(*command: str, **variables: str) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    """The test suite, on all cores: each core takes a run of files in a row and, when done, tests of another one."""
+    """Run the test suite with pytest on all cores; a core that is done takes tests of another one.
+
+    `--extra NAME` among the arguments installs an extra first; all others go to pytest.
+    """
     extras = ["test"]
     while "--extra" in arguments:
         at = arguments.index("--extra")
@@ -91,12 +100,12 @@ def test(arguments: list[str]) -> int:
 
 
 def _is_path(before: str, word: str) -> bool:
-    """Whether a word is a path of tests, and not the value of the option before it."""
+    """Return True if a word is a path of tests, and not the value of the option `before` it."""
     return before not in ("-k", "-m", "-n", "-o", "-p") and Path(word.partition("::")[0]).exists()
 
 
 def check() -> int:
-    """Lint, format, types, layers: all of them, even if one fails."""
+    """Run lint, format, types and layers, all of them even if one fails; return 1 if any failed, else 0."""
     install("dev")
     os.chdir(ROOT)
     tools = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
@@ -106,7 +115,10 @@ def check() -> int:
 
 
 def main() -> int:
-    """Pick the job by the first word."""
+    """Run what the first word of the command line asks for: help, tests, checks, or a command of pipesched.
+
+    Returns the exit code.
+    """
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__, flush=True)
         return 0

@@ -25,11 +25,11 @@ TAKE_A_PACKAGE = ("Registry", "import_module")  # calls whose first argument is 
 
 
 def relocated(source: str, path: str, modules: Iterable[str]) -> str:
-    """A source as the wheel holds it; `modules` are the dotted names of all modules and packages that move.
+    """Return a source as the wheel has it; `modules` are the dotted names of all modules and packages that move.
 
-    Rewritten are imports, wherever they stand, strings that hold the full name of a module (`"solver.limits"`), and the
-    name of a package as the first argument of `TAKE_A_PACKAGE`. No line moves. Raises `SetupError` with a line for each
-    other string that looks like the name of a module or package of ours, so that none is missed.
+    Rewritten are imports, wherever they stand, strings that contain the full name of a module (`"solver.limits"`), and
+    the name of a package as the first argument of `TAKE_A_PACKAGE`. No line moves. Raises `SetupError` with a line for
+    each other string that looks like the name of a module or package of ours, so that none is missed.
     """
     rewriting = _Rewriting(source.encode(), frozenset(modules))
     rewriting.visit(ast.parse(source, path))
@@ -39,7 +39,10 @@ def relocated(source: str, path: str, modules: Iterable[str]) -> str:
 
 
 class _Rewriting(ast.NodeVisitor):
-    """One pass over a source, which collects the bytes to replace."""
+    """One pass over a source, which collects the replacements to make in its bytes.
+
+    `unsure` has line and reason for each string that may name a module and cannot be rewritten.
+    """
 
     def __init__(self, source: bytes, modules: frozenset[str]) -> None:
         self._source, self._modules = source, modules
@@ -51,7 +54,7 @@ class _Rewriting(ast.NodeVisitor):
         self.unsure: list[tuple[int, str]] = []
 
     def result(self) -> bytes:
-        """The source with all edits made, last first, so that positions stay right."""
+        """Return the source with all replacements made, the last first, so that offsets stay right."""
         made = self._source
         for start, end, text in sorted(self._edits, reverse=True):
             made = made[:start] + text.encode() + made[end:]
@@ -62,7 +65,8 @@ class _Rewriting(ast.NodeVisitor):
             self._replace(node, re.sub(r"\Afrom[\s\\]+", rf"\g<0>{HOME}.", self._text(node)))
 
     def visit_Import(self, node: ast.Import) -> None:
-        """`import solver.limits` makes the name `solver`, which is then `pipesched.solver`."""
+        """Rewrite `import solver.limits`, which must still bind the name `solver`: `from pipesched import solver` is
+        added."""
         parts, names = [], set()
         for alias in node.names:
             moves = self._moves(alias.name)
@@ -82,13 +86,14 @@ class _Rewriting(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> None:
-        """A key that is one word, such as "runtime", is data."""
+        """Visit keys and values, but for a key that is one word, such as "runtime": it is data and no package's
+        name."""
         for part in [*node.keys, *node.values]:
             if part is not None and not (part in node.keys and getattr(part, "value", None) in self._packages):
                 self.visit(part)
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """A docstring is for people: what is no module's name in it is prose."""
+        """Rewrite the modules that a docstring names; all else in it is prose, and never counts as unsure."""
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
         elif isinstance(node.value.value, str):
@@ -111,7 +116,7 @@ class _Rewriting(ast.NodeVisitor):
             self.unsure.append((node.lineno, f"{value!r} may name a module; of ours there is none of that name"))
 
     def _mentions(self, node: ast.Constant, value: str) -> bool:
-        """Rewrite the modules that a string names; False if it seems to name one that there is not."""
+        """Rewrite the modules that a string names; return False if it seems to name one that does not exist."""
         names = [match[0] for match in self._mention.finditer(value)]
         known = [name for name in names if self._is_module(name)]
         if known:
@@ -125,7 +130,7 @@ class _Rewriting(ast.NodeVisitor):
         return self._mention.sub(lambda match: f"{HOME}." * self._is_module(match[0]) + match[0], text)
 
     def _is_module(self, name: str) -> bool:
-        """Whether it is the name of a module, or of something in one."""
+        """Return True if this is the dotted name of a module that moves, or of something in one."""
         parts = name.split(".")
         return any(".".join(parts[:n]) in self._modules for n in range(2, len(parts) + 1))
 
@@ -148,7 +153,7 @@ class RelocatedSources(build_py):
     """Copies the packages into `pipesched`, their sources rewritten; an editable install has them as they are."""
 
     def finalize_options(self) -> None:
-        """Say where each package goes, and that its folder is where it was."""
+        """Set the name of each package in the wheel, and its folder in the checkout."""
         super().finalize_options()
         if not self.editable_mode:
             self.package_dir = {_home(name): name.replace(".", "/") for name in self.packages or []}
@@ -156,7 +161,8 @@ class RelocatedSources(build_py):
             self.packages = list(self.package_dir)
 
     def run(self) -> None:
-        """Build from nothing: what an earlier build left would go into the wheel too. The page reads the examples."""
+        """Build from an empty folder, since files of an earlier build would go into the wheel; add the examples for the
+        page."""
         if self.editable_mode:
             super().run()
             return
@@ -168,7 +174,7 @@ class RelocatedSources(build_py):
             self.copy_file(str(file), str(target))
 
     def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
-        """Copy one module."""
+        """Copy one module and rewrite its source; return its path in the build and True if it was copied."""
         target, copied = super().build_module(module, module_file, package)
         source = Path(module_file).read_bytes().decode()
         Path(target).write_bytes(relocated(source, module_file, self._moved()).encode())
@@ -176,7 +182,7 @@ class RelocatedSources(build_py):
 
     @cache  # noqa: B019 - there is one such command, and it lives as long as the build
     def _moved(self) -> frozenset[str]:
-        """The dotted names, in the checkout, of the packages that move and of their modules."""
+        """Return the dotted names, in the checkout, of the packages that move and of their modules."""
         modules = [(self.package_dir[package].replace("/", "."), name) for package, name, _ in self.find_all_modules()]
         found = {f"{package}.{name}" for package, name in modules}
         found |= {name.removesuffix(".__init__") for name in found}
@@ -187,13 +193,13 @@ class OneName(egg_info):
     """Metadata that names the one package that an installation adds to site-packages."""
 
     def run(self) -> None:
-        """Write the metadata; setuptools takes the packages of the checkout for those of the wheel."""
+        """Write the metadata with `pipesched` alone; setuptools would list the packages of the checkout."""
         super().run()
         (Path(self.egg_info) / "top_level.txt").write_text(f"{HOME}\n")
 
 
 def _home(package: str) -> str:
-    """The dotted name that a package of the checkout has in the wheel."""
+    """Return the dotted name that a package of the checkout has in the wheel."""
     return package if package.partition(".")[0] in (HOME, "*") else f"{HOME}.{package}"
 
 

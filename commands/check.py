@@ -72,7 +72,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _file_of(path: str) -> str:
-    """The answer in a folder that `solve -o` or `plan -o` wrote; any other path as it is."""
+    """Return the path of the answer in a folder that `solve -o` or `plan -o` wrote; any other path as it is."""
     known = [found for name in ("plan.json", "schedule.json") if (found := Path(path) / name).is_file()]
     return str(known[0]) if known else path
 

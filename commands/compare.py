@@ -71,9 +71,9 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Simulate the schedules, search unless `--no-search`, and print.
+    """Simulate the schedules, search a better one unless `--no-optimal`, and print all side by side.
 
-    Or compare measured traces with their prediction.
+    With `--measured` it compares measured traces with their prediction instead.
     """
     if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
@@ -184,7 +184,7 @@ def _several(args: Namespace) -> Exit:
 
 
 def _found(problem: Problem, args: Namespace) -> Solution:
-    """Return the solution of a search, or with `--no-search` that of bounds and published schedules alone."""
+    """Return the solution of a search, or with `--no-optimal` that of bounds and published schedules alone."""
     if args.no_optimal:
         return without_search(problem, limits_of(args))
     return search(problem, args, limits=search_limits(problem, limits_of(args)))
@@ -233,7 +233,7 @@ def _measured(args: Namespace) -> Exit:
 
 
 def _under_noise(problem: Problem, shown: Sequence[Candidate], args: Namespace) -> dict[str, Distribution]:
-    """Return the distribution of the objective for every schedule that applies, all under the same noise."""
+    """Return the distribution of the objective by schedule, for each that applies, all under the same noise."""
     return {
         one.name: noise_options.noisy(one.timeline, args).of(problem.objective)
         for one in shown

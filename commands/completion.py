@@ -60,7 +60,7 @@ def _with_values(parser: ArgumentParser) -> ArgumentParser:
 
 
 def _names() -> Mapping[str, Sequence[str]]:
-    """Return the options whose values are names known to pipesched, with these names."""
+    """Return, by option, the names that it takes as values: of schedules, formats, plots, runtimes."""
     return {
         "--schedule": HEURISTICS.names(),
         "--schedules": HEURISTICS.names(),

@@ -90,7 +90,10 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
 
 
 def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
-    """Convert a range in the file's unit or in per cent to memory levels; `BadInput` where no schedule fits it."""
+    """Return a range given in the file's unit or in per cent as memory levels; `BadInput` where no schedule fits it.
+
+    A level is an amount of memory of each device, or where capacities differ a share of each.
+    """
     levels = MemoryLevels(problem)
     scale = levels.scale
     low, high = (number / 100 if scale.by_share else number for number in asked)

@@ -65,7 +65,7 @@ def _answered(arguments: Sequence[str] | None, began: float) -> int:
 
 
 def _answer(parsed: Namespace) -> int:
-    """Run the command once; prints errors of its input, and returns the exit code."""
+    """Run the command once; print errors of its input, and return the exit code."""
     try:
         parsed.starting = time.monotonic() - parsed.began  # seconds until the command runs
         raise_if_ended()

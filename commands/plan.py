@@ -123,8 +123,8 @@ def run(args: Namespace) -> Exit:
 class _Answer(NamedTuple):
     """The plan found for one micro-batch size.
 
-    `narrowed` is the restriction for a runtime, `settings` are those of runtimes, `changes` the changes tried,
-    `moments` the progress of its search.
+    `narrowed` is its restriction to a runtime or a given partition (None: none), `settings` are those of runtimes,
+    `changes` the changes tried, `moments` the progress of its search.
     """
 
     found: Plan
@@ -161,7 +161,7 @@ def _searched(
 
 
 def _result(problem: PlanProblem, sequences: int | None, one: _Answer) -> SizeResult:
-    """Return an answer as the result for its micro-batch size."""
+    """Return an answer as the result for its micro-batch size; `sequences` are those of a micro-batch."""
     found = one.found
     return SizeResult(
         problem.microbatches, sequences, found.status, found.value, found.lower_bound, found.reason, found.free

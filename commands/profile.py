@@ -127,7 +127,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
-    """Return the text of the problem file, and the reason if nothing fits into its memory."""
+    """Return the text of the problem or plan file, and the reason if no schedule fits its memory, else None."""
     name = Path(args.output).stem if args.output else "profile"
     capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
     microbatches = args.microbatches or 4 * args.devices

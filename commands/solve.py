@@ -151,7 +151,7 @@ def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace
 
 
 def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult:
-    """Return the result for a micro-batch size; a period becomes the time of all micro-batches."""
+    """Return the result for a micro-batch size, in the file's unit; a period becomes the time of all micro-batches."""
     solution = found.solution
     tick = solution.problem.tick * (problem.microbatches if problem.objective.repeats else 1)
     value = None if solution.value_ticks is None else solution.value_ticks * tick

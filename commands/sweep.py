@@ -130,7 +130,7 @@ def _solved(sweep: Sweep, store: Store, args: Namespace) -> Table:
 
 
 def _shared_cores(limits: Limits, args: Namespace, cells: int) -> tuple[Limits, int]:
-    """Return the limits of a cell, and the number of cells run at a time, from the cores of this machine.
+    """Return the limits of one cell's search, and how many cells are searched at a time, from this machine's cores.
 
     On a cluster each cell gets one core unless `--workers` says otherwise.
     """

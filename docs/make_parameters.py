@@ -24,7 +24,7 @@ PACKAGES = ("solver", "targets")
 
 
 def page() -> str:
-    """The text of docs/parameters.md."""
+    """Return the text of docs/parameters.md."""
     parts = [HEADER]
     for package in PACKAGES:
         for found in parameter_classes(package):
@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def _summary(of: type) -> str:
-    """The first sentence of its docstring."""
+    """Return the first paragraph of a parameter class's docstring, as one line."""
     return " ".join((of.__doc__ or "").split("\n\n")[0].split())
 
 

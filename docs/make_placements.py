@@ -27,7 +27,8 @@ PLACEMENTS = {
 
 
 def draw(placement: Placement, axes: Axes) -> None:
-    """A row a device, a column a stage of it; arrows from each stage to the next on its chain."""
+    """Draw a row for each device with a box for each of its stages, and arrows from each stage to the next on its
+    chain."""
     width = max(map(len, placement.stages_of))
     down_and_up = len(placement.chains) > 1
     shades = placement.chain_index if down_and_up else [placement.chunk(s) for s in range(placement.stages)]
@@ -58,7 +59,7 @@ def draw(placement: Placement, axes: Axes) -> None:
 
 
 def main() -> None:
-    """Write a picture a placement."""
+    """Write a picture of each placement."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, placement in PLACEMENTS.items():
         figure = Figure(figsize=(1.0 + 1.25 * max(map(len, placement.stages_of)), 0.62 * placement.devices), dpi=110)

@@ -18,14 +18,17 @@ SHOWN = re.compile(r"(<!-- result:.*?-->\n```\n)(.*?)(```)", re.DOTALL)
 
 
 def command(text: str) -> list[str]:
-    """The arguments of the first `solve` in the README, without its output folder."""
+    """Return the arguments of the first `solve` in the README, without its output folder and with one worker."""
     found = re.search(r"python3 go\.py (solve) (\S+)", text)
     assert found
     return [found[1], str(README.parent / found[2]), "--workers", "1"]
 
 
 def printed(text: str) -> list[str]:
-    """The lines that the command prints, once the code is compiled with which it looks for less memory too."""
+    """Return the lines that the README's command prints.
+
+    It first waits until all code is compiled, since the answer would otherwise depend on when that is done.
+    """
     KERNELS.wait(lambda: False)
     with redirect_stdout(io.StringIO()) as output:
         assert command_line(command(text)) == 0
@@ -33,14 +36,14 @@ def printed(text: str) -> list[str]:
 
 
 def shown(text: str) -> list[str]:
-    """The lines that the README shows."""
+    """Return the lines that the README shows."""
     found = SHOWN.search(text)
     assert found
     return found[2].splitlines()
 
 
 def main() -> None:
-    """Replace the lines shown by the verdict and the table of those printed."""
+    """Replace the lines that the README shows by the verdict and the table that the command prints."""
     text = README.read_text()
     lines = printed(text)
     last = next(at for at, line in enumerate(lines) if line.startswith("└")) + 1

@@ -46,7 +46,7 @@ repository by models of their rules. *PyTorch* is its own `_PipelineScheduleRunt
 
 
 def page() -> str:
-    """The text of docs/runtimes.md."""
+    """Return the text of docs/runtimes.md."""
     numbers: dict[str, int] = {}
     rows = [[feature.name, *(_text(feature, one, numbers) for one in RUNTIMES)] for feature in FEATURES]
     settings = [[name, _numbered(cell, numbers)] for name, cell in SETTINGS]
@@ -56,7 +56,7 @@ def page() -> str:
 
 
 def refuses(feature: Feature, runtime: str) -> bool:
-    """True if a runtime's exporter refuses the feature's example."""
+    """Return True if a runtime's exporter refuses the feature's example; False if there is no example."""
     if feature.example is None:
         return False
     try:

@@ -51,7 +51,10 @@ device has a part.
 
 
 def example(heuristic: Heuristic) -> Timeline:
-    """The schedule on the first placement it applies to: 4 devices, 8 micro-batches, F = B = W = 1, free transfers."""
+    """Return the schedule's timeline on the first placement that it applies to.
+
+    It has 4 devices, 8 micro-batches (fewer of several pieces), F = B = W = 1 and free transfers.
+    """
     reasons = []
     for placement in (*PLACEMENTS, *(placement | more for more in MORE for placement in PLACEMENTS[:2])):
         problem = _problem(placement)
@@ -68,7 +71,7 @@ def _problem(placement: dict[str, object]) -> Problem:
 
 
 def page() -> str:
-    """The text of docs/schedules.md."""
+    """Return the text of docs/schedules.md."""
     lines = [HEADER]
     for heuristic in HEURISTICS:
         forms = [f"bubble time: {heuristic.bubble}", f"peak: {heuristic.peak}"]
@@ -80,7 +83,7 @@ def page() -> str:
 
 
 def main() -> None:
-    """Write the page and a picture a schedule."""
+    """Write the page, and a picture of each schedule."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     (FOLDER / "schedules.md").write_text(page())
     for heuristic in HEURISTICS:

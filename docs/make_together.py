@@ -38,7 +38,7 @@ _TAIL = """
 
 
 def table(refused: Sequence[Refused]) -> str:
-    """The rows of a table, as Markdown."""
+    """Return a table of refused pairs of features, as Markdown."""
     rows = ["| found | with | allowed | because |", "|---|---|---|---|"]
     for row in refused:
         found = f"`{row.one.key}` {row.one.value}".strip()
@@ -47,7 +47,7 @@ def table(refused: Sequence[Refused]) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of docs/together.md."""
     return _HEAD + table(REFUSED) + _PLANS + table(REFUSED_IN_PLANS) + _TAIL
 
 

@@ -19,7 +19,10 @@ TRAINED, READ, MODEL, REFUSED, BY_HAND, NEVER = "trained", "read", "model", "ref
 
 
 class Cell(NamedTuple):
-    """A test of a feature in a runtime; `where` is a test, `file::function`, with the `case` of it, or a page."""
+    """A cell of the page: a test of a feature in a runtime.
+
+    `how` is one of the kinds of test above; `where` is a test, `file::function`, with its parameter `case`, or a page.
+    """
 
     how: str
     where: str
@@ -28,7 +31,11 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Feature:
-    """A row. `example` is a schedule that has it: who refuses that is seen by trying."""
+    """A row of the page: a feature, and its cell for each runtime.
+
+    `example` makes a schedule with the feature: a runtime without a cell is marked as refusing if its exporter refuses
+    that.
+    """
 
     name: str
     cells: dict[str, Cell] = field(default_factory=dict)

@@ -16,10 +16,10 @@ Draw = Callable[[Timeline, Axes], None]
 
 @dataclass(frozen=True)
 class Plot:
-    """A view of a timeline: `title` describes it, `row` is the height of its rows relative to the usual one.
+    """A kind of picture of a timeline: `title` describes it, `row` is the height of its rows relative to the usual one.
 
     If `zoomed`, the steady state is cut out of a picture with too many boxes to read, or a part is drawn under it.
-    `widest` is in inches. `dense` is drawn instead if it `applies` to the whole of a timeline.
+    `widest` is in inches. `dense` is the plot drawn instead of this one if its `applies` is true of the timeline.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Plot:
     applies: Callable[[Timeline], bool] | None = None
 
     def of(self, timeline: Timeline, part: bool = False) -> Plot:
-        """Return the plot to draw of this timeline, or of a `part` of it."""
+        """Return the plot to draw of this timeline: `dense` if that applies, unless only a `part` is drawn."""
         dense = self.dense
         return dense if dense and not part and (dense.applies is None or dense.applies(timeline)) else self
 

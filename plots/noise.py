@@ -20,7 +20,7 @@ WIDTH, ROW, MARGIN = 9.0, 0.55, 1.8  # inches: the picture, one schedule's row, 
 
 
 class Spread(NamedTuple):
-    """One row: a name, the value without noise, and the samples, in the unit of the axis."""
+    """One row of the plot: a schedule's name, its value without noise, and its samples, in the unit of the axis."""
 
     name: str
     nominal: float

@@ -53,7 +53,10 @@ def draw_phases(timeline: Timeline, axes: Axes) -> None:
 
 
 def _copying(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return the streams that copy activations and nothing else, each with its part of the row for copies."""
+    """Return the streams that copy activations and nothing else, each with its part of the row for copies.
+
+    A part is (top, bottom) as fractions of the row: copies out above, copies back below, or all of it for both.
+    """
     used = {(s.offload.out_stream, s.offload.in_stream) for s in problem.stages if s.offload}
     others = {task.stream for stage in problem.stages for _, tasks in stage.tasks for task in tasks}
     others |= {problem.streams[0], problem.resources.transfer_stream or problem.streams[0]}
@@ -74,7 +77,8 @@ def _rows(problem: Problem) -> dict[str, tuple[float, float]]:
 
 
 def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
-    """Return the lane of each stream; the key None is the row of micro-batches."""
+    """Return top and bottom of the lane of each stream, in a device's row of height 1; the key None is for
+    micro-batches."""
     found: dict[str | None, tuple[float, float]] = {problem.streams[0]: rows[COMPUTATION]}
     copying = _copying(problem)
     for stream in problem.streams[1:]:

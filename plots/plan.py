@@ -60,7 +60,7 @@ def _devices(axes: Axes, devices: int, title: str, named: bool = False) -> None:
 
 
 def _colour(number: int) -> RGB:
-    """Return the colour of a type of layer; after the last hue they repeat, lighter."""
+    """Return the colour of the layer type of this number in the legend; after the last hue they repeat, lighter."""
     times, at = divmod(number, len(_LAYERS))
     red, green, blue = (1 - (1 - part) * 0.5**times for part in to_rgb(_LAYERS[at]))
     return red, green, blue

@@ -110,8 +110,10 @@ def make_figure(
 
 
 def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, row: float = 1.0) -> Figure:
-    """Return the whole, with its steady state cut out if there is one, and if still unreadable a readable part below
-    it."""
+    """Return the figure of a timeline too wide to read, with its steady state cut out if there is one.
+
+    If that is still too wide, or there is none, a readable part is drawn below the whole.
+    """
     last = float(makespan(timeline))
     most = (READABLE - SIDES) / (natural_width(timeline) - SIDES)
     cut = steady_cut(timeline, most * last)
@@ -137,9 +139,9 @@ def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, r
 
 
 def _draw_part(timeline: Timeline, axes: Axes, draw: Draw, window: Window, wholes: Sequence[Axes]) -> list[Artist]:
-    """Draw a part of the time, and dashed lines at its edges in pictures of the whole.
+    """Draw the part of the time in `window` on `axes`, and dashed lines at its edges in the pictures of the whole.
 
-    Returns what is outside the axes.
+    Returns the legend and title, which are outside the axes.
     """
     problem = timeline.problem
     since, until = (edge * float(problem.tick) for edge in window)
@@ -183,7 +185,7 @@ def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Dra
 
 
 def natural_width(timeline: Timeline, window: Window | None = None) -> float:
-    """Return the width in inches at which the numbers of all boxes are readable."""
+    """Return the width in inches at which the numbers of nearly all boxes are readable."""
     since, until = window or (0, makespan(timeline))
     drawn = [box for box in boxes_of(timeline) if box.end > box.start and box.start < until and since < box.end]
     ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]
@@ -193,7 +195,8 @@ def natural_width(timeline: Timeline, window: Window | None = None) -> float:
 
 
 def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
-    """Return the size in inches, without title and legend: wider with more boxes in a row, higher with more devices."""
+    """Return width and height in inches, without title and legend: wider with more boxes in a row, higher with more
+    devices."""
     problem = timeline.problem
     high = NAMED_ROW if _named(boxes_of(timeline)) else 1.0
     width = min(max(natural_width(timeline, window), WIDTH[0]), WIDTH[1])

@@ -1,4 +1,4 @@
-"""The Gantt chart of a replanned iteration: passes already begun are hatched, a line marks the time of the state."""
+"""The Gantt chart of a replanned iteration: passes already begun are hatched, a line marks the time of replanning."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def answered(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, limits: Limits, seen: Seen, report: Report, stop: Event, planning: Callable[[], object],
 ) -> LayoutAnswer:  # fmt: skip
-    """Search all layouts, then plan the recommended one; `planning` is called in between.
+    """Search all layouts, then plan the recommended one with the remaining time; `planning` is called in between.
 
-    Others as in `best_layouts`.
+    The other arguments are those of `best_layouts`.
     """
     time = TimeShares(limits)
     race = best_layouts(

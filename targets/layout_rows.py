@@ -38,7 +38,10 @@ _PARAMS = RecommendParams()
 
 
 def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> Layouts:
-    """Return the rows by step time; `error` is the expected error of predicted steps on these devices."""
+    """Return the layouts as rows by step time, and the recommended one.
+
+    `error` is the expected error of predicted steps on these devices: rows within its error of a ratio count as equal.
+    """
     rows = sorted((_row(one, race, wanted, gpus, error) for one in race.rows), key=lambda row: row.total)
     best = rows[0].total
     within = error.ratio
@@ -60,9 +63,10 @@ def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -
 
 
 def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
-    """Return the simplest layout whose step is longer than the best by at most the share `within`.
+    """Return the simplest layout whose step is longer than the best by at most the share `within`; None if no layout
+    fits.
 
-    Of equals the best.
+    Of equally simple ones it is that of the shortest step.
     """
     fitting = [row for row in rows if row.fits]
     if not fitting:
@@ -98,7 +102,8 @@ def _row(raced: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, erro
 
 
 def _plan(raced: Raced[Layout]) -> Mapping[str, Any]:
-    """Return the figures of the plan that was searched for, or of the first one made."""
+    """Return the fields of `LayoutRow` that describe the layout's plan: the one searched for, else the first plan
+    made."""
     best = None if raced.plan is None else raced.plan.best
     if best is not None:
         metrics = measure(best.timeline)

@@ -93,8 +93,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class LayoutRace:
-    """The layouts by step time, best first; `spread` is what each was made from, `refused` why some were not
-    examined."""
+    """All layouts after the search, best step first.
+
+    `spread` has what each layout's plan problem was made from, `refused` the reason why others were not examined.
+    """
 
     rows: list[Raced[Layout]]
     spread: Mapping[Layout, Spread]
@@ -185,6 +187,6 @@ def _all(
 
 
 def _spread_out(layouts: Sequence[tuple[Layout, int]]) -> list[tuple[Layout, int]]:
-    """Return the layouts in an order whose beginning has some of every kind."""
+    """Return the layouts in another order, of which any beginning has layouts from all over the list."""
     places = sorted(range(len(layouts)), key=lambda at: at * _GOLDEN % 1)
     return [layouts[at] for at in places]

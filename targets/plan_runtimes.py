@@ -12,8 +12,10 @@ from targets.schedules import runs
 
 
 def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
-    """Return the runtimes with settings for the plan's partition that run its order, then those that only need the
-    order."""
+    """Return the names of the runtimes that can run a plan in its order.
+
+    First come those with settings for its partition, then those that need the order alone.
+    """
     with_settings = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
     given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]
     return with_settings + [name for name in given if runs(candidate.timeline, name)]

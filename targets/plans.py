@@ -39,10 +39,10 @@ _PARAMS = TargetParams()
 
 @dataclass(frozen=True)
 class Narrowed:
-    """The command's restriction of a plan, and the best of all plans of the file.
+    """The restriction of a plan by `--for` or `--partition`, and the best of all plans of the file (`free`).
 
-    `name` is the runtime that it is for (None: none), `words` what was left out for it. `partition`: True if its
-    partition was given.
+    `name` is the runtime that it is for (None: none), `words` are texts on what was left out for it. `partition` is
+    True if the partition was given.
     """
 
     free: Plan
@@ -59,7 +59,7 @@ class Narrowed:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan asked for, the command's restriction, and settings of runtimes, each with its own plan."""
+    """The plan asked for, its restriction (None: none), and the settings of runtimes, each with its own plan."""
 
     found: Plan
     narrowed: Narrowed | None
@@ -77,11 +77,12 @@ def planned(
     stop: Event,
     start: Candidate | None = None,
 ) -> Planned:
-    """Return the plan, and its restriction; `BadInput` if the runtime `target` runs no plan of the file.
+    """Return the best plan, its restriction, and the settings of the runtimes in `forms`.
 
-    `problem` is the `whole` of the file, or that with its partition given. The restricted problem is searched first,
-    and the search over all plans starts from its best, so that it is never worse. `aside` reports on plans other than
-    the one asked for. `start` is a known plan, one for `target` if there is one.
+    `problem` is the `whole` of the file, or that with its partition given. The problem restricted to the runtime
+    `target` is searched first, and the search over all plans starts from its best, so that it is never worse. `aside`
+    reports on plans other than the one asked for. `start` is a known plan, one for `target` if there is one. Raises
+    `BadInput` if `target` runs no plan of the file.
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
@@ -118,7 +119,7 @@ def planned(
 
 @dataclass(frozen=True)
 class _Own:
-    """The result of the search for one runtime."""
+    """The result of the search for one runtime: its best plan, and texts on what was left out for it."""
 
     form: PartitionFormat
     words: tuple[str, ...]
@@ -133,9 +134,9 @@ class _Searches:
         self._known: dict[PlanProblem, Plan] = {}
 
     def restricted(self, form: PartitionFormat, until: float, report: Report, start: Candidate | None = None) -> _Own:
-        """Search the best plan for a runtime, until the share `until` of the time.
+        """Search the best plan for a runtime until the share `until` of the time has passed.
 
-        Once for runtimes with equal restrictions.
+        Runtimes with equal restrictions share one search.
         """
         left, words = restricted(self._problem, form.name, form.limits)
         if left not in self._known:
@@ -143,7 +144,7 @@ class _Searches:
         return _Own(form, words, _runnable(self._known[left], form.name))
 
     def refused(self, forms: Sequence[PartitionFormat]) -> dict[str, _Own | str]:
-        """Return the runtimes that run no plan by name, with the reason."""
+        """Return, for those of these runtimes that run no plan, the reason by name."""
         found = dict[str, _Own | str]()
         for form in forms:
             try:

@@ -67,7 +67,10 @@ def written_for(timeline: Timeline, target: str) -> Timeline | None:
 
 
 def runs(timeline: Timeline, target: str) -> bool:
-    """Return True if the runtime's exporter accepts the order; it takes a tenth of the time of writing it."""
+    """Return True if a timeline's order, in the runtime's terms, fits the memory and the runtime's exporter accepts it.
+
+    No file is written, which takes a tenth of the time.
+    """
     one = RESTRICTIONS[target]
     found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
     if found is None or any(violation.rule == "memory" for violation in validate(found)):
@@ -80,8 +83,11 @@ def runs(timeline: Timeline, target: str) -> bool:
 
 
 def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
-    """Yield the schedule found, then published ones that fit and one micro-batch after the other, in the runtime's
-    terms."""
+    """Yield known schedules in the runtime's terms, as timelines: the one found, published ones that fit, a sequential
+    one.
+
+    The sequential one runs one micro-batch after the other.
+    """
     problem = solution.problem
     published = [c.timeline.schedule for c in solution.candidates if c.fits and c.timeline is not None]
     assert solution.timeline is not None

@@ -8,7 +8,11 @@ from pipesched.results.plan_figures import step_time
 
 
 def step_document(found: Plan) -> dict[str, object]:
-    """Return `step` in the file's unit, None without a plan; `assumed` and `expected_error` if layers were derived."""
+    """Return the keys of `plan --json` on the training step: `step`, its parts in the file's unit, None without a plan.
+
+    `assumed` has the rates of the device that layers were derived from, `expected_error` the error measured with them;
+    both are empty where the file lists layers.
+    """
     training = found.problem.step
     step = None if found.best is None else step_time(found.problem, found.best).document()
     error = None

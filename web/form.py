@@ -55,7 +55,8 @@ _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
 def groups() -> list[dict[str, object]]:
-    """Return the fields for the page to lay out, in groups."""
+    """Return the form's groups of fields in order, each a title and fields with path, label, hint, choices and
+    default."""
     found = list[dict[str, object]]()
     for title, prefix, section, keys in _GROUPS:
         fields = [one for key in keys for one in _fields(prefix + key, key, section.model_fields[key])]
@@ -114,7 +115,10 @@ def key_path(path: str, plan: bool) -> str:
 
 
 def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[str, str | None]:
-    """Return the key path and value to set for a field's edit; a time by nodes replaces one for all transfers."""
+    """Return the key path and the YAML value to set in the text for an edit of a field.
+
+    A transfer time by nodes replaces one for all transfers, as a mapping.
+    """
     where = key_path(path, plan)
     outer, _, key = where.rpartition(".")
     present = _at(document, outer)

@@ -22,7 +22,8 @@ class Quick:
         self._asked = 0
 
     async def run(self, work: str, *arguments: object) -> AsyncGenerator[Message]:
-        """Run a task and yield its messages; its process ends when nobody reads them any more."""
+        """Run the task named `work` and yield its messages (kind, content); its process ends when nobody reads them any
+        more."""
         if self._asked >= self._settings.quick + self._settings.quick_waiting:
             yield BUSY
             return

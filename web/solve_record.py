@@ -26,7 +26,11 @@ class Order:
 
 @dataclass(eq=False)
 class Solve:
-    """A solve with its events, the latest one by kind, numbered by a counter that grows with every change."""
+    """One solve of the page, and what its watchers are to know.
+
+    `_known` has the latest event of each kind, with the number of the change that made it, so that a watcher gets all
+    later than the last it saw. `file` is the text of the best schedule's file.
+    """
 
     order: Order
     name: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -61,9 +65,9 @@ class Solve:
             self._history.append({key: moment[key] for key in ("seconds", "value", "bound")})
 
     async def news(self, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
-        """Yield all that is known, then every change until it is over.
+        """Yield events (kind, content): all that is known, then every change until the solve is over.
 
-        None whenever nothing changes for `patience` seconds.
+        None is yielded whenever nothing changes for `patience` seconds.
         """
         seen = 0
         yield "history", list(self._history)

@@ -88,7 +88,7 @@ def _set(text: str, mapping: yaml.MappingNode, key: str, value: str | None) -> s
 
 
 def _end(text: str, key: yaml.Node, value: yaml.Node) -> int:
-    """Return the end of an entry: after the last part of its value that is no comment."""
+    """Return the offset in the text at which an entry ends: after the last part of its value that is no comment."""
     if value.start_mark.index < key.end_mark.index:
         colon = text.index(":", key.end_mark.index) + 1
         alias = _ALIAS.match(text, colon)

@@ -51,7 +51,8 @@ def add_noise(parser: ArgumentParser, seed: bool) -> None:
 
 
 def noisy(timeline: Timeline, args: Namespace) -> Noisy:
-    """Return the results of simulating a timeline's order with the noise that the options ask for."""
+    """Return makespans and spans of a timeline's order, simulated with the noise on durations that the options ask
+    for."""
     return under_noise(timeline, float(args.noise), args.samples, args.seed)
 
 
@@ -88,7 +89,7 @@ def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object
 
 
 def figures(problem: Problem, one: Distribution) -> dict[str, float]:
-    """Return the figures of a distribution, in the file's unit, for JSON."""
+    """Return nominal value, mean, median and percentiles of a distribution by their JSON names, in the file's unit."""
     unit = float(problem.tick)
     return {
         "nominal": one.nominal * unit,

@@ -33,7 +33,7 @@ _SEARCH_SHARE = 0.9
 
 
 class PlanRows(NamedTuple):
-    """The comparison of a plan file: a row for each schedule, and the runtimes able to run its plan, by schedule.
+    """The comparison of a plan file: a row for each schedule, and by its name the runtimes that can run its plan.
 
     `interrupted` is True if the user stopped the search.
     """

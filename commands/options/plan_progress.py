@@ -12,14 +12,20 @@ from solver.planning.progress import PlanProgress
 
 
 class PlanLines:
-    """Formatter of progress lines, with seconds since the command began, since each of its searches counts from 0."""
+    """Printer of progress lines, with seconds since the command began, since each of its searches counts from 0.
+
+    `unit` is that of times; `say` prints a line.
+    """
 
     def __init__(self, unit: str, say: Callable[[str], None]) -> None:
         self._unit, self._say, self._began = unit, say, time.monotonic()
         self._last: tuple[Fraction | None, Fraction, int] | None = None
 
     def __call__(self, moment: PlanProgress) -> None:
-        """Return the progress line of a moment: best value, bound, placements done, and the current phase."""
+        """Print the progress line of a moment: best value, bound, placements done, and the current phase.
+
+        Where lines are not replaced in place, nothing is printed unless one of the three changed.
+        """
         seen = moment.value, moment.lower_bound, moment.settled
         if not redraws() and seen in (self._last, (None, 0, 0)):
             return

@@ -55,9 +55,10 @@ def add_effort(parser: ArgumentParser | _ArgumentGroup, default: int = 60, what:
 
 
 def search(problem: Problem, args: Namespace, start: Timeline | None = None, limits: Limits | None = None) -> Solution:
-    """Solve a problem under the given options and show progress; Ctrl-C stops and keeps the best schedule found.
+    """Solve a problem under the given options and show progress; return the solution.
 
-    `start` is a schedule to start from, for makespan or span. `limits` replace those of the options.
+    Ctrl-C stops the search and keeps the best schedule found. `start` is a schedule to start from, for makespan or
+    span. `limits` replace those of the options.
     """
     limits = limits or limits_of(args)
     stop = stop_event(args)
@@ -66,8 +67,10 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None, lim
 
 
 def refuse_period(problem: Problem, what: str) -> None:
-    """Raise `BadInput` for the objectives period and free memory; `what`, the beginning of a sentence, works for
-    makespan or span only."""
+    """Raise `BadInput` for the objectives period and free memory, with which an option cannot be used.
+
+    `what` is the beginning of the sentence "... for makespan or span", such as "a frontier is".
+    """
     objective = problem.objective
     if objective.repeats or objective.leaves is not None:
         found = objective.leaves or objective

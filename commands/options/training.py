@@ -86,5 +86,5 @@ def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
 
 
 def missing(args: Namespace, *names: str) -> list[str]:
-    """Return those of the named options that were not given."""
+    """Return those of the named options that were not given, as they are typed (`--gpus`)."""
     return [f"--{name}" for name in names if getattr(args, name) is None]

@@ -52,7 +52,7 @@ def _streams(timeline: Timeline) -> Iterator[tuple[str, str]]:
 
 
 def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
-    """Return the gap between value and lower bound; None where one is not known."""
+    """Return the gap between value and lower bound, as a share of the value; None where one is not known."""
     return None if value is None or lower_bound is None else gap(value, lower_bound)
 
 

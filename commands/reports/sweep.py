@@ -90,7 +90,7 @@ def rows(found: Table) -> list[list[str]]:
 
 
 def place(row: Row) -> str:
-    """Return the values that define a cell, as `memory.capacity 8, placement v-shape`."""
+    """Return the values that define a row's cell as text, such as `memory.capacity 8, placement v-shape`."""
     return ", ".join(f"{name} {_shown(value)}" for name, value in row.cell.at)
 
 

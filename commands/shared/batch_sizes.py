@@ -20,8 +20,10 @@ Found = TypeVar("Found")
 
 
 def refuse_for_several(args: Namespace, options: Mapping[str, str]) -> None:
-    """Raise `BadInput` for options that apply to one micro-batch size only; `options` gives their names by
-    attribute."""
+    """Raise `BadInput` for given options that need a file with one micro-batch size.
+
+    `options` has the names of such options, by the attribute of the arguments that each sets.
+    """
     found = [
         option
         for name, option in options.items()

@@ -30,8 +30,9 @@ SIZES = ("tensor", "context", "expert", "data")
 class MeasuredFiles:
     """The content of measured files, by kind.
 
-    `steps` are rows of tables, `times` problems with measured times, `layers` plan files with measured layers.
-    `hardware` is the device that the files name, None where none does. `notes` say what was not read.
+    `steps` are rows of tables, each with the path of its model's configuration (None: not named); `times` are problems
+    with measured times, `layers` paths and documents of plan files with measured layers. `hardware` is the device that
+    the files name, None where none does. `notes` say what was not read.
     """
 
     steps: tuple[tuple[MeasuredStep, str | None], ...]

@@ -37,7 +37,7 @@ def add_why_not(parser: ArgumentParser) -> None:
 
 
 def count(candidates: Sequence[Candidate]) -> list[str]:
-    """Return the schedules not tried, and the number of those that do not apply."""
+    """Return a line on the schedules not tried, and one with the number of those that do not apply."""
     shown = [line for line in lines(candidates) if not line.startswith("- ")]
     return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in shown]
 

@@ -79,13 +79,14 @@ def times_shown(problem: Problem) -> tuple[Objective, ...]:
 
 
 def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:
-    """Return both readings of idle time with their names, as shares of the objective's value."""
+    """Return mean idle time and bubble rate with their names, as shares of the objective's value; None where
+    unknown."""
     aim = problem.objective
     return [(IDLE, metrics.idle(aim)), (BUBBLE, metrics.bubble(aim))]
 
 
 def idle_sentence(problem: Problem, metrics: Metrics) -> str:
-    """Return both readings of idle time in a sentence."""
+    """Return a phrase that gives mean idle time and bubble rate in per cent of the objective's value."""
     idle, bubble = (percent(share) for _, share in idle_shown(problem, metrics))
     return f"devices idle {idle} of it on average, the busiest one {bubble} (bubble rate)"
 

@@ -82,7 +82,10 @@ def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
 
 
 def settings_texts(found: Sequence[PlanSettings], target: str | None) -> dict[str, tuple[list[str], str]]:
-    """Return for a report, by format, notes (why there are no settings, what differs) and the text of the settings."""
+    """Return for each format, by name, the notes for a report and the text of its settings (empty: there are none).
+
+    Notes say why there are no settings, or where the runtime differs from the plan.
+    """
     return {
         one.form.name: (list(_notes(one, target)), "" if one.settings is None else one.settings.text) for one in found
     }

@@ -58,7 +58,7 @@ def table(
 
 
 def room_of_tables() -> int:
-    """The columns that a table may take: those of the terminal, or that COLUMNS says, else 120."""
+    """Return the columns that a table may take: those of the terminal, or that COLUMNS says, else 120."""
     return width() or _NO_TERMINAL
 
 
@@ -78,8 +78,11 @@ def _texts(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
 
 
 def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the indices of the columns shown: the least important are dropped until the others fit, or none may be
-    dropped."""
+    """Return the indices of the columns shown: the least important are dropped until the others fit in `room`
+    characters.
+
+    Columns that may not be dropped stay, even if they do not fit.
+    """
     shown = list(range(len(columns)))
     while _wide(columns, cells, shown) > room:
         last = max(shown, key=lambda n: columns[n].leave_out)

@@ -81,7 +81,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> AbstractContextManager[Event]:
-    """Context whose event, and also `stop`, are set once a file differs from its earlier state."""
+    """Context whose event, and also `stop`, are set once a file's time, size or inode differs from those in `seen`."""
 
     def changed() -> bool:
         if _stamps(files) == seen:

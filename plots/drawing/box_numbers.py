@@ -24,10 +24,10 @@ FILL = 0.82  # how much of its box a number may take, each way
 def draw_boxes(
     axes: Axes, corners: Sequence[Sequence[float]], colours: Sequence[RGB], labels: Sequence[tuple[str, str]]
 ) -> None:
-    """Draw boxes as one collection, tens of thousands in a second or two; `corners` are left, top, right, bottom of
-    each.
+    """Draw labelled boxes as one collection, which is fast for tens of thousands; `corners` are left, top, right,
+    bottom.
 
-    Each box has a label, a number and a name; one without a number is a strip and has no outline.
+    Each box has a label (number, name); one without a number is a strip and has no outline.
     """
     boxes = np.array(corners, dtype=np.float64).reshape(-1, 4)
     wide = [n for n, (number, _) in enumerate(labels) if number]
@@ -51,7 +51,7 @@ def draw_boxes(
 
 
 def outlines(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Return the four corners of each box."""
+    """Return the four corners of each box, an array of shape (4, 2), from its left, top, right and bottom."""
     return list(boxes[:, [0, 1, 0, 3, 2, 3, 2, 1]].reshape(-1, 4, 2))
 
 
@@ -110,8 +110,10 @@ class BoxNumbers(Artist):
     def _named(
         self, boxes: NDArray[np.float64], seen: list[int], renderer: RendererBase
     ) -> dict[int, tuple[str, float]]:
-        """Return, for boxes with room for a name, the text in the arrangement that allows the larger size, and that
-        size."""
+        """Return by its index, for each box with room for number and name, the text and its font size in points.
+
+        Of the two arrangements, one line or two, it is that which allows the larger size.
+        """
         of_label: dict[tuple[str, str], list[int]] = {}
         for index in seen:
             if self._labels[index][1]:
@@ -125,7 +127,11 @@ class BoxNumbers(Artist):
         return found
 
     def _sizes(self, text: str, boxes: NDArray[np.float64], renderer: RendererBase) -> NDArray[np.float64]:
-        """Return the font size at which a text fits each box; equal boxes get equal sizes."""
+        """Return the font size in points, at most `LARGEST`, at which a text fits each box; `boxes` are widths and
+        heights.
+
+        Sizes are whole half points, so that equal boxes get equal ones.
+        """
         extent = self._text(text, np.zeros(2), LARGEST, "black").get_window_extent(renderer)
         fit = FILL * boxes / np.array([extent.width, extent.height])
         halves = np.floor(2 * LARGEST * fit.min(axis=1))  # whole half points, so that like boxes get like numbers

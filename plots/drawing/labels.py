@@ -14,9 +14,10 @@ NEAR, FAR = 0.012, 0.35  # of the axes: how near and how far from its mark a nam
 
 
 def label(axes: Axes, marks: Sequence[tuple[float, float, str]], colour: str) -> None:
-    """Label every mark (x, y, name) in data coordinates, clear of the marks and lines of the axes, which need a line.
+    """Label every mark (x, y, name), in data coordinates, clear of the marks and lines of the axes.
 
-    Names at one place share a label. To be called last, when limits and layout of the axes are final.
+    Marks at one place share a label. The axes must have a line. To be called last, when their limits and layout are
+    final.
     """
     names: dict[tuple[float, float], list[str]] = {}
     for x, y, name in marks:
@@ -52,7 +53,7 @@ def label(axes: Axes, marks: Sequence[tuple[float, float, str]], colour: str) ->
 
 
 def _drawn(axes: Axes) -> tuple[list[np.ndarray], list[tuple[float, float]]]:
-    """Return the lines as drawn, with a corner for each step, and the places of marks, in data coordinates."""
+    """Return the lines as drawn, with a corner for each step, and the positions of marks, all in data coordinates."""
     back = axes.transData.inverted()
     lines: list[np.ndarray] = []
     dots: list[tuple[float, float]] = []

@@ -71,7 +71,8 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
 
 
 def _most(steps: Sequence[tuple[int, int]], end: int) -> NDArray[np.float64]:
-    """Return the largest memory in each column, from steps (tick, level from then on)."""
+    """Return the largest memory level in each column, of `PARAMS.columns` from time 0 to `end`, from (tick, level)
+    steps."""
     largest = np.zeros(PARAMS.columns)
     for (tick, level), until in zip(steps, [tick for tick, _ in steps[1:]] + [end], strict=True):
         first, last = tick * PARAMS.columns // end, -(-until * PARAMS.columns // end)

@@ -18,7 +18,10 @@ STATIC = "#8f98a3"
 
 
 def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the steps without dips of no duration (a forward takes what a backward just freed); spikes are kept."""
+    """Yield the (tick, level) steps without dips of no duration; spikes are kept.
+
+    A dip is there where a backward frees memory that a forward takes at the same tick.
+    """
     for tick, group in asking(groupby(steps, key=itemgetter(0)), SHORT):
         levels = [level for _, level in group]
         yield tick, max(levels)
@@ -26,7 +29,7 @@ def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def whole_memory(problem: Problem, device: int) -> int | None:
-    """Return the whole memory of a device; None if unlimited."""
+    """Return the memory of a device with its static part, in units of the problem's resolution; None if unlimited."""
     room = problem.room[device]
     return None if room is None else room + problem.static[device]
 

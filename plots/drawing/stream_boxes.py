@@ -31,8 +31,10 @@ _OTHER_STREAMS, _TRANSFERS = MEANINGS[-2:]
 
 
 class Drawn(NamedTuple):
-    """A rectangle in ticks and device rows, with the `meaning` of its colour, a number and a name (which may be
-    empty)."""
+    """A rectangle in ticks and device rows, with the `meaning` of its colour for the legend, a number and a name.
+
+    A row is from d to d + 1 for device d. Number and name may be empty.
+    """
 
     start: int
     end: int
@@ -64,7 +66,7 @@ def colours_of(problem: Problem) -> Colours:
 
 
 def lanes(problem: Problem) -> Lanes:
-    """Return the lane of each stream, and of the row of micro-batches.
+    """Return top and bottom of the lane of each stream, and of the row of micro-batches, in a device's row of height 1.
 
     Passes of one task have their number in their box, and need no row of micro-batches.
     """
@@ -110,7 +112,10 @@ def _half_block(timeline: Timeline, p: Pass, where: Lanes, half: int, colours: C
 def _task(
     timeline: Timeline, task: Task, part: TaskSpec, on: tuple[int, str], where: Lanes, colours: Colours
 ) -> Iterator[Drawn]:
-    """Yield a task in the lane of a stream `on` which it runs, given with its device."""
+    """Yield the rectangle of a task in the lane of `on`, the device and stream on which it runs.
+
+    Communication has a colour of its own, and a strip at its bottom in the colour of its pass.
+    """
     problem, p, (device, stream) = timeline.problem, task.of, on
     top, bottom = (device + edge for edge in where[stream])
     start = timeline.starts[task]
@@ -128,7 +133,8 @@ def _task(
 
 
 def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
-    """Yield the tensor of a pass sent to another device without occupying a stream, under the second stream's tasks."""
+    """Yield a strip, in the second stream's lane, for a tensor in transfer to another device that occupies no
+    stream."""
     problem, walk = timeline.problem, timeline.problem.placement
     to = walk.next[p.stage] if p.kind is F else walk.previous[p.stage] if p.kind in (B, BW) else None
     lag = 0 if to is None else problem.lag(p.stage, to)
@@ -155,9 +161,9 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colour
 
 
 def phases(timeline: Timeline, device: int) -> Phases | None:
-    """Return the phases: warm-up until the first backward, steady state until the last forward.
+    """Return the phases of a device, in ticks; None if it has no steady state.
 
-    None if one is missing.
+    Warm-up lasts until the start of the first backward, the steady state until the end of the last forward.
     """
     passes: Sequence[Pass] = timeline.schedule.passes_on(device)
     starts = [timeline.start(p) for p in asking(passes, SHORT) if p.kind in (B, BW)]

@@ -35,7 +35,7 @@ _PARAMS = CutParams()
 
 
 def window_of(timeline: Timeline, text: str) -> Window:
-    """Return the window of a text `period`, or `FROM:TO` in the file's unit; raises `BadInput`."""
+    """Return the window, in ticks, of a text `period`, or `FROM:TO` in the file's unit; raises `BadInput`."""
     if text == PERIOD:
         return one_period(timeline)
     problem, last = timeline.problem, makespan(timeline)
@@ -54,11 +54,11 @@ def window_of(timeline: Timeline, text: str) -> Window:
 
 
 def steady_cut(timeline: Timeline, most: float) -> Window | None:
-    """Return the middle of the steady state to leave out of a picture of at most `most` ticks; None without steady
-    state.
+    """Return the window of the steady state to leave out so that a picture has at most `most` ticks; None if none
+    helps.
 
     Every device's warm-up and cool-down stay, and some of the steady state on either side. If these alone take more
-    than `most`, the picture does too.
+    than `most`, the picture does too. It is None without steady state, and if the cut would leave out too little.
     """
     last = float(makespan(timeline))
     found = [own for device in range(timeline.problem.devices) if (own := phases(timeline, device)) is not None]
@@ -73,7 +73,10 @@ def steady_cut(timeline: Timeline, most: float) -> Window | None:
 
 
 def readable_part(timeline: Timeline, share: float) -> Window:
-    """Return a part of this share of all time, around a period of the steady state or, without one, the middle."""
+    """Return a window of this share of all time, at least a period long, around one period of the steady state.
+
+    Without steady state it is around the middle of all time.
+    """
     last = float(makespan(timeline))
     try:
         since, until = one_period(timeline)
@@ -85,9 +88,9 @@ def readable_part(timeline: Timeline, share: float) -> Window:
 
 
 def one_period(timeline: Timeline) -> Window:
-    """Return the time between two micro-batches in the middle of the steady state, of the first device that has one.
+    """Return the window between two micro-batches in the middle of the steady state, of the first device that has one.
 
-    `BadInput` if no device has two forwards in its steady state.
+    Its length is the mean over that device's forwards in the steady state. `BadInput` if no device has two of them.
     """
     for device in range(timeline.problem.devices):
         phases_of_device = phases(timeline, device)

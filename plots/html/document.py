@@ -76,7 +76,8 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
 
 
 def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], dict[Task, tuple[int, int]]]:
-    """Return the rows of numbers, the styles that they refer to, and the place of each task's box."""
+    """Return `boxes` and `styles` of the document, and for each task the device and position of its box in that
+    device's row."""
     problem = timeline.problem
     shade_of, count = shade_numbers(problem), len(shade_names(problem))
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
@@ -118,7 +119,7 @@ def _style(problem: Problem, box: Box, number: int, count: int, half: int) -> di
 
 
 def _paired(steps: list[tuple[int, int]], unit: float) -> list[float]:
-    """Return steps as alternating ticks since the previous step and levels."""
+    """Return (tick, level) steps as alternating numbers: ticks since the previous step, and the level times `unit`."""
     ticks = [tick for tick, _ in steps]
     since = [tick - before for tick, before in zip(ticks, [0, *ticks], strict=False)]
     return [number for tick, (_, level) in zip(since, steps, strict=True) for number in (tick, _short(level * unit))]
@@ -138,10 +139,11 @@ def _legend(timeline: Timeline) -> list[dict[str, str]]:
 
 
 def waits(timeline: Timeline, places: Mapping[Task, tuple[int, int]]) -> list[list[int]]:
-    """A row a device, three numbers a box before which its stream idles: its place, and device and place of the cause.
+    """Return a row for each device with three numbers for each box that its stream idles before, to say why it waits.
 
-    `places` says where the box of each task is: its device, and its place in the device's row. A box that starts later
-    than all that it waits for is not among them, nor is one that nothing but the order of its stream holds up.
+    They are the box's position in the row, and the device and position of the box it waits for (`places` has these by
+    task). A box that starts later than all that it waits for is left out, and so is one that waits only for the task
+    before it on its stream.
     """
     graph = Graph(timeline.problem, timeline.schedule)
     tasks, ticks = graph.tasks, graph.ticks

@@ -9,6 +9,7 @@ from typing import Any
 
 
 def packed(document: Any) -> str:
-    """Return the text that `unpacked` in `page/unpack.js` reads; the same document gives the same text."""
+    """Return a document as compressed text, which `unpacked` in `page/unpack.js` reads; equal documents give equal
+    text."""
     data = json.dumps(document, separators=(",", ":")).encode()
     return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()

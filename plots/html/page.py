@@ -20,7 +20,10 @@ def page(timeline: Timeline, title: str, caption: str) -> str:
 
 
 def whole_page(title: str, body: str, documents: Mapping[str, str], start: str) -> str:
-    """Return a page with its scripts, styles and packed documents; `start` is the script in `page/` that runs it."""
+    """Return the text of a page with its scripts, styles and packed documents (by name, for the page's script).
+
+    `body` is HTML; `start` is the file in `page/` with the script that runs.
+    """
     data = "".join(
         f'<script type="application/octet-stream" id="data-{name}">{content}</script>\n'
         for name, content in documents.items()

@@ -120,7 +120,7 @@ def _base64(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Moment:
-    """The best value and the lower bound of a search after `seconds`, in the file's unit."""
+    """The best value (None before the first) and the lower bound of a search after `seconds`, in the file's unit."""
 
     seconds: float
     value: float | None

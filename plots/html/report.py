@@ -53,7 +53,7 @@ def _with_data(part: Part, documents: dict[str, str]) -> Iterator[Part]:
 
 
 def _packed_within(timelines: Sequence[tuple[str, Timeline]]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the packed documents of timelines that fit the page, and the names of the others."""
+    """Return (name, packed document) of the timelines that fit the page, and the names of the others."""
     fitting: list[tuple[str, str]] = []
     left_out: list[str] = []
     size = 0

@@ -74,7 +74,8 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
-    """Return the idle time of each published schedule where it fits, by name."""
+    """Return for each published schedule, by name, its points (x, mean idle time in per cent) in the cells where it
+    fits."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for x, row in series.rows:
         for one in _fitting(row):
@@ -89,7 +90,10 @@ def _fitting(row: Row) -> list[Published]:
 
 
 def _idle(row: Row, value: object) -> float:
-    """Return the mean idle time in per cent if this cell took `value`, with the best schedule's mean work."""
+    """Return the mean idle time of the devices in per cent if this cell's objective were `value`.
+
+    The mean work of the devices is that of the best schedule found in the cell.
+    """
     known = row.outcome
     assert known is not None and known.value
     idle = known.idle(row.objective) or 0.0

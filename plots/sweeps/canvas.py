@@ -22,7 +22,10 @@ _LEGEND = 9.0  # points
 
 
 def figure_of_panels(titles: Sequence[str], rows_each: Sequence[float] = (1.0,)) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure with a panel for each title; a panel has axes of these relative heights above one another."""
+    """Return a figure with a panel for each title, and for each panel its axes from top to bottom.
+
+    A panel has one pair of axes for each of `rows_each`, of these relative heights.
+    """
     number = len(titles)
     across = 1 if number == 1 else 2 if number in (2, 4) else min(number, 3)
     down = ceil(number / across)

@@ -28,7 +28,7 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class Series:
-    """Rows of one colour by rising x."""
+    """The rows of a sweep that are drawn in one colour, each as (x, row), by rising x."""
 
     name: str
     colour: str
@@ -51,7 +51,8 @@ def numbers_of(axis: Axis, found: Table) -> list[Fraction] | None:
 
 
 def panels(found: Table, x: Axis) -> list[Panel]:
-    """Return one panel for each combination of values on all other axes but that of the series; only the first few."""
+    """Return one panel for each combination of values on the axes that are neither x nor drawn as series, `MOST_PANELS`
+    at most."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     series_axis = _series_axis(found, others)
     panel_axes = [axis for axis in others if axis is not series_axis]
@@ -63,7 +64,7 @@ def panels(found: Table, x: Axis) -> list[Panel]:
 
 
 def left_out(found: Table, x: Axis) -> int:
-    """Return the number of panels that are not drawn."""
+    """Return the number of panels that are not drawn, those beyond `MOST_PANELS`."""
     others = [axis for axis in found.sweep.axes.axes if axis is not x]
     series_axis = _series_axis(found, others)
     return max(
@@ -93,9 +94,9 @@ def with_unit(axis: Axis, found: Table) -> str:
 
 
 def _series_axis(found: Table, others: Sequence[Axis]) -> Axis | None:
-    """Return the first axis whose values are words, else the first one.
+    """Return the axis whose values are drawn as series: the first one whose values are words, else the first one.
 
-    Never the objective, whose values differ in kind.
+    Never the objective, whose values differ in kind; None if there is no other axis.
     """
     free = [axis for axis in others if axis.path != "objective"]
     words = [axis for axis in free if numbers_of(axis, found) is None]

@@ -91,7 +91,7 @@ def _draw_series(series: Series, right: float, axes: Axes) -> None:
 
 
 def published_places(series: Series, most: float) -> list[tuple[float, float, str]]:
-    """Return (memory, time, name) of the published schedules that fit."""
+    """Return (memory, time, name) of the published schedules that fit, and need no more memory than `most`."""
     places = {
         (float(one.memory), float(one.value), one.name)
         for _, row in series.rows

@@ -29,7 +29,7 @@ _LEAST_SCALE = 1.1
 
 @dataclass(frozen=True)
 class Scale:
-    """One axis of the heat map: its name, and the function for a cell's number on it."""
+    """One axis of the heat map: its name, and the function that gives a row's number on it, None if it has none."""
 
     name: str
     of: Callable[[Row], Fraction | None]

@@ -14,7 +14,7 @@ IDLE = "."
 
 
 class Mark(NamedTuple):
-    """A box of a row from `start` to `end` in ticks, with three labels.
+    """A box of a row from `start` to `end` in ticks, with three labels of different lengths, and its colour.
 
     `letter` is the kind of pass, `name` also has its micro-batch, `number` is the micro-batch alone.
     """
@@ -28,8 +28,7 @@ class Mark(NamedTuple):
 
 
 def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """Return the row with each box as its name, as far as its columns have room, then dashes (or its colour) to its
-    end."""
+    """Return the row with each box drawn as its longest label that fits, then dashes (or its colour) to its end."""
     cells = [_idle(coloured)] * scale.columns
     for mark in marks:
         left, right = scale.column(mark.start), scale.column(mark.end)
@@ -45,7 +44,8 @@ def _label(mark: Mark, columns: int, coloured: bool) -> str:
 
 
 def in_proportion(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """Return the row with the letter of one of the boxes in each column."""
+    """Return the row with one letter a column: that of a box there, chosen so that letters are in proportion to
+    time."""
     since, ticks_each = scale.window[0], scale.ticks_each
     boxes = [
         ((mark.start - since) / ticks_each, (mark.end - since) / ticks_each, Piece(mark.letter, mark.fill))

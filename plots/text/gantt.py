@@ -46,7 +46,7 @@ def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window 
 
 
 def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], str]:
-    """Return the names of rows from top to bottom, by device and stream; unused streams are left out."""
+    """Return the names of rows by (device, stream), from top to bottom; unused streams are left out."""
     devices, streams = range(problem.devices), [stream for stream in problem.streams if stream in used]
     if len(problem.streams) == 1:
         return {(device, streams[0]): f"device {device}" for device in devices}
@@ -54,7 +54,7 @@ def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], 
 
 
 def _wide(boxes: list[Box], scale: Scale) -> bool:
-    """Return True if most boxes have room for their pass."""
+    """Return True if all but the narrowest tenth of the boxes are wide enough in columns to be drawn one by one."""
     ticks_each = scale.ticks_each
     widths = [(box.end - box.start) / ticks_each for box in boxes]
     tenth = quantiles(widths, n=10, method="inclusive")[0] if len(widths) > 1 else widths[0]
@@ -62,9 +62,9 @@ def _wide(boxes: list[Box], scale: Scale) -> bool:
 
 
 def _letters(boxes: list[Box]) -> Mapping[PassKind, str]:
-    """Return a letter for each kind.
+    """Return the letter for each kind of pass.
 
-    A full backward is B, as in the papers, unless backwards for the input occur as well.
+    A full backward is B, as in the papers, unless backwards for the input occur as well; then it is X.
     """
     kinds = {box.of.kind for box in boxes}
     named = {kind: kind.value[0] for kind in PassKind}

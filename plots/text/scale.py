@@ -14,7 +14,10 @@ _APART = 8  # columns between two named times, at the least
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of a drawing: `columns` columns for the ticks of `window`; `exact` if all boxes end between columns."""
+    """The scale of a drawing: `columns` columns for the ticks of `window`.
+
+    `exact` is True if every box begins and ends at the edge of a column.
+    """
 
     window: Window
     columns: int
@@ -26,7 +29,7 @@ class Scale:
         return (self.window[1] - self.window[0]) / self.columns
 
     def column(self, tick: float) -> int:
-        """Return the column of a time, within the drawing."""
+        """Return the column at whose left edge a tick is, rounded; 0 or `columns` for ticks outside the window."""
         since, until = self.window
         return round((min(max(tick, since), until) - since) / (until - since) * self.columns)
 

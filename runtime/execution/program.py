@@ -14,9 +14,11 @@ _WORD = re.compile(r"(?:(send|recv)(\d+):)?(F|BW|B|W|O|L|R[b-f]?)(\d+)\.(\d+)(?:
 
 
 class Step(NamedTuple):
-    """A pass; or, with `transfer`, sending or receiving the tensor that this pass yields, to or from rank `peer`.
+    """One step of a rank's program: a pass, or, where `transfer` is "send" or "recv", the transfer of the tensor it
+    yields.
 
-    `stream` 0 is the compute stream. `waits` are passes on other streams of the rank that must have ended.
+    `peer` is the other rank of the transfer. `stream` 0 is the compute stream. `waits` are names of passes, such as
+    `F0.3`, on other streams of the rank that must have ended before.
     """
 
     kind: str
@@ -38,14 +40,17 @@ class Step(NamedTuple):
 
     @property
     def yields(self) -> tuple[str, int, int]:
-        """The name of the tensor: kind, stage and micro-batch of the pass that yields it, with B also for a BW."""
+        """Name of the tensor that the pass yields: kind, stage, micro-batch. Both B and BW yield ("B", ...), the
+        input's gradient."""
         return self.kind[0], self.stage, self.microbatch
 
 
 class Program(NamedTuple):
-    """A schedule as ranks run it: `rows[r]` are the steps of rank r, and stage s is on rank `rank_of_stage[s]`.
+    """A schedule as ranks run it: `rows[r]` are the steps of rank r in order, and stage s is on rank
+    `rank_of_stage[s]`.
 
-    `offloaded[s]` is the share of what a forward of stage s saves that its copy to the host moves.
+    `offloaded[s]` is the fraction, 0 to 1, of the bytes saved by a forward of stage s that its offload copies to the
+    host.
     """
 
     schedule: str
@@ -69,7 +74,8 @@ class Program(NamedTuple):
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
-    """Read the program in a document written by the exporter."""
+    """Return the program in the document of an exported module, whose `rows` are texts; ValueError for an unknown
+    step."""
     rows = tuple(tuple(map(_step, row.split())) for row in document["rows"])
     where, offloaded = tuple(document["rank_of_stage"]), tuple(document["offloaded"])
     return Program(document["schedule"], document["microbatches"], where, rows, offloaded)

@@ -13,7 +13,7 @@ import torch
 
 
 class _View(NamedTuple):
-    """A saved tensor as a view of a storage: type, offset, size and strides."""
+    """A saved tensor as a view of a storage: address of the storage, element type, offset, size and strides."""
 
     memory: int
     dtype: torch.dtype
@@ -23,7 +23,11 @@ class _View(NamedTuple):
 
 
 class Saved:
-    """The saved tensors of one forward. `move_out` moves up to `share` of their bytes, largest tensors first."""
+    """The tensors that one forward saves for its backward, and their copies on the host.
+
+    Tensors of `stay` (parameters, the stage's input) are never moved; `share` is the fraction of the others' bytes that
+    `move_out` moves at most.
+    """
 
     def __init__(self, stay: Iterable[torch.Tensor], share: float) -> None:
         self._stay = {one.untyped_storage().data_ptr() for one in stay}
@@ -51,7 +55,8 @@ class Saved:
         return tensor
 
     def move_out(self) -> int:
-        """Copy saved tensors to the host; returns the number of bytes moved."""
+        """Copy saved tensors to the host, the largest first, until `share` of the bytes is reached; return the bytes
+        moved."""
         most, moved = self._share * sum(one.nbytes() for one in self._here.values()), 0
         for where, storage in sorted(self._here.items(), key=lambda item: -item[1].nbytes()):
             if moved + storage.nbytes() <= most:

@@ -10,12 +10,16 @@ import torch
 
 from runtime.execution.program import Step
 
-# Those of all iterations: each has memory of its own that it gets again.
+# Streams by number, used again in all iterations: the allocator has memory for each stream, which it reuses.
 _STREAMS: dict[int, Any] = {}
 
 
 class Streams:
-    """The streams of one iteration. One thread launches all steps, each after the steps that it waits for."""
+    """Launcher of a rank's steps on its GPU streams in one iteration, with events where a step waits for another
+    stream.
+
+    One thread launches all steps of the row `row`, each after the steps that it waits for.
+    """
 
     def __init__(self, row: Iterable[Step]) -> None:
         steps = [step for step in row if not step.transfer]
@@ -25,7 +29,8 @@ class Streams:
         self._ended: dict[str, Any] = {}
 
     def run(self, step: Step, start: Callable[[Step], None]) -> None:
-        """Launch a step on its stream, after the events that it waits for."""
+        """Call `start(step)` on the step's stream, after the events that it waits for; without a GPU, call it
+        directly."""
         if not _is_gpu():
             start(step)
             return

@@ -19,7 +19,8 @@ Name: TypeAlias = tuple[Any, ...]
 
 
 class Transfers:
-    """The transfers of one rank in one iteration; `empty(name)` makes the tensor to receive into."""
+    """The transfers of one rank in one iteration; `empty(name)` makes the tensor into which the one of that name is
+    received."""
 
     def __init__(self, group: Any, empty: Callable[[Name], torch.Tensor]) -> None:
         self._group, self._empty = group, empty
@@ -28,7 +29,7 @@ class Transfers:
         self._leaving: dict[int, list[Any]] = {}
 
     def hand_over(self, name: Name, tensor: torch.Tensor) -> None:
-        """Store a tensor for a stage on this rank."""
+        """Store a tensor for another stage on this rank, which `take` then returns without a transfer."""
         self._here[name] = tensor
 
     def send(self, peer: int, tensor: torch.Tensor) -> None:
@@ -42,7 +43,7 @@ class Transfers:
         self._coming[name] = tensor, work, peer, len(self._leaving.get(peer, ()))
 
     def take(self, name: Name) -> torch.Tensor:
-        """Return the tensor of this name, after waiting for it to arrive."""
+        """Return the tensor of this name and forget it; wait for it to arrive if another rank sends it."""
         if name in self._here:
             return self._here.pop(name)
         tensor, work, peer, sent = self._coming.pop(name)
@@ -51,9 +52,9 @@ class Transfers:
         return tensor
 
     def _wait_for(self, peer: int, sent: int) -> None:
-        """Wait for the first `sent` sends to a peer and release their tensors.
+        """Wait until the first `sent` tensors sent to a peer have left, and release them.
 
-        Their list places stay, since receives count them.
+        Their entries in the list become None and are not removed, since `receive` counts entries.
         """
         leaving = self._leaving.get(peer, [])
         for at in range(sent - 1, -1, -1):

@@ -91,7 +91,8 @@ class Exporter:
         self.refuse(timeline)
 
     def lacks(self, timeline: Timeline) -> str | None:
-        """Return the feature of the schedule that this format cannot express; None if it can express all of it."""
+        """Return a clause that names a feature of the schedule which this format cannot express; None if it can express
+        all."""
         problem, passes = timeline.problem, [*timeline.schedule.passes()]
         plain = problem.network.has_collectives and problem.network.of_microbatches.one_task_each
         whole = all(len([*problem.tasks(p)]) == 1 for p in asking(passes, SHORT))
@@ -133,7 +134,10 @@ class Exporter:
 
 
 def _transfers_alone(timeline: Timeline) -> bool:
-    """Return True if transfers occupy both devices, and the schedule orders these and whole passes alone."""
+    """Return True if transfers occupy sender and receiver, and the schedule orders only transfers and whole passes.
+
+    So each pass has one task besides the receipt of its tensors, and no stream waits for another.
+    """
     problem = timeline.problem
     if not problem.network.occupies_several or timeline.schedule.waits:
         return False

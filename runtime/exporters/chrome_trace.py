@@ -84,8 +84,11 @@ def _about(timeline: Timeline) -> dict[str, str]:
 
 
 def _boxes(timeline: Timeline, device: int) -> list[_Box]:
-    """Return the rectangles of a device by start, in lanes: those of one thread may not overlap, and a block has two at
-    once."""
+    """Return the rectangles of a device by start time, each with the lane in which it is drawn.
+
+    The viewers refuse overlapping boxes in one thread, and the two passes of a block run at once: so a stream has as
+    many lanes, threads of the trace, as boxes that run at one time.
+    """
     problem = timeline.problem
     nanoseconds = _nanoseconds(problem)
     first, spans = problem.streams[0], list[tuple[int, int, Task, str]]()
@@ -112,7 +115,8 @@ def _nanoseconds(problem: Problem) -> Fraction:
 
 
 def _counters(timeline: Timeline) -> Iterator[_Event]:
-    """Yield the memory levels of every device and host at each change, in the problem's unit."""
+    """Yield counter events: memory in use on every device (static memory included) and host at each change, in file
+    units."""
     problem = timeline.problem
     nanoseconds, size = _nanoseconds(problem), float(problem.resolution)
     unit = f" ({problem.memory_unit})" if problem.memory_unit else ""
@@ -129,7 +133,7 @@ def _counters(timeline: Timeline) -> Iterator[_Event]:
 
 
 def _threads(boxes: list[_Box], order: Sequence[str]) -> _Threads:
-    """Return thread numbers for (stream, lane), those of the compute stream first."""
+    """Return the thread number, from 1, of each (stream, lane) in use: streams in the order `order`, compute first."""
     used = sorted({(box.stream, box.lane) for box in boxes}, key=lambda key: (order.index(key[0]), key[1]))
     return {key: number for number, key in enumerate(used, start=1)}
 

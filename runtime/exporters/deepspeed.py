@@ -24,9 +24,9 @@ from runtime.lowering.programs import Receives, lower
 
 
 def write_v(timeline: Timeline, proof: str) -> str:
-    """Return the generated module for two stages a device.
+    """Return the text of the module for stages in a V, two a device, which DeepSpeed's `DualPipeVEngine` runs.
 
-    A buffer's number is `phase * micro-batches + micro-batch`.
+    A buffer's number is `phase * micro-batches + micro-batch`; phase 0 is the first stage of a device, 1 the second.
     """
     problem = timeline.problem
     rows = [list(_words(spelt(row), problem)) for row in lower(timeline, Receives.LATE).rows]
@@ -105,11 +105,11 @@ def _refuse(timeline: Timeline) -> None:
 
 
 def _loading(row: Sequence[Word], loads: Sequence[int]) -> Iterator[Word]:
-    """Yield the instructions, with those added that load a slice of the batch: inputs on the first stage, labels on the
-    last.
+    """Yield a device's instructions with `LoadMicroBatch` added: inputs on the first stage, labels on the last.
 
-    A load takes the next slice there is, so both stages must load in one order, that of the first stage's forwards:
-    where the last stage runs a micro-batch earlier, it loads those before it as well.
+    `loads` are the micro-batches in the order of the first stage's forwards, empty on other stages. A load takes the
+    next slice of the batch there is, so both stages must load in this one order: where the last stage runs a
+    micro-batch earlier, it loads those before it as well.
     """
     loaded = 0
     for word in row:
@@ -121,7 +121,10 @@ def _loading(row: Sequence[Word], loads: Sequence[int]) -> Iterator[Word]:
 
 
 def _buffers(row: Sequence[Word]) -> list[int]:
-    """Return the buffer of each instruction: a micro-batch occupies one from its first instruction to its last."""
+    """Return the number of the buffer of each instruction, from 0.
+
+    A micro-batch occupies one buffer from its first instruction to its last, and takes the lowest free number.
+    """
     ends = {word.microbatch: place for place, word in enumerate(row)}
     free: list[int] = []
     buffer_of: dict[int, int] = {}

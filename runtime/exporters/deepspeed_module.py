@@ -70,7 +70,7 @@ class Word(NamedTuple):
 
 
 def spelt(row: Sequence[Instruction]) -> list[Word]:
-    """Return a device's program as DeepSpeed instructions."""
+    """Return a device's lowered program (passes, sends, receives) as DeepSpeed instructions, in the same order."""
     names = {F: "ForwardPass", BW: "BackwardPass"}
     tensors = {Tensor.ACTIVATION: "Activation", Tensor.GRADIENT: "Grad"}
     words: list[Word] = []
@@ -89,7 +89,8 @@ def module_text(
 ) -> str:
     """Return the text of the generated module.
 
-    A word of a row is an instruction with its arguments, `ForwardPass:0`.
+    `rows[r]` are the instructions of rank r with their arguments, such as `ForwardPass:0`; `buffers[r]` is the number
+    of buffers that it needs; `proof` is a sentence for the module's docstring.
     """
     return _MODULE.format(
         schedule=timeline.schedule.name,

@@ -118,9 +118,10 @@ def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: int) -> I
 
 
 def _tasks(timeline: Timeline) -> dict[Pass, list[_Task]]:
-    """Return the JaxPP tasks of every pass, Ws in the order of Bs.
+    """Return the JaxPP tasks of every pass, with Ws renumbered so that they follow the order of the Bs.
 
-    If any backward is split, a fused one becomes two tasks.
+    Each is (letter, stage, micro-batch); micro-batches are numbered as stage 0 runs their forwards. If any backward is
+    split, a fused one becomes two tasks, I and W.
     """
     partial, label = _is_partial(timeline), labels(timeline, 0)
     taken = weight_microbatches(timeline.schedule, fused=partial)

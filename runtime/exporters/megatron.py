@@ -27,8 +27,10 @@ _NAME, _SUFFIX = "megatron", ".megatron.py"
 
 
 def program_document(timeline: Timeline) -> dict[str, Any]:
-    """Return the program of every rank, as `runtime.execution.program` reads it; `BadInput` if Megatron cannot run
-    it."""
+    """Return the programs of all ranks as a document that `runtime.execution.program.program_of` reads.
+
+    Raises `BadInput` if Megatron cannot run the schedule.
+    """
     _refuse(timeline)
     timeline = of_microbatches(timeline)
     problem = timeline.problem

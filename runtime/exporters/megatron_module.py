@@ -11,7 +11,7 @@ from typing import Any
 from pipesched.version import VERSION
 
 _SOURCES = Path(__file__).parent.parent
-# Each behind what it imports.
+# Modules of our executor, each after those that it imports.
 _ORDER = (
     "execution/program",
     "megatron/batches",
@@ -49,7 +49,7 @@ install(DOCUMENT)
 
 
 def module_text(document: Mapping[str, Any], proof: str) -> str:
-    """Return the module that, when imported, installs a document of `runtime.exporters.megatron`."""
+    """Return the text of a module that, when imported, has Megatron run a document of `runtime.exporters.megatron`."""
     return _MODULE.format(
         schedule=document["schedule"],
         problem=document["problem"],

@@ -1,4 +1,5 @@
-"""Limits that several formats share: refusals of what a runtime cannot run, which name the formats that can."""
+"""Refusals that several exporters share: placements which a runtime cannot run, with the formats that can express
+them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ ANYTHING = "program"
 
 
 def one_chain(name: str, runtime: str, placement: Placement) -> None:
-    """Raise `BadInput` for placements with a stage on several devices, or whose chain is not in stage order."""
+    """Raise `BadInput` if the placement has a stage on several devices, or micro-batches that visit stages out of
+    number order."""
     if len(placement.chains) > 1:
         raise BadInput(
             f"{name}: in a placement of {len(placement.chains)} chains several devices hold a stage, and {runtime} "
@@ -43,9 +45,9 @@ def order_of(schedule: Schedule, stage: int, *kinds: PassKind) -> tuple[int, ...
 
 
 def labels(timeline: Timeline, stage: int) -> tuple[int, ...]:
-    """Return the new number of each micro-batch, such that this stage's forwards run 0, 1, 2, ...
+    """Return the new number of each micro-batch, such that the forwards of stage `stage` run 0, 1, 2, ...
 
-    Numbers of micro-batches can be chosen freely: they only select the slice of the batch.
+    Entry j is the new number of micro-batch j. Numbers can be chosen freely: they only select the slice of the batch.
     """
     label_of = {microbatch: label for label, microbatch in enumerate(order_of(timeline.schedule, stage, F))}
     return tuple(label_of[microbatch] for microbatch in range(timeline.problem.microbatches))

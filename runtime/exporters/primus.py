@@ -56,8 +56,10 @@ def _computed(timeline: Timeline, device: int) -> list[Pass]:
 
 
 def _slots(timeline: Timeline) -> dict[Pass, int]:
-    """Return the slot of every pass: after those of the previous pass on its device and of the passes whose tensors it
-    needs."""
+    """Return the slot of every forward and backward, a row number of Primus' table from 0.
+
+    A pass is one slot after the latest of the pass before it on its device and the pass whose tensor it takes.
+    """
     rows = [_computed(timeline, device) for device in range(timeline.problem.devices)]
     backward = {(p.stage, p.microbatch): p.kind for row in rows for p in row if p.kind in (B, BW)}
     found, done = dict[Pass, int](), [0] * len(rows)
@@ -73,7 +75,10 @@ def _slots(timeline: Timeline) -> dict[Pass, int]:
 
 
 def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass]:
-    """Yield the pass of another stage whose tensor this one takes, if any."""
+    """Yield the pass of the neighbouring stage whose tensor pass `p` takes, if any.
+
+    `backward` gives for (stage, micro-batch) the kind of its backward, B or BW.
+    """
     if p.kind is F and p.stage:
         yield p._replace(stage=p.stage - 1)
     if p.kind in (B, BW) and (p.stage + 1, p.microbatch) in backward:
@@ -81,7 +86,8 @@ def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass
 
 
 def _words(timeline: Timeline, device: int, label: tuple[int, ...], slots: dict[Pass, int]) -> Iterator[str]:
-    """Yield the entries of a rank in order; a copy has no slot of its own and shares that of the pass before it.
+    """Yield the table entries of a rank in order, as text; a copy has no slot of its own and shares that of the pass
+    before.
 
     An O is placed where the copy to the host has ended, an R where the copy back begins.
     """
@@ -104,7 +110,8 @@ def _word(p: Pass, label: tuple[int, ...], slot: int) -> str:
 
 
 def _algorithm(problem: Problem) -> str:
-    """Return the name of an algorithm for which Primus builds these stages, and splits backwards where it can."""
+    """Return the name of a Primus algorithm that builds these stages and splits backwards if it can; `BadInput` if none
+    does."""
     placement, devices = problem.placement, problem.devices
     if placement.stage_device == v_shape(devices).stage_device and devices > 1:
         return "v-half"

@@ -89,7 +89,8 @@ def _has_streams(timeline: Timeline) -> bool:
 
 
 def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[str, object]]]]:
-    """Return for each device the tasks of every stream, as documents."""
+    """Return for each device the tasks of every stream, in order, as the objects that the format has under
+    `streams`."""
     problem = timeline.problem
     devices: list[dict[str, list[dict[str, object]]]] = [{} for _ in range(problem.devices)]
     for (device, stream), steps in streams.items():
@@ -102,7 +103,7 @@ def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[s
 
 
 def _transfers(timeline: Timeline, rows: TransferRows) -> list[list[dict[str, object]]]:
-    """Return for each device its sends and receives in order, as documents."""
+    """Return for each device its sends and receives, in order, as the objects that the format has under `transfers`."""
     text = timeline.problem.task_text
     return [
         [

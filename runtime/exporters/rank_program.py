@@ -15,7 +15,10 @@ from runtime.exporters.rank_rows import proof_of_streams, rank_rows
 
 
 def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
-    """Return the program of every rank, proved to end; `BadInput` beginning with `name` if it cannot be expressed."""
+    """Return the programs of all ranks as a document for our PyTorch executor, after a proof that they end.
+
+    Raises `BadInput`, whose text begins with `name`, if the executor cannot run the schedule.
+    """
     problem = timeline.problem
     every_device_works(name, "our executor of copies and recomputation", problem.placement)
     if any(p.kind in SAVING for p in timeline.schedule.passes()):
@@ -39,7 +42,8 @@ def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
 
 
 def offloaded_shares(timeline: Timeline) -> list[float]:
-    """Return for each stage the share of an activation that its copy to the host moves."""
+    """Return for each stage the fraction, 0 to 1, of an activation that its copy to the host moves; 0 without a
+    copy."""
     return [
         float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
         for stage in timeline.problem.stages

@@ -1,5 +1,5 @@
-"""Text of orders with copies on streams of their own: one order for each rank, in which one thread launches all
-steps."""
+"""Text of the ranks' programs where copies have streams of their own: one row a rank, all of it launched by one
+thread."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from runtime.lowering.stream_transfers import TaskTransfer, proved_streams, sequ
 
 
 def runs_on_streams(timeline: Timeline) -> bool:
-    """Return True if a device has several streams with tasks, or waits between streams."""
+    """Return True if some device has tasks on several streams, or the schedule has waits between streams."""
     resources = list(stream_programs(timeline))
     return bool(timeline.schedule.waits) or len(resources) > len({resource.device for resource in resources})
 
 
 def rank_rows(name: str, timeline: Timeline) -> list[str]:
-    """Return the row of every rank; waiting for a task of another rank is receiving what it yields."""
+    """Return the program of every rank as text, in the syntax of `runtime.execution.program`.
+
+    To wait for a task of another rank is to receive the tensor it yields; `BadInput` if nothing of it is used.
+    """
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
     steps = {step.task: (numbers[resource.stream], step) for resource, row in streams.items() for step in row}
@@ -30,7 +33,8 @@ def rank_rows(name: str, timeline: Timeline) -> list[str]:
 
 
 def proof_of_streams(name: str, timeline: Timeline) -> str:
-    """Return a sentence that proves that the rows end."""
+    """Return a sentence saying that the programs of all streams end and why; `BadInput` with the cycle if they do
+    not."""
     streams = stream_programs(timeline)
     return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))
 

@@ -19,9 +19,9 @@ _Adapted = Callable[[Problem, Schedule], Schedule]
 
 @dataclass(frozen=True)
 class Restriction:
-    """A runtime, its exporter, and functions that restrict a problem and adapt a schedule to it.
+    """A runtime, its exporter, and functions that restrict a problem to it and adapt a schedule found for that.
 
-    `words` returns what is left out, as text; `options` are options for the exporter.
+    `words` returns what the restriction leaves out, one text each; `options` are those to give to the exporter.
     """
 
     name: str
@@ -114,7 +114,11 @@ def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
-    """Return the exporter's option for a number of layers that gives each stage one; users replace it in the export."""
+    """Return torchtitan's option `layers` as if every stage had one layer, embedding and head counted, with 3 stages a
+    device.
+
+    Users put the number of their model in its place in the export. Up to two stages a device nothing is needed: empty.
+    """
     stages = problem.placement.stages
     return {"layers": str(stages - 2)} if stages > 2 * problem.devices else {}
 

@@ -14,7 +14,7 @@ CSV, _META = ".csv", ".meta.json"
 
 
 def write(timeline: Timeline, _: Settings) -> Files:
-    """Return the CSV and its side file."""
+    """Return the text of the CSV and of its side file, by suffix."""
     label = last_stage_labels(timeline)
     rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
@@ -27,5 +27,6 @@ def refused(timeline: Timeline) -> None:
 
 
 def proof(timeline: Timeline) -> str:
-    """Return the proof that the sends and receives added by PyTorch run to their end."""
+    """Return a sentence saying that the sends and receives that PyTorch adds end; `BadInput` with the cycle if they do
+    not."""
     return proved(NAME, torch_lowered(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))

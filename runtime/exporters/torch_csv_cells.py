@@ -35,7 +35,7 @@ def last_stage_labels(timeline: Timeline) -> tuple[int, ...]:
 
 
 def cell(compute: Compute, label: tuple[int, ...]) -> str:
-    """Return a compute in PyTorch's syntax.
+    """Return the CSV cell of a pass or block in PyTorch's syntax, with micro-batch j written as `label[j]`.
 
     PyTorch starts an `OVERLAP_F_B` when both passes can run and sends what they yield after both: so does a block of
     `times.overlapped`. A pair with no such block runs in turn, and the first one's tensor leaves at once; as an
@@ -48,7 +48,8 @@ def cell(compute: Compute, label: tuple[int, ...]) -> str:
 def side_file(
     timeline: Timeline, name: str, torch_format: str, label: tuple[int, ...], proof: str, notes: list[str]
 ) -> str:
-    """Return the text of what the CSV lacks: stages of each rank, renumbering of micro-batches, notes for the user."""
+    """Return the JSON text of what the CSV lacks: stages of each rank, renumbering of micro-batches, notes for the
+    user."""
     problem = timeline.problem
     document = {
         "tool": f"pipesched {VERSION}",
@@ -75,7 +76,8 @@ def _backward(schedule: Schedule) -> str:
 
 
 def notes(timeline: Timeline) -> list[str]:
-    """Return the differences between PyTorch's execution and the schedule as written."""
+    """Return sentences for the user, one for each difference between PyTorch's execution and the schedule as
+    written."""
     return list(_differences(timeline))
 
 

@@ -46,7 +46,8 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
 
 
 def _waits(version: str) -> bool:
-    """Return True if a PyTorch version has waits for reductions and sends; `BadInput` for one before 2.13."""
+    """Return True if a PyTorch version needs entries that wait for reductions and sends; `BadInput` for one before
+    2.13."""
     found = re.fullmatch(r"(\d{1,4})\.(\d{1,4})([.+].*)?", version)
     number = (int(found[1]), int(found[2])) if found else (0, 0)
     if number < (2, 13):
@@ -63,7 +64,8 @@ def _proof(timeline: Timeline) -> str:
 
 
 def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
-    """Return the entries after a stage's last backward."""
+    """Return the entries that follow a stage's last backward: its reduction, the wait for it, the drop of its
+    parameters."""
     return ("REDUCE_GRAD", *(["WAIT_REDUCE_GRAD"] if waits else []), *(["RESHARD"] if fsdp else []))
 
 

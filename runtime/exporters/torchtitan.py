@@ -107,7 +107,10 @@ def _split_stages(timeline: Timeline) -> list[int]:
 
 
 def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -> str:
-    """Return the flags for each version of torchtitan, if flags can express everything needed."""
+    """Return the source text of `FLAGS`, the command line for each version of torchtitan.
+
+    It is empty if the last stage's backwards are split, which flags cannot express.
+    """
     if problem.placement.stages - 1 in split:
         return _NO_FLAGS
     shared: dict[str, object] = {
@@ -125,13 +128,14 @@ def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -
 
 
 def _words(values: dict[str, object], bare: list[str]) -> str:
-    """Return flags as parts of one string literal: those with a value, one a line, then those without."""
+    """Return flags as the lines of one Python string literal: those with a value, one a line, then those without."""
     lines = [f"--{key} {shlex.quote(str(value))} " for key, value in values.items()] + [f"{word} " for word in bare]
     return "\n".join(f"        {line!a}" for line in lines)
 
 
 def _schedule_name(timeline: Timeline) -> str:
-    """Return the name of a schedule registered by PyTorch whose stages are placed as these."""
+    """Return the name of a schedule registered by PyTorch whose stages are placed as these; `BadInput` if there is
+    none."""
     placement = timeline.problem.placement
     chunks, remainder = divmod(placement.stages, placement.devices)
     if not remainder and placement.stage_device == interleaved(placement.devices, chunks).stage_device:
@@ -146,9 +150,10 @@ def _schedule_name(timeline: Timeline) -> str:
 
 
 def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
-    """Return the modules of each stage, by the names of torchtitan's decoders.
+    """Return the names of each stage's modules in torchtitan's decoders, from the text of the option `layers`.
 
-    None where torchtitan may divide them itself.
+    None where the option is empty and torchtitan may divide them itself (not `needed`). Raises `BadInput` for other
+    mistakes.
     """
     if not layers:
         if not needed:
@@ -175,7 +180,8 @@ def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
 
 
 def _shared_out(layers: int, stages: int) -> list[int]:
-    """Return the layers of each stage as torchtitan divides them: embedding and head count as a layer each."""
+    """Return the number of layers of each stage as torchtitan divides them: embedding and head count as a layer
+    each."""
     share, more = divmod(layers + 2, stages)
     if share < 1 or layers < 1:
         raise BadInput(f"{_NAME}: found layers={layers}; allowed for {stages} stages: at least {max(1, stages - 2)}")

@@ -85,8 +85,11 @@ def _refuse_placement(placement: Placement) -> None:
 
 
 def _refuse_order(timeline: Timeline, placed: dict[Pass, Pass]) -> None:
-    """Raise `BadInput` for orders that break its queues: tensors are taken in order, by backwards of the sender's
-    kind."""
+    """Raise `BadInput` for an order that the repository's queues of unnamed tensors would mix up.
+
+    Every stage must take the micro-batches in one order, and a micro-batch's backwards be all fused or all split.
+    `placed` gives the pass in whose place each W runs once Ws are renumbered.
+    """
     problem, schedule = timeline.problem, timeline.schedule
     if any(timeline.in_block(p) for p in schedule.passes()):
         raise BadInput(f"{_NAME}: overlapped blocks are not supported by {_RUNTIME}; {_ELSE}")

@@ -19,8 +19,10 @@ Orders = list[list[Slot]]
 
 @dataclass(frozen=True)
 class Importer:
-    """A format: `recognises` is True for a text in it, `read` returns the order of every device (`BadInput` if
-    broken)."""
+    """A format of schedules to read: `recognises` returns True for a text in this format.
+
+    `read` returns the slots of every device in order; it raises `BadInput` for a broken text.
+    """
 
     name: str
     description: str
@@ -57,7 +59,8 @@ def import_schedule(path: str | Path, problem: Problem) -> Schedule:
 
 
 def _is_run(problem: Problem, slot: Slot) -> bool:
-    """Return True for passes of micro-batches, and for collectives that the problem has on their stage."""
+    """Return True unless the slot is a collective that the problem does not have on that stage: such a slot is left
+    out."""
     kind, stage, _ = slot[0]
     stages = problem.stages
     return kind not in OF_PARAMETERS or (stage < len(stages) and kind in stages[stage].kinds_of_parameters)

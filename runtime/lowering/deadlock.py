@@ -1,8 +1,8 @@
 """Proof of freedom from deadlock: a program ends under any durations, or has a cycle of waits.
 
-A runtime's rules say what each instruction waits for. None of these waits is ever replaced by another, so a program
-either has an order in which everything happens after what it waits for, and then every run of it ends, however fast its
-devices are; or some events wait for each other in a cycle, and no run ends.
+A runtime's rules say what each instruction waits for, and no run changes these waits. So a program either has an order
+in which everything happens after what it waits for, and then every run of it ends, however fast its devices are; or
+some events wait for each other in a cycle, and no run ends.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Semantics(StrEnum):
 
 @dataclass(frozen=True)
 class Proof:
-    """A proof that a program ends: a topological order of all events.
+    """A proof that a program ends: `order` has the names of all events in a topological order of their waits.
 
-    `steps` is the length of the longest chain of events.
+    `steps` is the number of events in the longest chain of waits.
     """
 
     semantics: Semantics
@@ -51,7 +51,10 @@ class Proof:
 
 
 class _EventGraph:
-    """The wait graph: events by number, each with its name and its predecessors."""
+    """The wait graph of a program: event i is named `names[i]` and waits for the events numbered `before[i]`.
+
+    Events are the instructions of all devices, and the arrival of each transfer.
+    """
 
     def __init__(self, program: Program, semantics: Semantics) -> None:
         self.names: list[str] = []
@@ -76,7 +79,8 @@ class _EventGraph:
         return len(self.names) - 1
 
     def _step(self, step: Instruction, device: int, before: list[int]) -> int:
-        """Add an instruction after the events `before`; returns the event after which the device continues."""
+        """Add an instruction that waits for the events `before`; return the event for which the device's next one
+        waits."""
         number = self._add(f"{step} (device {device})", list(before))
         if isinstance(step, Compute):
             self._computed |= dict.fromkeys(step.passes, number)
@@ -122,8 +126,10 @@ def prove(program: Program, semantics: Semantics) -> Proof:
 
 
 def proved(name: str, program: Program, semantics: Sequence[Semantics] = (Semantics.RENDEZVOUS,)) -> str:
-    """Return one sentence on the rules under which a program was proved to end; `BadInput` with the fault if it does
-    not."""
+    """Return one sentence that names the rules under which a program was proved to end.
+
+    Raises `BadInput`, whose lines begin with `name`, if transfers do not match or waits form a cycle.
+    """
     mistakes = pair_mistakes(program)
     if mistakes:
         raise BadInput(*(f"{name}: {mistake}" for mistake in mistakes))

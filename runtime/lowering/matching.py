@@ -37,7 +37,10 @@ def unmatched(program: Program) -> Iterator[str]:
 
 
 def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[int]]:
-    """Return the devices of this end of each transfer; every transfer of the program has an entry."""
+    """Return for each transfer the devices on which this end of it, its send or its receive, stands in the program.
+
+    Transfers that have only the other end are included, with an empty list.
+    """
     both = (step.transfer for row in program.rows for step in asking(row, SHORT) if not isinstance(step, Compute))
     devices_of: dict[Transfer, list[int]] = {transfer: [] for transfer in both}
     for device, row in enumerate(program.rows):

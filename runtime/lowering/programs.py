@@ -164,12 +164,12 @@ def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
 
 
 def computes_at(timeline: Timeline, p: Pass) -> int:
-    """Return the start of a pass's first task that receives no tensor."""
+    """Return the tick at which a pass begins to compute: the start of its first task that receives no tensor."""
     return next(timeline.starts[task] for task, part in timeline.problem.tasks(p) if not part.receives)
 
 
 def _leaves_at(timeline: Timeline, transfer: Transfer) -> int:
-    """Return when a tensor leaves: at the end of its pass, or when the task that transfers it starts."""
+    """Return the tick at which a tensor leaves: the end of its pass, or the start of the task that transfers it."""
     tasks = timeline.problem.tasks(transfer.consumer)
     found = (timeline.starts[task] for task, part in tasks if part.receives)
     return next(found, timeline.end(transfer.producer))

@@ -38,7 +38,7 @@ Streams: TypeAlias = Mapping[Resource, Sequence[Step]]
 
 
 def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
-    """Return the transfers of every device; the same timeline always gives the same ones."""
+    """Return the transfers of every device, both sent and received, in order; equal timelines give equal ones."""
     return tuple(tuple(one for one in row if isinstance(one, TaskTransfer)) for row in sequence_rows(timeline, streams))
 
 
@@ -93,8 +93,10 @@ def _device(timeline: Timeline, where: Resource, task: Task) -> int:
 
 
 def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTransfer]) -> list[list[int]]:
-    """Return the predecessors of tasks, then of transfers, by number: the previous task of the stream and all
-    dependences."""
+    """Return for each task, then for each transfer, the numbers of its predecessors in that list.
+
+    A task follows the previous one of its stream and all that it depends on; across devices that is a transfer.
+    """
     number_of = {task: number for number, task in enumerate(tasks)}
     waits: list[list[int]] = [[] for _ in (*tasks, *transfers)]
     far = {(transfer.producer, transfer.consumer): len(tasks) + number for number, transfer in enumerate(transfers)}
@@ -109,7 +111,10 @@ def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTran
 
 
 def proved_streams(name: str, timeline: Timeline, streams: Streams, rows: TransferRows) -> str:
-    """Return one sentence that the program ends under blocking sends; `BadInput` with the cycle if it does not."""
+    """Return one sentence saying that the program ends under blocking sends, after a topological sort that shows it.
+
+    Raises `BadInput`, whose text begins with `name`, with the cycle of waits if it does not end.
+    """
     tasks = _tasks(streams)
     transfers = list(dict.fromkeys(one for row in rows for one in row))
     for one in transfers:

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pipesched.deadline import ask
 from pipesched.errors import Deadlock
 
-# The numbers of the things that each thing, known by its place in the list, comes after.
+# Entry i has the numbers of the items that must precede item i.
 Waits = Sequence[Sequence[int]]
 
 

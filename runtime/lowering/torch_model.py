@@ -26,7 +26,10 @@ from runtime.lowering.programs import (
 
 
 def torch_lowered(timeline: Timeline) -> Program:
-    """Return the program that PyTorch makes of the order of passes; `Deadlock`, with the cycle, if it cannot run."""
+    """Return the program that PyTorch makes by adding sends and receives to the order of passes.
+
+    Raises `Deadlock`, with the cycle of waits, if the schedule cannot run.
+    """
     lower(timeline)  # raises Deadlock, and there is no other reason for the turns to come to a halt
     problem = timeline.problem
     waiting = [list(computes_of(timeline, device)) for device in range(problem.devices)]
@@ -50,7 +53,8 @@ def torch_lowered(timeline: Timeline) -> Program:
 
 
 def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
-    """Return True if the device has the inputs of every pass of a cell."""
+    """Return True if the device has the inputs of every pass of a cell; `there` has each tensor's (pass, device) so
+    far."""
     network, pass_set = timeline.problem.network, timeline.schedule.pass_set
     needed = (before for p in compute.passes for before, _ in network.predecessors(p, pass_set))
     return all((before, device) in there for before in needed)

@@ -17,9 +17,9 @@ from pipesched.schedule.timeline import Timeline
 
 
 def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, int]:
-    """Return the micro-batch that each W takes.
+    """Return for each W the micro-batch that it takes once renumbered: that of its stage's k-th B for the k-th W.
 
-    With `fused`, BW counts as B and W, and the micro-batch of its W is included.
+    With `fused`, a BW counts as a B and a W in one, and has an entry too.
     """
     found: dict[Pass, int] = {}
     waiting: dict[int, deque[int]] = {}
@@ -33,7 +33,10 @@ def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, i
 
 
 def with_weights_in_order(timeline: Timeline) -> dict[Pass, Pass]:
-    """Return the pass that runs in place of each pass of a timeline; the pass itself if micro-batches differ."""
+    """Return for each pass of a timeline the pass to run in its place: Ws are renumbered, all others stay.
+
+    Where micro-batches differ in size, each pass stays as it is.
+    """
     schedule = timeline.schedule
     if timeline.problem.walks.scale:
         return {p: p for p in schedule.passes()}

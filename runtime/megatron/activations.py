@@ -28,7 +28,11 @@ class Activations:
         self._saved, self._random = dict[tuple[int, int], Saved](), dict[tuple[int, int], RandomState]()
 
     def forward(self, step: Step, x: Any) -> None:
-        """Run a forward on input `x`, and keep what the schedule says."""
+        """Run a forward on input `x`, and keep for its backward what the schedule says.
+
+        That is all saved tensors, those that an offload moves later, or the input and random state alone for a
+        recomputation.
+        """
         where = step.stage, step.microbatch
         self._inputs[where] = x
         if where in self._recomputed:
@@ -44,9 +48,9 @@ class Activations:
             self._outputs[where] = self.forwards.run(step, x)
 
     def leaving(self, step: Step) -> torch.Tensor:
-        """Return the output of a stage for the next one, and free its data.
+        """Return the output of a stage to hand to the next one, and free its data in the original.
 
-        From now on only its place in the graph is needed.
+        After that only the original's node in the autograd graph is needed, for the backward.
         """
         output = self._outputs[step.stage, step.microbatch]
         left = output.detach()

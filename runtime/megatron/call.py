@@ -31,7 +31,11 @@ _NEVER_TRIED = {
 
 
 class Call(NamedTuple):
-    """The arguments of a call; `chunks` are this rank's parts of the model, in the order of their stages."""
+    """The arguments of one call of Megatron's forward-backward function, on one rank.
+
+    `chunks` are the rank's parts of the model in the order of their stages, `iterators` their data, and `group` the
+    pipeline's process group. `shape` is that of a tensor sent between stages: sequence, micro-batch size, hidden size.
+    """
 
     forward_step: Any
     chunks: list[Any]
@@ -78,7 +82,8 @@ def call_of(arguments: Mapping[str, Any]) -> Call:
 
 
 def check_fits(call: Call, program: Program) -> None:
-    """Raise `ValueError` if the schedule is for another number of ranks or stages."""
+    """Raise `ValueError` if the schedule is for another number of ranks or stages, or its placement is not supported
+    here."""
     ranks = len(program.rows)
     stages = len(program.stages_of(call.rank)) if call.group.size() == ranks else 0
     if not program.is_loop:

@@ -14,9 +14,10 @@ from runtime.megatron.forwards import Forwards
 
 @torch.no_grad()
 def evaluate(program: Program, call: Call) -> list[Any]:
-    """Run the forwards of a program and return the results of the loss function.
+    """Run the forwards of a program; return the results of the loss function by micro-batch, empty without the last
+    stage.
 
-    A part of a proved order is proved too: nothing in it waits for what is left out.
+    No deadlock is possible: a part of a proved order is proved too, since nothing in it waits for what is left out.
     """
     forwards, transfers = Forwards(program, call), Transfers(call.group, lambda _: call.empty())
     here, outputs = program.stages_of(call.rank), dict[tuple[int, int], Any]()

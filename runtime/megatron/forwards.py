@@ -24,7 +24,8 @@ class Forwards:
 
     @property
     def losses(self) -> list[Any]:
-        """The results of the loss function, by micro-batch."""
+        """The results of the loss function in the order of the micro-batches' numbers; empty except on the last stage's
+        rank."""
         return [one for microbatch in sorted(self._losses) for one in self._losses[microbatch]]
 
     def is_first(self, stage: int) -> bool:

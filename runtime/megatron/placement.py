@@ -31,7 +31,10 @@ def place(program: Program) -> None:
 
 
 def _end(rank: int, chunk: Any) -> Any:
-    """Return a function that is True on a rank, or a chunk of it, with an end of the pipeline."""
+    """Return a function for Megatron's `is_pipeline_first_stage` or `is_pipeline_last_stage`: True on rank `rank`.
+
+    Unless `ignore_virtual`, it is True there only for the chunk numbered `chunk(number of chunks of a rank)`.
+    """
 
     def is_there(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
         chunks = parallel_state.get_virtual_pipeline_model_parallel_world_size()

@@ -32,9 +32,9 @@ class Reductions:
         return {weight: groups.pop(weight) for weight in computed_in_w(chunk) if weight in groups}
 
     def last_backward(self, chunk: int) -> None:
-        """Prepare for a chunk's last backward, whose own gradients may be reduced at once.
+        """Let a chunk's last backward start the reduction of its gradients as they are computed.
 
-        With `grad_sync_func` all wait for W.
+        With `grad_sync_func` nothing is done: all of the chunk's gradients are then reduced after its last W.
         """
         if self._start[chunk] is None:
             self._without_sync[chunk].close()

@@ -30,9 +30,9 @@ def _delaying(made: Any) -> Any:
 
 
 def delayed_modules(modules: Iterable[Any], split: bool) -> list[Any]:
-    """Return the modules whose weight gradients `backward_dw` computes.
+    """Return the modules of Transformer Engine that leave their weight gradients to `backward_dw`, which W calls.
 
-    Warns if backwards are `split` and there are other modules, whose weight gradients are part of B.
+    Warns if the schedule's backwards are `split` and other such modules compute theirs in B.
     """
     found = [one for one in modules if hasattr(one, "backward_dw") and getattr(one, "wgrad_store", None) is not None]
     delayed = [one for one in found if one.wgrad_store.delay_wgrad_compute()]

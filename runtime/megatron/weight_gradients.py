@@ -17,7 +17,7 @@ from runtime.megatron.transformer_engine import delayed_modules
 
 Later: TypeAlias = Callable[[], None]
 
-# What the backward that runs now leaves; None outside of one. Autograd's threads run no two at a time.
+# Weight gradients left by the backward that runs now; None outside of one. Autograd never runs two at a time.
 _RUNNING: list[list[Later] | None] = [None]
 
 

@@ -61,7 +61,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> str:
-    """Return the tensor and expert parallel sizes of the plan's file as text."""
+    """Return a source line with the tensor and expert parallel sizes of the plan's file; empty if the file has none."""
     if model.step is None:
         return ""
     shared = model.step.parallel

@@ -53,7 +53,10 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Read the list of parts; layers beyond embedding, `layers` and head count as multi-token prediction."""
+    """Return the layers of each stage from the list of parts, in which entry d is where device d begins.
+
+    Layers beyond the embedding, `layers` transformer layers and the head count as multi-token prediction layers.
+    """
     parts = numbers(_NAME, text)
     if parts[0] != 0:
         raise BadInput(f"{_NAME}: found {parts}, which begins with {parts[0]}; allowed: 0, then where each device ends")

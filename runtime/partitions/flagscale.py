@@ -69,7 +69,10 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _mesh(model: StagedModel) -> list[int]:
-    """Return the sizes of the only mesh; FlagScale reads parallelism from here, whatever Megatron's flags say."""
+    """Return the sizes of the only mesh: tensor, context, expert, data and pipeline parallel; 1 for those not given.
+
+    FlagScale reads parallelism from here, whatever Megatron's flags say.
+    """
     if model.step is None:
         return [1, 1, 1, 1, model.devices]
     shared = model.step.parallel
@@ -78,7 +81,7 @@ def _mesh(model: StagedModel) -> list[int]:
 
 
 def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]:
-    """Return rows for runs of equal stages: number of stages, micro-batches, and recomputed layers of each."""
+    """Return a row for each run of equal stages: their number, the micro-batches, the recomputed layers of each."""
     return [[len(list(equal)), microbatches, layers] for layers, equal in groupby(recomputed)]
 
 

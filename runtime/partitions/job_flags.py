@@ -52,7 +52,10 @@ def to_leave_out(model: StagedModel, flags: Mapping[str, object]) -> list[str]:
 
 
 def leave_out_lines(model: StagedModel, flags: Mapping[str, object], keys: bool = False) -> list[str]:
-    """Return comment lines that name these flags, for the head of a file; `keys`: with names of keys, `_` for `-`."""
+    """Return comment lines for the head of a file that name the flags `to_leave_out`.
+
+    With `keys` they are named as keys of a configuration file, with `_` for `-`.
+    """
     names = [name.replace("-", "_") if keys else f"--{name}" for name in to_leave_out(model, flags)]
     flag = "keys" if keys else "flags"
     lines = [

@@ -56,7 +56,7 @@ def _whole(name: str, found: object, least: int, text: str) -> list[int]:
 
 
 def layers_of_devices(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Parse a list with the number of layers of each device, one stage on each."""
+    """Return the stages, one a device, of a list with the number of transformer layers of each device."""
     counts = numbers(name, text)
     check_length(name, len(counts), devices)
     check_total(name, counts, layers)

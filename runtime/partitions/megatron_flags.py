@@ -21,7 +21,7 @@ _NEEDS = {
 
 
 def order_notes(model: StagedModel) -> tuple[str, ...]:
-    """Return the note that Megatron runs its own order."""
+    """Return a note that Megatron runs its own order; empty if that is the plan's."""
     if (model.schedule or "").partition(":")[0] in ORDERS:
         return ()
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
@@ -32,8 +32,10 @@ def order_notes(model: StagedModel) -> tuple[str, ...]:
 
 
 def group_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Return the flag for groups of micro-batches, needed with several chunks; `BadInput` if Megatron has no such
-    groups."""
+    """Return the flag for the size of Megatron's groups of micro-batches; empty with one chunk a device.
+
+    Raises `BadInput`, whose text begins with `name`, if Megatron has no groups that give the plan's schedule.
+    """
     if len(model.stages) == model.devices:
         return {}
     m, p = model.microbatches, model.devices
@@ -48,7 +50,7 @@ def group_flags(name: str, model: StagedModel) -> dict[str, object]:
 
 
 def module_notes(model: StagedModel) -> tuple[str, ...]:
-    """Return notes on the requirements of recomputed modules."""
+    """Return a note for each recomputed module that needs a further flag of Megatron."""
     used = frozenset[str]().union(*(modules_of(mode) for stage in model.stages for mode in stage.recompute_modes))
     return tuple(f"--recompute-modules {one} needs {_NEEDS[one]}." for one in sorted(used & set(_NEEDS)))
 
@@ -86,7 +88,10 @@ def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
 
 
 def _modules(name: str, model: StagedModel) -> list[str]:
-    """Return the list of modules that recomputes in every layer what the plan recomputes there."""
+    """Return the modules for `--recompute-modules`: recomputed in every layer, they are what the plan recomputes.
+
+    Raises `BadInput` if no one list of modules does.
+    """
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     for selection in model.selections:
         if all(

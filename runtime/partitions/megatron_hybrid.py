@@ -40,13 +40,13 @@ def no_hybrid(why: str, names: Sequence[str]) -> None:
 
 
 def pattern_of(model: StagedModel) -> str:
-    """Return the pattern: the letters of every stage's layers."""
+    """Return the pattern: a letter for each layer, `|` between stages; embedding and head have none."""
     runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
     return "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
 
 
 def names_of(model: StagedModel) -> list[str]:
-    """Return the names of all runs of layers."""
+    """Return the names of all runs (consecutive equal layers), stage by stage."""
     return [run.name for stage in model.stages for run in stage.runs]
 
 
@@ -56,7 +56,7 @@ def is_pattern(text: str) -> bool:
 
 
 def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the stages of a pattern; `BadInput` with a line for each rule that it breaks."""
+    """Return the layers of each stage of a pattern; `BadInput` with a line for each rule that it breaks."""
     segments = text.strip().strip("'\"").split("|")
     strange = next((one for one in "".join(segments) if one not in _LETTERS.values()), None)
     if strange is not None:

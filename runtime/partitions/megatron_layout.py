@@ -21,7 +21,7 @@ _MOST_LETTERS = 100_000  # far more than any model has; a typing error in a fact
 
 
 def layout_text(counts: Sequence[StageCounts]) -> str:
-    """Return the layout of these stages; equal neighbours are written once, with a factor."""
+    """Return the layout of these stages; consecutive equal ones are written once, with a factor."""
     stages = ["".join(_repeated(letter, number) for letter, number in zip(LETTERS, one, strict=True)) for one in counts]
     groups = [(text, len(list(equal))) for text, equal in groupby(stages)]
     last, number = groups.pop()
@@ -34,9 +34,9 @@ def _repeated(letter: str, number: int) -> str:
 
 
 def read_layout(text: str) -> tuple[StageCounts, ...]:
-    """Return the stages of a layout; `BadInput` if the text is none.
+    """Return the layers of each stage of a layout; `BadInput` if the text is none.
 
-    Rules on the stages are checked by `layout_mistakes`.
+    Rules of Megatron on the stages are checked by `layout_mistakes`.
     """
     plain = _unrolled(_unrolled(text.strip().strip("'\"").replace(",", ""), r"\(([^()]+)\)\*(\d+)"), r"([^()*])\*(\d+)")
     strange = next((letter for letter in plain if letter not in LETTERS + "|"), None)

@@ -13,7 +13,8 @@ from runtime.partitions.staged_model import StagedModel
 
 
 class PartitionFlags(NamedTuple):
-    """The setting of the partition by name, and all flags except those of recomputation."""
+    """A partition for Megatron: `values`, its main setting by name, and `flags`, all flags except those of
+    recomputation."""
 
     values: dict[str, object]
     flags: dict[str, object]

@@ -58,7 +58,8 @@ def _letters(run: Run, attention: str) -> str:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the stages of a pattern of pairs of letters; `BadInput` with a line for each rule that it breaks."""
+    """Return the layers of each stage of a pattern of pairs of letters; `BadInput` with a line for each rule that it
+    breaks."""
     main, *mtp = text.strip().strip("'\"").split("/")
     segments, mistakes = main.split("|"), list[str]()
     strange = next((one for one in segments if one[::2].strip("*+D") or one[1::2].strip("-E") or len(one) % 2), None)

@@ -59,7 +59,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Read `offset`, a row for each chunk.
+    """Return the layers of each stage from `offset`, a row for each chunk and a column for each device.
 
     MTP layers count among `layers`, since MindFormers does not distinguish them.
     """

@@ -48,7 +48,10 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Read either list: `15,15,16`, or rows of devices with columns of chunks, `[[0,1],[1,1]*2,[3,0]]`."""
+    """Return the layers of each stage from either list: `15,15,16`, or rows of devices with columns of chunks.
+
+    Rows may have a factor, as in `[[0,1],[1,1]*2,[3,0]]`.
+    """
     if text.strip().startswith("[["):
         table = rows(_NAME, _unrolled(text))
         check_length(_NAME, len(table), devices)
@@ -61,7 +64,7 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
 
 
 def _unrolled(text: str) -> str:
-    """Return the text with rows that have a factor written out."""
+    """Return the text with every row that has a factor, `[1,1]*2`, written that many times."""
 
     def repeated(match: re.Match[str]) -> str:
         number = int(match[2])

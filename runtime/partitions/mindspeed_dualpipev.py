@@ -67,7 +67,7 @@ def _check(model: StagedModel) -> None:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Read the number of layers of every stage, such as `4`."""
+    """Return the layers of each stage from the number of layers of every stage, such as `4`."""
     (share,) = numbers(_NAME, text) if "," not in text else (0,)
     if share < 1:
         raise BadInput(f"{_NAME}: found {text!r}; allowed: one number of layers, that of every stage")

@@ -28,9 +28,10 @@ def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
 
 
 def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[int, ...]:
-    """Return the number of the model's layers on each stage.
+    """Return the number of the model's layers on each stage of a setting; `roles` are those of the layers, first to
+    last.
 
-    Multi-token prediction that the setting omits goes last.
+    The last stage has all that remain, such as multi-token prediction layers that the setting omits.
     """
     counts, at = [], 0
     for number, stage in enumerate(stages):

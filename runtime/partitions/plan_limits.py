@@ -41,13 +41,14 @@ class MtpPlace(Enum):
 class PlanLimits:
     """Limits of one runtime. `placements` and `schedules` are those that it runs (`schedules` empty: any order).
 
-    `without_mtp`: placements only for models without multi-token prediction. `layers_divide`: with several chunks, the
-    number of stages divides that of transformer layers. `whole_backwards`: no backward is split into B and W;
-    `whole_last`: none of the last stage. `groups`: the interleaved order has groups of micro-batches, as in Megatron.
-    `equal_stages`: all stages have the same number of transformer layers. `microbatches_a_device`: at least so many
-    micro-batches for each device. `least_devices`: so many devices or more. `split_backwards`: every layer that trains
-    has a W of its own. `context_parallel`: sequences may be cut over several devices. `forwards_only`: no layer trains.
-    `check` raises `BadInput` for names of layers.
+    `rule`: the layers of a stage that can be recomputed. `mtp`: the stages that may have multi-token prediction layers;
+    `recomputes_mtp`: these can be recomputed. `without_mtp`: placements only for models without multi-token prediction.
+    `layers_divide`: with several chunks, the number of stages divides that of transformer layers. `whole_backwards`: no
+    backward is split into B and W; `whole_last`: none of the last stage. `groups`: the interleaved order has groups of
+    micro-batches, as in Megatron. `equal_stages`: all stages have the same number of transformer layers.
+    `microbatches_a_device`: at least so many micro-batches for each device. `least_devices`: so many devices or more.
+    `split_backwards`: every layer that trains has a W of its own. `context_parallel`: sequences may be cut over several
+    devices. `forwards_only`: no layer trains. `check` raises `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -102,8 +103,10 @@ def _check_sizes(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
 
 
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
-    """Return the problem whose plans the runtime can run, and texts on what was left out; `BadInput` if it can run
-    none."""
+    """Return the problem whose plans the runtime can run, and a text for each thing left out.
+
+    Raises `BadInput` if the runtime can run no plan of the problem.
+    """
     plan = _of_settings(plan, name, limits)
     names = [layer.name for layer in plan.model.sequence]
     try:
@@ -157,8 +160,10 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
 
 
 def _equal_stages(plan: PlanProblem, name: str) -> PlanProblem:
-    """Return the problem with the same number of transformer layers on every stage of its placement; `BadInput` where
-    that is no whole number, or the file has another partition."""
+    """Return the problem with the same number of transformer layers on every stage of its placement.
+
+    Raises `BadInput` where that is no whole number, or the file has another partition.
+    """
     stages = len(plan.choices[0].on(plan.cluster.devices).chains[0])
     roles = [role_of(layer.name) for layer in plan.model.sequence]
     share, remainder = divmod(roles.count(Role.TRANSFORMER), stages)

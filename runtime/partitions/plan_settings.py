@@ -23,8 +23,8 @@ class PlanSettings:
     """Settings of one runtime for `plan.best`, which it runs in the plan's order.
 
     `plan` is the result of searching all plans that the runtime can express and run, `free` that of searching all plans
-    of the file. If there are no settings, `refusal` is the reason, and `plan` and `settings` are None. `words` is what
-    was left out for the runtime.
+    of the file. If there are no settings, `refusal` is the reason, and `plan` and `settings` are None. `words` are
+    texts on what was left out for the runtime.
     """
 
     form: PartitionFormat
@@ -91,7 +91,7 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
 def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
     """Return sentences on parts of a plan that the settings leave out, so that the user's job must do them.
 
-    None for runtimes that run forwards only, for inference.
+    Empty for runtimes that run forwards only, for inference.
     """
     if form.limits.forwards_only:
         return ()
@@ -100,7 +100,8 @@ def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
 
 
 def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ...] = ()) -> StagedModel:
-    """Return a plan as runtimes see it; `lines` are put at the head of its files."""
+    """Return a plan's best candidate as the stages that settings are written from; `lines` go at the head of its
+    files."""
     placement = candidate.timeline.problem.placement
     microbatches = problem.microbatches
     made = staged(problem.model, candidate.partition, placement, microbatches, candidate.schedule, problem.name, lines)
@@ -108,8 +109,11 @@ def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ..
 
 
 def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
-    """Return lines on the time of the best plan with these settings, its bound, and the gain of the best of all
-    plans."""
+    """Return lines on the time of the best plan with these settings, its bound, and how much less the best of all plans
+    takes.
+
+    Empty if there is no plan.
+    """
     best = plan.best
     if best is None:
         return ()

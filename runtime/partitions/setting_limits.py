@@ -18,8 +18,10 @@ def one_chain(name: str, model: StagedModel) -> None:
 
 
 def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
-    """Return the stages of a device; `BadInput` unless stage s is on device s mod p, with at most `chunks` stages a
-    device."""
+    """Return the number of stages of a device; `BadInput` unless stage s is on device s mod p.
+
+    Also `BadInput` if a device has more than `chunks` stages.
+    """
     one_chain(name, model)
     devices = model.devices
     per_device, remainder = divmod(len(model.stages), devices)
@@ -44,25 +46,25 @@ def microbatches_a_device(name: str, model: StagedModel, least: int) -> None:
 
 
 def at_least_each(least: int) -> str:
-    """Return the least number of micro-batches for each device as words."""
+    """Return the least number of micro-batches for each device as a phrase: "one for each", "2 for each"."""
     return f"{'one' if least == 1 else least} for each"
 
 
 def no_mtp(name: str, model: StagedModel, runtime: str) -> None:
-    """Raise `BadInput` for multi-token prediction layers."""
+    """Raise `BadInput` for multi-token prediction layers; `runtime` is the reason, as the end of the message."""
     if model.mtp:
         raise BadInput(f"{name}: not supported: multi-token prediction layers; {runtime}")
 
 
 def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
-    """Raise `BadInput` for MTP layers on any stage but the last."""
+    """Raise `BadInput` for MTP layers on any stage but the last; `runtime` is the reason, as the end of the message."""
     for at, stage in enumerate(model.stages[:-1]):
         if stage.count(Role.MTP):
             raise BadInput(f"{name}: not supported: a multi-token prediction layer on stage {at}; {runtime}")
 
 
 def known_modes(name: str, model: StagedModel, *modes: str) -> None:
-    """Raise `BadInput` for recomputation modes that are not among `ways`, and for recomputed embeddings and heads."""
+    """Raise `BadInput` for recomputation modes that are not among `modes`, and for recomputed embeddings and heads."""
     for stage in model.stages:
         unknown = [mode for mode in stage.recompute_modes if mode not in modes]
         if unknown:
@@ -81,13 +83,16 @@ def refuse_ends(name: str, model: StagedModel) -> None:
 
 
 def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
-    """Return the number of fully recomputed layers of these roles on each stage; `BadInput` if they are not the first
-    ones."""
+    """Return the number of fully recomputed layers of these roles on each stage.
+
+    Raises `BadInput` if on some stage they are not the first of its layers of these roles.
+    """
     return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
 
 
 def by_chunk(counts: list[int], devices: int) -> list[list[int]]:
-    """Return numbers by stage as rows of chunks, with a number for each device."""
+    """Return numbers by stage as a row for each chunk, with a number for each device, where stage s is on device s mod
+    p."""
     return [counts[at : at + devices] for at in range(0, len(counts), devices)]
 
 
@@ -107,8 +112,10 @@ def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) ->
 
 
 def all_or_none(name: str, model: StagedModel, modes: tuple[str, ...], setting: str) -> bool:
-    """Return True if every transformer and MTP layer is recomputed in one of these modes; `BadInput` if only some
-    are."""
+    """Return True if every transformer and MTP layer is recomputed in one of these modes, False if none is.
+
+    Raises `BadInput`, which names the setting `setting`, if only some are.
+    """
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     total = sum(run.layers for run in runs)
     number = sum(run.recomputed.get(mode, 0) for run in runs for mode in modes)

@@ -1,4 +1,4 @@
-"""A partition as runtimes see it: the device of every stage, its number of layers by role, and its recomputation."""
+"""A partition as settings of runtimes are written from it: each stage's device, layers by role, and recomputation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StageCounts(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Consecutive layers of one name on a stage; `recomputed` has the number for each mode."""
+    """Consecutive layers of one name on a stage; `recomputed` has the number of layers recomputed in each mode."""
 
     name: str
     layers: int
@@ -51,7 +51,7 @@ class StageLayers:
 
     @property
     def recompute_modes(self) -> tuple[str, ...]:
-        """The recomputation modes of some of its layers."""
+        """The names of the recomputation modes that some of its layers use."""
         return tuple(dict.fromkeys(mode for run in self.runs for mode, layers in run.recomputed.items() if layers))
 
 
@@ -59,10 +59,11 @@ class StageLayers:
 class StagedModel:
     """A partition on a placement of one chain. `schedule` is the order's name; None for an order of our own.
 
-    An embedding or a head that the model does not list is assumed on the first or the last stage. `selections` are the
-    recomputation modes of types of layers by modules. `figures` are lines for the head of a file. `step` has the
-    training sizes of the plan's file; None if it lists layers. `trains` is False if no layer has a backward.
-    `decides_recomputation`: some of its layers can be recomputed, so that the plan decides for all of them.
+    An embedding or a head that the model does not list is assumed on the first or the last stage. Each of `selections`
+    has, for one list of modules to recompute everywhere, the recomputation mode of each type of layer by its name.
+    `figures` are lines for the head of a file. `step` has the training sizes of the plan's file; None if it lists
+    layers. `trains` is False if no layer has a backward. `decides_recomputation`: some of its layers can be recomputed,
+    so that the plan decides for all of them.
     """
 
     placement: Placement
@@ -135,7 +136,7 @@ def staged(
 
 
 def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tuple[Run, ...]:
-    """Return the runs of equal names.
+    """Return the runs of consecutive layers of one name on a stage, with the layers recomputed in each.
 
     Recomputed layers of a name with several runs are counted for the first of them.
     """

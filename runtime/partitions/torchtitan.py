@@ -88,7 +88,11 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _sizes(model: StagedModel) -> dict[str, int]:
-    """Return the other parallel sizes of the plan's file; replicas are the remaining devices."""
+    """Return the tensor, context and expert parallel sizes of the plan's file, by torchtitan's names; empty without
+    them.
+
+    Data parallelism needs no entry: replicas are the remaining devices.
+    """
     step = model.step
     if step is None:
         return {}
@@ -97,14 +101,14 @@ def _sizes(model: StagedModel) -> dict[str, int]:
 
 
 def _checkpointing(model: StagedModel, recomputed: bool) -> str:
-    """Return the lines on activation checkpointing; empty where the plan does not decide on recomputation."""
+    """Return source lines on activation checkpointing; empty where the plan does not decide on recomputation."""
     if recomputed:
         return f"    from {_CHECKPOINTING} import FullAC\n\n    config.activation_checkpoint = FullAC.Config()\n"
     return "    config.activation_checkpoint = None\n" if model.decides_recomputation else ""
 
 
 def _own_size(model: StagedModel) -> str:
-    """Return the expressions for sequences of a micro-batch and tokens of a sequence in the written function."""
+    """Return source text of two expressions: the sequences of a micro-batch, and the tokens of a sequence."""
     if model.step is None:
         return 'microbatch_size, microbatch_size and getattr(config.training, "max_context_length", None)'
     return f"microbatch_size or {model.step.microbatch_size}, {model.step.sequence}"
@@ -127,7 +131,7 @@ def _schedule(model: StagedModel) -> str:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Read the parts in order; older versions call the head `output`."""
+    """Return the layers of each stage from lists of module names, in order; older versions call the head `output`."""
     parts = read_json(text, _NAME)
     if not isinstance(parts, list) or not all(isinstance(part, list) and part for part in parts):
         raise BadInput(f"{_NAME}: found {shown(text)}; allowed: a list of lists of module names, none of them empty")

@@ -29,11 +29,10 @@ class _Size(NamedTuple):
 
 
 def layer_types(profile: Profile) -> tuple[LayerType, ...]:
-    """Return a layer type for each run of layers of one size, in ms and MiB; times are medians over all layers of that
-    size.
+    """Return a layer type for each run of consecutive layers of one size, in ms and MiB, to write a plan file from.
 
-    The last layer's output is a loss, so being last is part of the key. Memory is parameters, gradients and Adam's
-    moments.
+    Times are medians over all layers of that size. The last layer's output is a loss, so being last is part of the key.
+    Memory is parameters, gradients and Adam's moments.
     """
     last = len(profile.stages) - 1
     sizes = [_size(stage) for stage in profile.stages]
@@ -51,15 +50,15 @@ def _size(stage: StageProfile) -> _Size:
 
 
 def _median(profile: Profile, stages: Sequence[int], kind: PassKind) -> Fraction:
-    """Return the median time of a kind of pass over stages in ms, rounded to the microsecond."""
+    """Return the median, over stages, of each stage's median time of a kind of pass, in ms to the microsecond."""
     seconds = median(profile.stages[stage].times[kind].median for stage in stages)
     return Fraction(round(seconds * 1_000_000), 1000)
 
 
 def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, bool], str]:
-    """Return names of layers: `layer` for the most frequent size, others numbered.
+    """Return a name for each size of layers: `layer` for the most frequent, then `layer-2`, `layer-3`, ...
 
-    First and last by their role or place.
+    A first layer unlike all others is `embedding` and the last `head` in the built-in GPT, else `first` and `last`.
     """
     ends = ("embedding", "head") if model == "gpt" else ("first", "last")
     named: dict[tuple[_Size, bool], str] = {}

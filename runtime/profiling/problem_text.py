@@ -89,5 +89,5 @@ def header(profile: Profile) -> Iterator[str]:
 
 
 def time_and_spread(samples: Samples) -> str:
-    """Return a median with its spread as text."""
+    """Return as text a median in ms, ± half the distance between the quartiles in percent of it."""
     return f"{1000 * samples.median:.3f} ms ± {100 * samples.spread / 2:.1f} %"

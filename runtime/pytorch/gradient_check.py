@@ -25,8 +25,12 @@ _KERNELS: Mapping[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 2e
 
 @dataclass(frozen=True)
 class StepResult:
-    """The report of one process on a compared step: losses by micro-batch, its worst gradient, parameters without
-    one."""
+    """The report of one process on a compared step.
+
+    `losses` are those it computed by micro-batch, `right_losses` the reference's, `loss_limit` the allowed difference.
+    `worst_gradient` is the one furthest beyond its limit, `missing` names parameters that got no gradient, and
+    `compared` is the number of gradients compared.
+    """
 
     losses: Mapping[int, float]
     right_losses: Mapping[int, float]
@@ -91,7 +95,7 @@ def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
 
 
 def worst(differences: Iterable[Difference | None]) -> Difference | None:
-    """Return the difference that is furthest beyond its limit; NaN counts as worst."""
+    """Return the difference that is furthest beyond its limit; NaN counts as worst. None if there is none."""
     return max((one for one in differences if one is not None), key=_excess, default=None)
 
 

@@ -39,9 +39,10 @@ class RankStages(Protocol):
 
 
 class ProgramExecutor:
-    """The executor of one rank; `executed` is what it ran in the last iteration, `moved` the bytes copied to the host.
+    """The executor of one rank's program; `executed` has the steps of the last iteration, as text.
 
-    `watch` is called to run each pass, once what it waits for is there.
+    `moved` is the number of bytes that the iteration copied to the host. `watch(step, run)` is called to run each pass,
+    once what it waits for is there, and returns what `run()` does.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class ProgramExecutor:
             _prepare(stage, problem, number)
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
-        """Run one iteration; returns the losses of the micro-batches whose last stage is on this rank."""
+        """Run one iteration; return the losses, by micro-batch, of the micro-batches whose last stage is on this
+        rank."""
         for stage in self._local.stages.values():
             stage.clear_runtime_states()
         kept = Activations(
@@ -146,7 +148,8 @@ class ProgramExecutor:
         return found
 
     def _names(self, step: Step) -> Iterator[tuple[Any, ...]]:
-        """Yield the names of the tensors that a pass yields for the neighbouring stage."""
+        """Yield the names of the tensors that a pass yields for the neighbouring stage: kind, stage, micro-batch,
+        number."""
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
     def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:

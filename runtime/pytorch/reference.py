@@ -23,7 +23,8 @@ class Gradient(NamedTuple):
 
 
 class StepReference(NamedTuple):
-    """The reference of a step: losses by micro-batch if a last stage is here, gradients by stage and parameter."""
+    """The reference of a step: losses by micro-batch if a last stage is in this process, gradients by (stage,
+    parameter)."""
 
     losses: Mapping[int, Tensor]
     gradients: Mapping[tuple[int, str], Gradient]
@@ -93,7 +94,8 @@ class _Sums:
         self._norms: dict[tuple[int, str], float] = {}
 
     def add(self, one: _OneMicrobatch, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
-        """Run a stage's backward and take the gradients that it left at the parameters."""
+        """Run a stage's backward and add the gradients that it left at the parameters; return those of the stage's
+        inputs."""
         result = one.backward(stage, given)
         for name, parameter in self._local.twins[stage].named_parameters():
             gradient, parameter.grad = parameter.grad, None
@@ -105,7 +107,8 @@ class _Sums:
         return result
 
     def gradients(self) -> dict[tuple[int, str], Gradient]:
-        """Return the sums over the micro-batches, divided at the end as PyTorch's runtime does."""
+        """Return each gradient by (stage, parameter): the sum over micro-batches divided at the end, as PyTorch's
+        runtime does."""
         found = {}
         for stage, module in self._local.twins.items():
             for name, parameter in module.named_parameters():

@@ -106,7 +106,10 @@ def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
 
 
 def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[int, nn.Module]:
-    """Return the modules of a bidirectional placement by stage; `BadInput` if they are not this rank's."""
+    """Return the modules of this rank by stage, for our own runtime.
+
+    Raises `BadInput` if they are not those of this rank, or given as `PipelineStage`s of a bidirectional placement.
+    """
     if not isinstance(stages, Mapping):
         raise BadInput(
             f"{name}: a {where.name} placement holds every stage on two devices, which a PipelineStage cannot tell;"

@@ -121,7 +121,7 @@ class Draws:
         self.stages: set[int] = set()
 
     def watch(self, stage: int, forward: Callable[[], _Result]) -> _Result:
-        """Run a forward of a stage, and note if it drew random numbers."""
+        """Run a forward of a stage and return its result; note if it drew random numbers."""
         before = self._state()
         result = forward()
         if any(not torch.equal(one, other) for one, other in zip(before, self._state(), strict=True)):

@@ -38,9 +38,9 @@ class Tracer:
         self._heartbeat.tell(WAITS, 0)
 
     def finish(self) -> tuple[float, list[tuple[Pass, float, float]]]:
-        """Return the start of the step, and its passes in execution order.
+        """Return the start of the step, and its passes in execution order with their starts and ends.
 
-        Seconds of this machine's monotonic clock.
+        Times are in seconds of this machine's monotonic clock.
         """
         began, origin = self._origin
         if not self._cuda:

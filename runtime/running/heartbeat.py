@@ -24,7 +24,8 @@ class State:
     """The state of a process: `doing` is waits or runs, of pass number `at` of its order, or free text for anything
     else.
 
-    `beat` grows with every change, so that an unchanged state differs from one that repeats.
+    `job` is the number of its job; `beat` grows with every change, so that an unchanged state differs from one that
+    repeats.
     """
 
     doing: str = STARTS
@@ -55,7 +56,7 @@ class Heartbeat:
 
 
 def read_state(path: Path) -> State:
-    """Return the last state that a process wrote."""
+    """Return the last state that a process wrote; that of a process that starts if there is none to read."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):

@@ -1,5 +1,4 @@
-"""Predicted times of a run with PyTorch: the problem with durations as PyTorch's runtime has them, and its
-simulation."""
+"""Predicted times of a run with PyTorch: the problem with the durations that its runtime has, simulated."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
 
 
 def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> dict[str, float]:
-    """Return how long a stage of sleeping layers sleeps in each kind of pass: the durations in the problem.
+    """Return how many seconds a stage of sleeping layers sleeps in each kind of pass: the durations in the problem.
 
     The runtime adds time of its own.
     """

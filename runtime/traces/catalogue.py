@@ -26,8 +26,11 @@ class Hints:
 
 @dataclass(frozen=True)
 class TraceFormat:
-    """A format: `recognises` is True for a file in it, `read` returns the trace in a run's files (`BadInput` if
-    broken)."""
+    """A format of traces: `recognises` is True for a file in it, `read` returns the trace in the files of one run.
+
+    `read` raises `BadInput` for broken files. `takes_snapshots`: memory snapshots of torch's allocator may be given
+    too.
+    """
 
     name: str
     description: str
@@ -67,7 +70,7 @@ def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> Pipe
 
 
 def form_of(path: Path) -> TraceFormat | None:
-    """Return the format of a file; None if no format recognises it."""
+    """Return the format of a file; None if no format recognises it. Raises `BadInput` if there is no such file."""
     if not path.is_file():
         raise BadInput(f"{path}: cannot be read: there is no such file")
     return next((one for one in TRACES if one.recognises(path)), None)
@@ -78,6 +81,6 @@ def _files(path: Path) -> list[Path]:
 
 
 def head_of(path: Path) -> str:
-    """Return the beginning of a file as text."""
+    """Return the first 4096 bytes of a file as text."""
     with path.open("rb") as file:
         return file.read(4096).decode("utf-8", "replace")

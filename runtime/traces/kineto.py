@@ -35,7 +35,8 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
 
 
 def _events(path: Path, place: int) -> RankEvents:
-    """Return the events of a file; times are in seconds of the clock that the files share."""
+    """Return the events of a file, of rank `place` unless it names its rank; seconds of the clock that the files
+    share."""
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             document = json.load(file)

@@ -26,9 +26,10 @@ def _recognises(path: Path) -> bool:
 
 
 def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
-    """Return a trace in which each rank's compute is divided by the micro-batches.
+    """Return a trace with each device's time of a forward and a backward: the step's total over the micro-batches.
 
-    Ranks of one device are consecutive.
+    Consecutive ranks are one device, whose time is the median over them. A log without times by rank is read as a
+    summary.
     """
     found: dict[tuple[str, int], list[float]] = {}
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]

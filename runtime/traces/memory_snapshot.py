@@ -23,7 +23,8 @@ _KINETO_BASE = 10**12  # microseconds: traces of torch's profiler are read modul
 
 
 class MemorySnapshot(NamedTuple):
-    """A snapshot of one process: (microseconds of Unix time, bytes allocated; negative: released), and the peak."""
+    """A snapshot of one process: `events` are (microseconds of Unix time, bytes; negative: released), `peak` is in
+    bytes."""
 
     path: Path
     events: tuple[tuple[int, int], ...]
@@ -103,7 +104,8 @@ def _number(path: Path) -> int:
 
 
 def _joined(rank: RankEvents, snapshot: MemorySnapshot, notes: list[str]) -> RankEvents:
-    """Return the rank with the snapshot's events on the trace's clock if the clocks match; else with the peak alone."""
+    """Return the rank with the snapshot's events on the trace's clock; with its peak alone if no event is within the
+    passes."""
     first = min((one.start for one in rank.annotations), default=0.0)
     last = max((one.end for one in rank.annotations), default=0.0)
     for modulus in (_KINETO_BASE, 10**18):

@@ -13,7 +13,10 @@ from runtime.profiling.profile import Samples
 
 
 class RanPass(NamedTuple):
-    """An executed pass, in seconds of a clock that all devices share; `memory` is the net bytes taken."""
+    """An executed pass: start and end in seconds of a clock that all devices share, and the net bytes that it took.
+
+    `memory` is None if it was not recorded.
+    """
 
     of: Pass
     start: float
@@ -23,10 +26,11 @@ class RanPass(NamedTuple):
 
 @dataclass(frozen=True)
 class PipelineTrace:
-    """A trace of a pipeline's run.
+    """A trace of a pipeline's run: samples of the times, and of the memory, of each kind of pass on each stage.
 
-    `steps` has complete steps only, and is empty if a format has only totals. Times are samples in seconds by kind and
-    stage; memory is in bytes; `peaks` are those of the devices. `notes` say what could not be read.
+    Keys of `times` (seconds) and `memory` (net bytes taken) are (kind, stage). `transfers[s]` are seconds between
+    stages s and s + 1, `peaks` bytes by device. `steps` has complete steps only, and is empty if a format has only
+    totals. `form` is the name of the format; `notes` say what could not be read.
     """
 
     form: str
@@ -61,7 +65,10 @@ class BlockTrace:
 def assembled(
     form: str, rows: Sequence[Sequence[RanPass]], notes: Iterable[str] = (), peaks: Sequence[int] | None = None
 ) -> PipelineTrace:
-    """Return a trace of the passes of every device in execution order; incomplete steps are left out."""
+    """Return the trace of a run, given the passes of every device in execution order; incomplete steps are left out.
+
+    Raises `BadInput` if a stage has no pass, or no step is complete.
+    """
     where = {one.of.stage: device for device, row in enumerate(rows) for one in row}
     stages = len(where)
     if sorted(where) != list(range(stages)) or not stages:
@@ -110,9 +117,9 @@ def _steps(row: Sequence[RanPass]) -> _Rows:
 
 
 def _whole_steps(found: Sequence[_Rows], notes: list[str]) -> list[_Rows]:
-    """Return the steps in which every device has all passes that it has in its fullest step.
+    """Return the steps in which every device has all passes that it has in its fullest step, each as rows of devices.
 
-    Notes say how many are left out.
+    A note says how many are left out.
     """
     most = [max((frozenset(one.of for one in step) for step in steps), key=len) for steps in found]
     number = min(map(len, found))
@@ -135,8 +142,10 @@ def _measured(step: _Rows) -> Step:
 
 
 def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, list[float]]:
-    """Return, by the earlier of the two stages, the times from a pass's end to the start of the pass waiting for its
-    tensor."""
+    """Return samples of transfer times in seconds, by the earlier of the two stages.
+
+    A sample is the time from the end of a pass to the start of one on another device that waited for its tensor, idle.
+    """
     found: dict[int, list[float]] = {}
     for step in steps:
         ended = {one.of: one.end for row in step for one in row}
@@ -151,7 +160,7 @@ def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, li
 
 
 def _sender(p: Pass, ran: Mapping[Pass, float]) -> Pass | None:
-    """Return the pass of another stage whose tensor `p` takes."""
+    """Return the pass of another stage whose tensor `p` takes; None if it takes none, or that pass did not run."""
     if p.kind is PassKind.W:
         return None
     kinds = (F,) if p.kind is F else (PassKind.B, PassKind.BW)

@@ -49,7 +49,7 @@ def _document(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _chunks(first: Path, documents: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
-    """Return the stages a device: from config.json, else the highest chunk of an event."""
+    """Return the number of stages (chunks) a device: from config.json, else the highest chunk of an event."""
     config = first.with_name("config.json")
     if config.is_file():
         return int(json.loads(config.read_text(encoding="utf-8")).get("vp_size") or 1)

@@ -1,4 +1,5 @@
-"""The problem of a trace, as a problem file's text with all figures in comments, and its run as a measured trace."""
+"""The problem of a trace, as a problem file's text with all figures in comments, and the traced run as measured
+passes."""
 
 from __future__ import annotations
 
@@ -30,15 +31,18 @@ def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | Non
 
 
 def measured_run(trace: PipelineTrace, problem: Problem) -> Measured | None:
-    """Return the traced run, of the problem read from it; None if the format has no single passes."""
+    """Return the traced run as measured passes of `problem`, read from it; None if the format has no single passes."""
     if not trace.steps:
         return None
     return Measured(problem, "measured", trace.steps, split="", seconds_per_unit=0.001)
 
 
 def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list[str]]:
-    """Return the median seconds of every kind at every stage, and notes on what was assumed for kinds that never
-    ran."""
+    """Return the median seconds of every kind of pass, a list by stage, and notes on values assumed for passes that
+    never ran.
+
+    B and W are split if some stage ran both; else there are F and B alone, B being the whole backward.
+    """
     stages, assumptions = range(len(trace.stage_device)), list[str]()
     known = {key: samples.median for key, samples in trace.times.items()}
     missing = [stage for stage in stages if (F, stage) not in known]
@@ -68,8 +72,8 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
 
 
 def fastest_quartile(samples: Samples) -> float:
-    """Return the lower quartile: the time of an undisturbed transfer, since most longer ones wait for something
-    else."""
+    """Return the lower quartile in seconds: the time of an undisturbed transfer, since most longer ones include
+    waiting."""
     if len(samples.seconds) < 2:
         return samples.median
     return quantiles(samples.seconds, n=4, method="inclusive")[0]
@@ -99,7 +103,10 @@ def _pipeline(trace: PipelineTrace, name: str, capacity: str | None) -> Iterator
 
 
 def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> Iterator[str]:
-    """Yield the lines on memory of forwards, if known for every stage, and the part that its B frees."""
+    """Yield the lines on memory: the activation of every stage, and the part of it that B frees.
+
+    Nothing if the trace does not tell it for every stage; `BadInput` if a capacity is given nevertheless.
+    """
     stages = range(len(trace.stage_device))
     taken = [trace.memory[F, s].median for s in stages if (F, s) in trace.memory]
     if len(taken) < len(stages) or min(taken, default=0) <= 0:
@@ -121,7 +128,10 @@ def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> I
 
 
 def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
-    """Yield the lines of a problem with one device and two micro-batches: while one communicates the other computes."""
+    """Yield the lines of a problem with one device and two micro-batches, whose passes are the traced blocks as tasks.
+
+    With two, one micro-batch can compute while the other communicates.
+    """
     blocks_of: Mapping[PassKind, list[Block]] = {
         kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)
     }

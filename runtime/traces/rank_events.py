@@ -82,7 +82,10 @@ class RankEvents:
         return found
 
     def blocks(self) -> Iterator[tuple[Span, str, PassKind, list[Kernel]]]:
-        """Yield the annotated blocks with the kernels launched in them; of nested ones the inner."""
+        """Yield each annotated block: its interval, name, kind of pass, and the kernels launched in it.
+
+        A kernel launched in nested blocks belongs to the innermost.
+        """
         spans = [(one, found) for one in self.annotations if (found := _BLOCK.fullmatch(one.name)) is not None]
         kernels_of_span: list[list[Kernel]] = [[] for _ in spans]
         for kernel in self.kernels:
@@ -99,10 +102,11 @@ def has_passes(events: RankEvents) -> bool:
 
 
 def blocks_of(events: RankEvents) -> list[Block]:
-    """Return every block with its time, from its first kernel to its last; kernels that wait for other ranks, and those
-    before them, do not count.
+    """Return every block with its seconds, from its first kernel to its last.
 
-    Blocks of one name are on the stream that works most for them; streams are named by their total work.
+    Kernels that wait for other ranks, and those before them, do not count. Blocks of one name are on the stream that
+    works most for them; streams are named by their total work. A number at the end of a block's name counts its
+    occurrences as layers: forwards upwards, backwards downwards.
     """
     found = [(name, kind, own) for _, name, kind, own in events.blocks() if own]
     alike: dict[tuple[str, PassKind], list[list[Kernel]]] = {}
@@ -130,7 +134,8 @@ def _main_stream(kernels: Sequence[Kernel]) -> int:
 
 
 def _names(work: dict[int, float]) -> dict[int, str]:
-    """Return names of streams: the one that works most is `compute`; a single other one `comm`."""
+    """Return names of streams by number, given their seconds of work: the busiest is `compute`, a single other one
+    `comm`."""
     if not work:
         return {}
     first, *others = sorted(work, key=lambda stream: -work[stream])

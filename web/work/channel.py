@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from threading import Event, Lock
 from typing import Any
 
-# What a process sends: what it is, and the thing itself.
+# A message of a process: its kind, and its content.
 Message = tuple[str, Any]
 STOP = "stop"
 

@@ -1,4 +1,4 @@
-"""All tasks of the page by name; worker processes are forks of one that has imported this module."""
+"""All tasks of the page by name; worker processes are forked from a process that has imported this module."""
 
 from __future__ import annotations
 

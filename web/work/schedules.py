@@ -35,9 +35,11 @@ _BOUNDS_ALONE = replace(WITHOUT_SEARCH, construction=())
 
 
 def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:
-    """Apply the edits (field, new text; None removes it), then send the page what it shows, each part once it is known.
+    """Apply the form's edits (field, new text; None removes it) to the text, then send the page each part once it is
+    known.
 
-    The edited text, the values of the form, the problem, its lower bound, then a row for each published schedule.
+    Parts are the edited text, the values of the form, the problem, its lower bound, and a row for each published
+    schedule. A plan file gets its description in their place.
     """
     if edits:
         text = edited(text, edits)

@@ -114,7 +114,8 @@ def _plan(cell: StoredCell, problem: PlanProblem, known: Outcome) -> CellCheck:
 
 
 def _bounded(problem: Problem, known: Outcome) -> Problem:
-    """Return the problem of which the bound of a cell speaks: with its free memory reserved."""
+    """Return the problem that a cell's bound is about: if free memory is the objective, with the amount found
+    reserved."""
     if problem.objective.leaves is None:
         return problem
     return reserving(problem, 0 if known.free is None else int(known.free.value / problem.resolution))

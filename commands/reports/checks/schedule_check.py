@@ -64,7 +64,10 @@ def value_text(file: ScheduleFile) -> str:
 
 
 def optimal(file: ScheduleFile, finding: Finding | None, free: Finding | None) -> bool:
-    """Return True if the value equals a verified bound, and with free memory also the amount."""
+    """Return True if the file's schedule is shown to be optimal: its value equals a verified bound.
+
+    Where free memory counts first, the bound on that must be verified and reached too.
+    """
     if file.free is not None and (free is None or free.verdict is not Verdict.VERIFIED or not file.free.proved):
         return False
     if file.free is None and file.timeline.problem.objective.leaves is not None:

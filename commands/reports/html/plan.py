@@ -31,7 +31,8 @@ from targets.plans import Narrowed, narrowed_sentences
 
 
 class Around(NamedTuple):
-    """Replacements of a plan page's subtitle and verdict, and sections to put before the plan's own."""
+    """Parts of a page that shows more than a plan: its subtitle and verdict, and sections to put before the plan's
+    own."""
 
     subtitle: str
     verdict: str

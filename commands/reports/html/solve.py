@@ -56,8 +56,7 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
 
 
 def sentence(solution: Solution, proved: str) -> str:
-    """Return the verdict: the value found, the bound proved (`said`), and by how much the best published schedule is
-    longer."""
+    """Return `proved`, the verdict of the solve, and by how much the best published schedule that fits takes longer."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
     proved = capitalised(proved) + "."
     if best is None or best.metrics is None or not value:

@@ -86,7 +86,10 @@ def step_text(found: LateStarts) -> str:
 
 
 def assumed_rows(found: LateStarts) -> list[list[str]]:
-    """Return a table row for each assumption, and one for the sum."""
+    """Return a table row for each assumption of the prediction, in ms, and one for the sum.
+
+    A row has what the assumption costs on the critical path, and the prediction with what was measured in its place.
+    """
     rows = [
         [_ASSUMED[cause], _signed(found.causes[cause]), _ms(found.alone[cause]) if cause in found.alone else ""]
         for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)
@@ -107,7 +110,8 @@ def sentences(found: LateStarts) -> list[str]:
 
 
 def device_rows(found: LateStarts) -> list[list[str]]:
-    """Return a table row for each device."""
+    """Return a table row for each device: its passes, their mean delay and its parts by cause in ms, and the latest
+    pass."""
     rows = []
     for device, own in enumerate(_by_device(found)):
         latest = max(own, key=lambda p: p.late)
@@ -124,7 +128,7 @@ def picture(schedule: str, found: LateStarts, format: Format = "png") -> bytes:
 
 
 def _in_line(cause: Cause) -> str:
-    """Return a column header as one line, with hyphenated words joined."""
+    """Return the short name of a cause, from its column header, on one line."""
     return _HEADS[cause].replace("-\n", "-").replace("\n", " ")
 
 

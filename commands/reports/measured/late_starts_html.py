@@ -27,7 +27,7 @@ def late_starts_report(
 ) -> str:
     """Return the HTML page of a measured run.
 
-    `order` is the measured order with predicted times; `said` are sentences that compare it with the best order.
+    `order` is the measured order with predicted times; `comparison` are sentences that compare it with the best order.
     """
     shows = "How much later than predicted each pass started, and what the delay is made of"
     sections = [

@@ -25,7 +25,10 @@ from runtime.running.torch_timing import SPLITS, as_run
 
 
 class Explained(NamedTuple):
-    """A measured schedule, its prediction, and why they differ (`late`: None where that cannot be found)."""
+    """A measured schedule, its problem, its times compared with the prediction, and why they differ.
+
+    `late` is None where that cannot be found.
+    """
 
     run: Measured
     problem: Problem

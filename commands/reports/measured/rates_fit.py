@@ -26,7 +26,8 @@ def named(fit: RatesFit, hardware: str) -> NamedDevice:
 
 
 def comments(fit: RatesFit, hardware: str) -> dict[str, str]:
-    """Return, for its line in the hardware file, the basis of each rate with its error."""
+    """Return a comment for each rate's line in the hardware file: its error, or that no measured duration depends on
+    it."""
     return {one.name: _basis(one, hardware) for one in fit.rates}
 
 

@@ -61,7 +61,11 @@ def is_foreign(paths: Sequence[str]) -> bool:
 
 
 def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | None) -> tuple[Measured, PipelineTrace]:
-    """Return the run in traces of another program, on the given problem or on the one read from the trace."""
+    """Return the run in traces of another program, and the trace; on the given problem, or on the one read from the
+    trace.
+
+    Raises `BadInput` for traces without single passes.
+    """
     trace = read_traces(paths)
     if isinstance(trace, BlockTrace) or not trace.steps:
         raise BadInput(

@@ -165,7 +165,7 @@ def lacking(race: LayoutRace, gpus: int) -> str:
 
 
 def without(found: Layouts) -> dict[str, list[str]]:
-    """Return the layouts without a plan, by reason."""
+    """Return the names of the layouts without a plan, by reason."""
     by_reason: dict[str, list[str]] = {}
     for row in found.rows:
         if row.fits or name_of(row) in found.refused:

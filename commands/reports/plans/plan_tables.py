@@ -92,7 +92,7 @@ def choice_rows(plan: Plan) -> list[list[str]]:
 
 
 def _idle(best: Candidate | None) -> list[str]:
-    """Return the cells of both readings of idle time; empty without a plan."""
+    """Return the table cells for mean idle time and bubble rate; empty without a plan."""
     if best is None:
         return ["", ""]
     return [percent(share) for _, share in idle_shown(best.timeline.problem, best.metrics)]
@@ -159,7 +159,10 @@ def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
 
 
 def _brings(plan: Plan, one: Change) -> str:
-    """Return the range by which a change shifts the best value of all plans, from both bounds; one number if proved."""
+    """Return in per cent by how much a change shifts the best value of all plans, from what is proved of both.
+
+    It is a range between the bounds, or one number where both are proved optimal; empty if nothing is known.
+    """
     found = one.brings(plan)
     if found is None:
         return ""

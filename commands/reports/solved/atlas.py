@@ -41,10 +41,12 @@ _NEAR = Nearness()
 
 
 class Cell(NamedTuple):
-    """A cell of the atlas; times in twentieths of a device's forward.
+    """A cell of the atlas; times are in twentieths of a device's forward (F of all its layers).
 
-    `memory` is a share of 1F1B's peak, `transfer` a share of F. `schedule`, `placement` and `published` describe the
-    best published schedule that fits (None if none does); `placements` those of the best order found.
+    `length` is the number of micro-batches for each device, `memory` a share of 1F1B's peak, `times` a ratio of F, B
+    and W or of F and BW, `transfer` a share of F. `schedule`, `placement` and `published` are the name, placement and
+    time of the best published schedule that fits (None if none does); `value` is the time of the best order found, on
+    `placements`.
     """
 
     devices: int
@@ -79,8 +81,11 @@ class Cell(NamedTuple):
 
 
 class _Measures(NamedTuple):
-    """A problem in the terms of the atlas; `memory` is None where unlimited, `weight` None where backwards do not
-    split."""
+    """A problem in the units of the atlas, to find its nearest cell.
+
+    `length` is the number of micro-batches for each device, `memory` a share of 1F1B's peak (None: unlimited),
+    `backward`, `weight` and `transfer` shares of F; `weight` is None where backwards do not split.
+    """
 
     devices: int
     length: float
@@ -119,7 +124,7 @@ def _cell(entry: dict[str, str]) -> Cell:
 
 
 def _measures(problem: Problem) -> _Measures | None:
-    """Return a problem in the terms of the atlas; None if the atlas lacks its objective, placement or features.
+    """Return a problem in the units of the atlas; None if the atlas lacks its objective, placement or features.
 
     Also None if its stages differ too much.
     """

@@ -33,7 +33,7 @@ def add_robust(parser: ArgumentParser) -> None:
 
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
-    """Return the mean of a solution's schedule under noise, compared with published ones; None if it was not measured.
+    """Return the mean of a solution's schedule under noise, and the best published one's; None if it was not measured.
 
     The noise is that of `--robust`, or else the default.
     """
@@ -41,7 +41,10 @@ def of(solution: Solution, args: Namespace) -> Robustness | None:
 
 
 def searched(solution: Solution, args: Namespace) -> Solution:
-    """Search for the least mean under noise and show progress; Ctrl-C keeps what was found."""
+    """Search for the schedule of least mean under noise, show progress, and return the solution with it.
+
+    Ctrl-C keeps the best found so far.
+    """
     stop = stop_event(args)
     noise = _noise(args)
     with interrupt_sets(stop), progress_line() as say:

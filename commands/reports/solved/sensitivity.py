@@ -44,7 +44,8 @@ def explained(solution: Solution, args: Namespace) -> Explanation:
 
 
 def lines(it: Explanation) -> list[str]:
-    """Return the most useful change, the explanation, and the changes that were not tried."""
+    """Return sentences on the most useful change, on what limits the problem, and on the changes that were not
+    tried."""
     sentences = [*advice(it), *story(it.bottleneck)]
     if it.untried:
         sentences.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")
@@ -74,7 +75,11 @@ def columns(solution: Solution) -> list[tuple[str, bool]]:
 
 
 def rows(it: Explanation) -> list[list[str]]:
-    """Return the table: the problem as it is, then changes by gain; devices with equal gains by memory share a row."""
+    """Return the table rows: the problem as it is, then the changes by gain, each with bound, best value and proved
+    gain.
+
+    Changes of the memory of single devices that gain the same share a row.
+    """
     made = [["as it is", _number(it.as_it_is.lower_bound), _number(it.as_it_is.value), ""]]
     for what, effect in grouped(it):
         found = effect.outcome

@@ -31,7 +31,11 @@ class Activations:
         self.moved = 0
 
     def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
-        """Run a forward and keep what the schedule says; returns the tensors for the next stage."""
+        """Run a forward and keep for its backward what the schedule says; return the tensors for the next stage.
+
+        Kept are all saved tensors, those that an offload moves later, or only the input and random state for a
+        recomputation.
+        """
         where = step.stage, step.microbatch
         if where in self._recomputed:
             self._inputs[where] = arguments
@@ -97,7 +101,7 @@ def _left(output: Tensor) -> Tensor:
 
 
 def _input(stage: PipelineStage, step: Step, arguments: tuple[Any, ...]) -> Iterable[Tensor]:
-    """Return the tensors that a forward takes."""
+    """Return the tensors that a forward takes: the micro-batch's input, or the buffers in which it was received."""
     if stage.is_first:
         return [one for one in arguments if isinstance(one, Tensor)]
     return [one.buffer for one in stage.args_recv_info[step.microbatch]]  # type: ignore[misc]

@@ -29,7 +29,7 @@ def boundary_of(value: Any, what: str) -> Boundary:
 
 
 def tensors_of(value: Any, what: str) -> tuple[list[Tensor], TreeSpec]:
-    """Return the tensors of a value in order, and their structure."""
+    """Return the tensors of a value in order, and their structure; `BadInput` if it has none, or something else."""
     leaves, spec = tree_flatten(value)
     wrong = next((one for one in leaves if not isinstance(one, Tensor)), None)
     if wrong is not None or not leaves:

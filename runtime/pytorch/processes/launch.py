@@ -89,7 +89,7 @@ def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes]
 
 
 def _is_apart(state: State) -> bool:
-    """Return True for states whose duration says nothing about the run."""
+    """Return True for a process that still starts or has failed, which may last longer than a pass."""
     return state.doing in (STARTS, FAILED)
 
 

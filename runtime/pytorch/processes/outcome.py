@@ -18,7 +18,11 @@ from runtime.running.job import Job, Outcome
 
 @dataclass
 class Ran:
-    """The report of one process on a job; `random` are its stages that draw random numbers."""
+    """The report of one process on a job; `random` are its stages that draw random numbers.
+
+    `refused` is the reason why the job was not run, `results` the comparison of each compared step. `times` has for
+    each step the time of the barrier before it, and the passes with their starts and ends, in seconds of its clock.
+    """
 
     host: str
     random: tuple[int, ...] = ()
@@ -55,7 +59,7 @@ def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outco
 
 
 def _step(everyone: Sequence[Ran], number: int) -> Step:
-    """Return the passes of a step, in seconds from the first start.
+    """Return the measured passes of step `number` by device, in seconds from the first start on any device.
 
     Processes of one host share a clock; on several hosts, each counts from the barrier before the step.
     """

@@ -64,9 +64,10 @@ class Worker:
         return None if everyone is None else outcome_of(job, everyone, self._device)
 
     def _prepare(self, job: Job, local: RankStages) -> Iterator[tuple[StepResult | None, Any]]:
-        """Load the job before the first message, so that a refused job leaves the group in order.
+        """Load a job; return an iterator that runs its steps and gives of each the comparison (or None) and measured
+        times.
 
-        Yields results by step.
+        Loading precedes the first message, so that a refused job leaves the process group in order.
         """
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
@@ -99,7 +100,8 @@ class Worker:
             yield result, times
 
     def _data(self, job: Job, local: RankStages, step: int) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return the inputs and targets of a step by micro-batch, if this process has a stage that takes them."""
+        """Return a step's inputs and its targets by micro-batch; each is empty if no stage of this process takes
+        them."""
         where, first = job.problem.placement, step * job.problem.microbatches
         ends = [(chain[0] in local.stages, chain[-1] in local.stages) for chain in where.chains]
         numbers = range(job.problem.microbatches)

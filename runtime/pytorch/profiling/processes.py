@@ -33,7 +33,11 @@ class Found(NamedTuple):
 
 
 def in_processes(request: Request) -> list[Found]:
-    """Profile with a process for each device, each measuring its stages; at least two processes, for the transfers."""
+    """Profile on CPU with a process for each device, each measuring its stages; at least two processes, for the
+    transfers.
+
+    With more devices than processors the first process measures all stages. Returns the measurements of each process.
+    """
     devices = request.placement.devices
     shares: list[list[int]] = [[] for _ in range(max(2, devices))]
     if devices > (os.cpu_count() or 1):
@@ -75,7 +79,10 @@ def _process(rank: int, request: Request, shares: Sequence[Sequence[int]], folde
 
 
 def _share(request: Request, chain: Chain, share: Sequence[int], store: Any, at_once: int) -> dict[int, StageProfile]:
-    """Measure some stages while other processes measure theirs: start together, and keep busy until all are done."""
+    """Return the profiles of some stages, measured while other processes measure theirs.
+
+    All start together, and each keeps running passes until all are done, so that every measurement sees the same load.
+    """
     stages: dict[int, StageProfile] = {}
     device = torch.device("cpu")
     benches = {number: bench_of(request, chain, number, device) for number in share}
