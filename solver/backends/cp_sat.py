@@ -48,9 +48,9 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Callbacks of CP-SAT: for every better solution, and for every better bound, on any of its threads.
+    """Callbacks of CP-SAT: for every better solution (its values and its objective), and for every better bound.
 
-    An error raised by one of them ends the call, and is raised again by it.
+    They are called on any of its threads. An error raised by one of them ends the call, and is raised again by it.
     """
 
     on_solution: Callable[[ValueOf, float], None]
@@ -59,10 +59,10 @@ class Callbacks:
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a call: `value_of` reads the best solution, `work` is in CP-SAT's units.
+    """Result of a call: `value_of` reads a variable in the best solution, `work` is in CP-SAT's deterministic units.
 
-    `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is an integer, as the
-    objective is.
+    `complete`: the search finished, so that the solution is optimal, or there is none. `bound` is the proved lower
+    bound on the model's objective, an integer as that is.
     """
 
     has_solution: bool
@@ -81,6 +81,7 @@ def solve_model(
 ) -> Answer:
     """Solve a model until it is complete, a limit is reached or `stop` is set.
 
+    If a model with large numbers is found infeasible, it is solved again without presolve, which can be wrong there.
     `Disagreement` if CP-SAT rejects the model.
     """
     began = time.monotonic()
@@ -113,7 +114,7 @@ def _solved(model: cp_model.CpModel, parameters: Parameters, stop: Event, callba
 
 
 def _largest(model: cp_model.CpModel) -> int:
-    """Return the largest absolute value that a variable may have."""
+    """Return the largest absolute value that a variable of the model may have; 0 if it has no variables."""
     return max((max(map(abs, variable.domain)) for variable in model.proto.variables), default=0)
 
 

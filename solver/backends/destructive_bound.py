@@ -48,7 +48,7 @@ _PARAMS = DestructiveParams()
 
 
 class RefutedValue(NamedTuple):
-    """No schedule is below `value` ticks, even if only these `devices` obey no-overlap and memory limits.
+    """A bound proved: no schedule is below `value` ticks, even if only `devices` obey no-overlap and memory limits.
 
     The others run passes of one kind and stage in turn, and any others at once.
     """
@@ -65,7 +65,7 @@ def destructive_bounds(
     stop: Event,
     every: bool = False,
 ) -> Iterator[RefutedValue | Schedule]:
-    """Yield increasing bounds, and a schedule if all devices together turn out to have one.
+    """Yield increasing bounds, and a schedule where all devices together turn out to have one that is better.
 
     `known` gives the proved bound and the value to stay below, in ticks; the search ends when the two meet, when
     stopped, or out of time. The last threshold may be a fraction of a tick: then times are in finer ticks, in which an
@@ -77,7 +77,8 @@ def destructive_bounds(
 
 
 class _Refuting:
-    """State of the search: the groups of devices to try, the step, and the time left."""
+    """State of the search: the groups of devices still to try, the step as a share of the gap, and the time or work
+    left."""
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class _Refuting:
                 self._share = max(_PARAMS.least_step, self._share / 2)
 
     def _open(self) -> tuple[Value, Value]:
-        """Return the proved bound and the value to stay below, including own results not yet known to the consumer."""
+        """Return the proved bound and the value to stay below in ticks, with own results that `known` does not have
+        yet."""
         low, upper = self._known()
         return max(low, self._proved), upper if self._found is None else min(upper, self._found)
 
@@ -148,15 +150,20 @@ class _Refuting:
 
 
 def _asked_for(low: Value, upper: Value, share: float, parts: int) -> Value:
-    """Return the threshold at `share` of the gap, in whole ticks; the last fraction if no whole tick is left."""
+    """Return the threshold at `share` of the gap, in whole ticks; the last attainable fraction if no whole tick is
+    left.
+
+    `parts` is the largest denominator of an attainable value.
+    """
     value: Value = min(most_below(upper, parts), floor(low) + int(share * (upper - low)))
     return most_below(upper, parts) if value < low else value
 
 
 def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[int]) -> ExactModel | None:
-    """Return the model of the schedules of at most `value`, in ticks of which it is a whole number.
+    """Return the model of the schedules of at most `value` ticks, in finer ticks of which that is a whole number.
 
-    None if the model is too large, or if blocks are left out, so that nothing would be refuted.
+    `low` is a proved bound in ticks, `literals` the most order literals. None if the model is too large, or if blocks
+    are left out, so that nothing would be refuted.
     """
     fine = finer(problem, value.denominator)
     try:

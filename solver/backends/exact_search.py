@@ -20,7 +20,11 @@ Callback = Callable[[Timeline | None, Value], None]
 
 @dataclass(frozen=True)
 class CpSatResult:
-    """Final result of CP-SAT; `bound` is in ticks. `complete`: nothing was left to search."""
+    """Final result of CP-SAT: the best timeline found (None: none) and the proved bound in ticks, 0 if it proves
+    nothing.
+
+    `complete`: nothing was left to search.
+    """
 
     timeline: Timeline | None
     bound: Value
@@ -30,9 +34,10 @@ class CpSatResult:
 def improve(
     model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, core_guided: bool = False
 ) -> CpSatResult:
-    """Search for better schedules and better bounds until optimal, stopped, or out of time.
+    """Search for better schedules and better bounds until optimal, stopped, or after `seconds`; report each to
+    `callback`.
 
-    `core_guided` selects core-guided search.
+    `core_guided` selects core-guided search. `Disagreement` if CP-SAT contradicts the known schedule.
     """
     search = _Search(model, callback)
     answer = search.run(replace(_parameters(model, limits, seconds), gap=limits.gap, core_guided=core_guided), stop)
@@ -52,7 +57,7 @@ class First:
 
 
 def first(model: ExactModel, limits: Limits, seconds: float, stop: Event) -> First:
-    """Search any schedule of the model, where none is known."""
+    """Search for any schedule of the model, where none is known, for at most `seconds`."""
     search = _Search(model, lambda *_: None)
     answer = search.run(replace(_parameters(model, limits, seconds), first_solution=True), stop)
     return First(search.best, answer.infeasible and model.bounds_everything)
@@ -64,7 +69,7 @@ def _parameters(model: ExactModel, limits: Limits, seconds: float) -> Parameters
 
 
 class _Search:
-    """Conversion of CP-SAT's solutions to timelines, and of its bounds to ticks."""
+    """One CP-SAT call on the exact model, whose solutions become timelines, and whose bounds become ticks."""
 
     def __init__(self, model: ExactModel, callback: Callback) -> None:
         self._model, self._callback = model, callback

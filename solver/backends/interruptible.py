@@ -18,8 +18,8 @@ _POLL = 0.05  # seconds between looks at clock and stop
 def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], object]) -> Result:
     """Return the result of `work`, run on a thread of its own, since Python handles signals on the main thread only.
 
-    The work is interrupted by calling `interrupt` at the stop and at the deadline of the current step, repeatedly until
-    it has ended, since a call before the solver has begun would be lost.
+    At the stop, and at the deadline of the current step, `interrupt` is called repeatedly until the work has ended,
+    since a call before the solver has begun would be lost. Errors of the work are raised.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         search = pool.submit(copy_context().run, work)
@@ -36,7 +36,7 @@ def run_until(stop: Event, work: Callable[[], Result], interrupt: Callable[[], o
 
 
 class Asking(Event):
-    """An event that is set whenever a condition holds."""
+    """An event that counts as set whenever the condition `holds()` is true; for code that takes a stop event."""
 
     def __init__(self, holds: Callable[[], bool]) -> None:
         super().__init__()

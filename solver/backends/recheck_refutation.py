@@ -29,8 +29,8 @@ def recheck_refutation(
     """Return True if CP-SAT again finds no schedule below the bound (in ticks), None if it does not finish.
 
     It searches the same model, built again, with presolve and linear relaxation (which the search for bounds leaves
-    out), and with another seed. Raises `Disagreement` if it finds a schedule of all devices, `NotCoveredError` if there
-    is no such model; False if it finds one of some devices.
+    out), and with another seed. False if it finds a schedule of the evidence's devices; raises `Disagreement` if these
+    are all devices, and `NotCoveredError` if there is no such model.
     """
     problem = without_scale(problem)
     threshold = greatest_attainable_below(problem, bound)
@@ -47,7 +47,11 @@ def recheck_refutation(
 
 
 def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> cp_model.CpModel:
-    """Return the model of all schedules of at most `at_most` ticks, of these devices or of all."""
+    """Return the model of all schedules of at most `at_most` ticks in which these devices, or all (None), obey their
+    limits.
+
+    `NotCoveredError` where no such model is complete.
+    """
     if problem.objective.repeats:
         raise NotCoveredError("no search by CP-SAT bounds a period")
     try:

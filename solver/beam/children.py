@@ -1,4 +1,4 @@
-"""Expansion of a layer of partial orders by one more step or block, compiled, and the selection of children to try."""
+"""Expansion of a layer of partial orders by one more step or block, compiled, and the choice of the children to try."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ class Children(NamedTuple):
 
 @inner
 def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
-    """Fill `moves` with the moves possible at a node; returns their number."""
+    """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each; return their
+    number.
+
+    `row` is the node; `scratch` is working space of its length.
+    """
     found, size, steps = 0, row.shape[0], walks.device.shape[0]
     for step in range(steps):
         forward = walks.weight[step] < 0
@@ -54,7 +58,8 @@ def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def hashed(row, walks):  # type: ignore[no-untyped-def]
-    """Return a hash of the number of micro-batches that have taken each step."""
+    """Return a hash of a node's counts (micro-batches that have taken each step), equal for nodes that have run the
+    same passes."""
     key = np.int64(1469598103934665603)
     for step in range(walks.device.shape[0]):
         key = (key ^ row[step]) * np.int64(1099511628211)
@@ -63,9 +68,10 @@ def hashed(row, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ignore[no-untyped-def]
-    """Write the children of the rows from `since` on while there is room; returns their number and the next row.
+    """Write the children of the nodes from row `since` on to `out` while there is room; return their number and the
+    next row.
 
-    For each row, the move that could end first is determined; moves that could start on its device before that end are
+    For each node, the move that could end first is determined; moves that could start on its device before that end are
     tried, and blocks that wait after it no longer than `prefers` allows. A forward that takes limited memory is also
     postponed in favour of the move that could end next, since memory taken too soon may keep all others waiting.
     """

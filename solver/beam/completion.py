@@ -27,9 +27,10 @@ _LEFT_OUT = np.inf
 
 
 class CompletionBounds(NamedTuple):
-    """Completion bounds by layer (number of passes run), and the addition of each step to the keys of states.
+    """Completion rows by layer (number of passes run), and the addition of each step to the keys of their states.
 
-    `number[d]` is the index of device d in the backward pass. Orders that cannot end before `value` are pruned.
+    `number[d]` is the index of device d in the backward pass, -1 if it has no stage. Orders that cannot end before
+    `value` ticks are pruned.
     """
 
     layers: list[CompletionRows]
@@ -39,7 +40,8 @@ class CompletionBounds(NamedTuple):
 
 
 def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
-    """Return the completion bounds; None where there are several chains or too many states, or after a stop."""
+    """Return the completion bounds of a problem of one chain; None where there are several or too many states, or after
+    a stop."""
     chain = only_chain(problem)
     kept = None if chain is None else all_steps(problem, chain)
     if kept is None or numbers_of(kept) > DIAGRAMS.completion_numbers * DIAGRAMS.most_numbers:
@@ -56,7 +58,11 @@ def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:
 def rank_by_completion(
     nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, bounds: CompletionBounds
 ) -> None:
-    """Add completion bounds to the ranks of the children of a layer; infinite where they reach the cutoff."""
+    """Add the completion bounds in ticks to `ranks`, those of children of layer `done`; infinite where they reach the
+    cutoff.
+
+    Also infinite where no order that begins so comes to an end within memory. Arrays have a row for each child.
+    """
     for further in (1, 2):
         if done + further < len(bounds.layers):
             completion_rows = bounds.layers[done + further]
@@ -68,7 +74,10 @@ def rank_by_completion(
 
 @inner
 def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises, number, value):  # type: ignore[no-untyped-def]
-    """Add completion bounds to the ranks of children with (or without) a block; rows are of the layer they reach."""
+    """Add completion bounds to the ranks of children made by a block (`blocks` True) or by a step (False).
+
+    `keys`, `first` and `rows` are the completion rows of the layer that these children are in.
+    """
     steps = walks.device.shape[0]
     for child in range(nodes.shape[0]):
         if (moves[child, MATE] >= 0) != blocks:
@@ -87,7 +96,7 @@ def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises,
 
 @inner
 def _least(row, cost_to_go, walks, number):  # type: ignore[no-untyped-def]
-    """Return the largest sum of a time and its cost-to-go, a lower bound on the end of the order.
+    """Return a lower bound in ticks on the end of the order at a node: the largest sum of a time and its cost-to-go.
 
     The times are those when micro-batches in flight end their last pass, when devices are free, and when devices are
     free after all pending weight passes.

@@ -14,7 +14,11 @@ from solver.beam.tables import Numbers, Walks
 
 @inner
 def offsets(walks):  # type: ignore[no-untyped-def]
-    """Return the start of each part of a node after the counts of steps, and the node's length."""
+    """Return where the parts of a node begin after the counts of steps, then the node's length.
+
+    The parts are: ends of the last step of each micro-batch, free times of devices, pending weight passes of each step,
+    and memory in use of devices.
+    """
     steps = walks.device.shape[0]
     ends = steps
     free = ends + walks.first[steps - 1] + walks.microbatches[steps - 1]
@@ -24,7 +28,7 @@ def offsets(walks):  # type: ignore[no-untyped-def]
 
 
 def at_first(walks: Walks) -> Numbers:
-    """Return the node before any move."""
+    """Return the node before any move: nothing has run, and each device is free from its opening time on."""
     _, free, waiting, _, size = offsets(walks)
     row = np.zeros(size, np.int64)
     row[free:waiting] = walks.opens
@@ -33,9 +37,10 @@ def at_first(walks: Walks) -> Numbers:
 
 @inner
 def run_weights(row, device, until, short, more, walks):  # type: ignore[no-untyped-def]
-    """Run weight passes of a device in a node: those that end in time, those that memory needs, and `more`.
+    """Run weight passes of a device in a node, in place; return the tick at which the device is free then.
 
-    Returns when the device is free then; -1 if there are too few. Changes pending counts and memory levels in place.
+    They are those that end by `until`, then as many as free the `short` missing memory, and `more` in addition. -1 if
+    there are too few of them, or if `more` are asked for where memory is short anyway.
     """
     _, free, waiting, memory_in_use, _ = offsets(walks)
     now = row[free + device]
@@ -64,7 +69,7 @@ def run_weights(row, device, until, short, more, walks):  # type: ignore[no-unty
 
 @inner
 def is_next(row, step, walks):  # type: ignore[no-untyped-def]
-    """True if a micro-batch has arrived at a step."""
+    """True if a micro-batch waits to take this step: it has taken the step before and not this one."""
     if row[step] >= walks.microbatches[step]:
         return False
     return walks.before[step] < 0 or row[walks.before[step]] > row[step]
@@ -72,7 +77,7 @@ def is_next(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
-    """Return the arrival of the next micro-batch at a step, without its device's availability."""
+    """Return the tick at which the next micro-batch has arrived at a step; its device may still be busy then."""
     if walks.before[step] < 0:
         return 0
     return row[walks.device.shape[0] + walks.first[step] + row[step]] + walks.lag[step]
@@ -80,7 +85,7 @@ def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
-    """True if a forward leaves memory for the oldest unfinished micro-batch of each chain.
+    """True if a forward leaves enough memory on its device for the oldest unfinished micro-batch of each chain.
 
     Memory of still older ones is released. Without this rule, orders deadlock where each chain waits for the other.
     """
@@ -100,7 +105,10 @@ def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def take(row, step, mate, delay, walks):  # type: ignore[no-untyped-def]
-    """Apply a move to a node in place; returns its start and end, both -1 where memory has no room for it."""
+    """Apply a move to a node in place; return its start and end in ticks, both -1 where memory has no room for it.
+
+    `mate` is the gradient in a block with `step`, or -1; `delay` is 1 if one more weight pass is to run before.
+    """
     ends, free, waiting, memory_in_use, _ = offsets(walks)
     device = walks.device[step]
     ready = max(row[free + device], arrival_at(row, step, walks))

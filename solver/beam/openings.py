@@ -1,4 +1,4 @@
-"""Opening times of devices when the span counts: starts that keep no device waiting."""
+"""Opening times of devices when the span counts: earliest starts in ticks, chosen so that no device waits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pipesched.problem.problem import Problem
 
 
 def openings(problem: Problem) -> list[list[int]]:
-    """Return candidate opening times of devices: 0, or for the span the arrival of the first forward of the chains.
+    """Return candidates for the opening times of all devices in ticks: 0, or for the span the arrival of the first
+    forward.
 
     One candidate is for all chains; others are for a single chain, for which the others wait: where one chain reaches a
     device first and the other last, a device that starts both at once is also the last to end.

@@ -16,7 +16,7 @@ SUMS = 6
 
 
 class Preference(NamedTuple):
-    """Weights of a node's rank besides the mean remaining time of devices.
+    """Weights of the terms of a node's rank, in addition to the mean remaining time of devices.
 
     `longest` weighs the largest remaining time of a device, `microbatches` the mean over micro-batches in flight. For
     up to `block_wait` ticks another pass on the device is skipped in favour of a block. `memory` is the factor by which
@@ -31,7 +31,11 @@ class Preference(NamedTuple):
 
 @inner
 def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
-    """Compute the sums by device; returns the latest and the sum of the estimated ends of micro-batches in flight."""
+    """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`; return two about micro-batches in
+    flight.
+
+    These are the latest of their estimated ends, and the sum of these ends, in ticks.
+    """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0.0
     for device in range(devices):
@@ -68,7 +72,7 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
 
 @inner
 def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
-    """Return the rank of a node; lower is better.
+    """Return the rank of a node, an estimate of the value in ticks that its best order reaches; lower is better.
 
     Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival
     on; its memory times time must suffice for the remaining activations; each micro-batch in flight runs to its end.

@@ -14,7 +14,10 @@ from solver.beam.tables import Step, Walks, steps_of_chains
 
 
 def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int, int, int]]) -> Schedule:
-    """Return the schedule with the orders of all devices."""
+    """Return the schedule in which all devices run the given moves: (step, gradient in a block with it or -1, delay).
+
+    Weight passes are added where the moves run them.
+    """
     steps = steps_of_chains(problem)
     _, _, waiting, _, _ = offsets(walks)
     row = at_first(walks)
@@ -50,7 +53,8 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int,
 
 
 def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pass:
-    """Return the pass of a step for the chain's micro-batch number `number`."""
+    """Return the pass of a step for the micro-batch with index `number` on the step's stage, or its weight pass
+    (`weight`)."""
     microbatch = problem.microbatches_of[step.stage][number]
     # A weight pass without duration, as `Walks` has none for it, is part of a full backward.
     whole = not problem.stages[step.stage].weight

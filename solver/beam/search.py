@@ -1,4 +1,4 @@
-"""Beam search over orders of steps and blocks: each layer adds a step, and its best nodes stay."""
+"""Beam search over orders of steps and blocks: each layer adds a step, and only its best nodes are kept."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class _Nodes(NamedTuple):
 
 
 class _BlockOrders:
-    """Model of orders of steps and blocks, which lead two layers further.
+    """Decision-diagram model of orders of steps and blocks; a block leads two layers further.
 
-    Restricted, since the worst nodes are dropped.
+    The diagram is restricted: the worst nodes of a layer are dropped.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class _BlockOrders:
         self._room = _room(walks, start.shape[1])
 
     def expanded(self, layer: _Nodes, done: int) -> Iterator[Children]:
-        """Yield children in parts that one call of compiled code fills; after the last layer the best value."""
+        """Yield children in parts that one call of compiled code fills; for the last layer, the best value of its
+        nodes."""
         if done == self._layers:
             values = self._values(layer.nodes)
             yield Children((), layer.size, int(values.min()), (int(values.argmin()), None))
@@ -80,14 +81,18 @@ class _BlockOrders:
             yield Children(ahead, len(children.keys))
 
     def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
-        """Return the best nodes, at most `alike` per set of passes run, and one of equal rank among these."""
+        """Return the nodes of lowest rank, at most `width`, of which at most `alike` have run the same passes.
+
+        Of several with the same passes and the same rank only one stays.
+        """
         if not parts:
             return Kept(self._none)
         best = _best(parts, self._width, self._alike)
         return Kept(best, arcs=Arcs(best.layers, best.parents, best.moves))
 
     def _values(self, nodes: Numbers) -> Numbers:
-        """Return for each node the longest time of a device, including its pending weight passes."""
+        """Return for each complete node the longest time of a device in ticks, from its opening, with its pending
+        weight passes."""
         walks = self._walks
         _, free, waiting, _, _ = offsets(walks)
         ends_of = nodes[:, free:waiting].copy()
@@ -100,10 +105,10 @@ class _BlockOrders:
 def best_order(
     walks: Walks, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None = None
 ) -> Generator[Progress, None, Found | None]:
-    """Search the best order with `width` nodes per layer, at most `alike` of which have run the same passes.
+    """Search for the best order with `width` nodes per layer, at most `alike` of which have run the same passes.
 
-    None if every node of a layer is a dead end or, with completion bounds, cannot end before the cutoff. Yields after
-    each call of compiled code, every hundredth of a second or sooner.
+    Returns None if every node of a layer is a dead end or, with completion bounds, cannot end before the cutoff. Yields
+    its progress after each call of compiled code, every hundredth of a second or sooner.
     """
     found = yield from compilation(_BlockOrders(walks, prefers, width, alike, bounds))
     if found.value is None:
@@ -140,7 +145,8 @@ def _room(walks: Walks, size: int) -> _Room:
 
 
 def _children(nodes: Numbers, walks: Walks, prefers: Preference, room: _Room) -> Iterator[Rows]:
-    """Yield the children of a layer in parts, each valid until the next."""
+    """Yield the children of a layer's nodes in parts, each valid until the next, since they share the arrays of
+    `room`."""
     since = 0
     out = room.children
     while since < len(nodes):

@@ -20,20 +20,21 @@ ENDLESS = 2**60
 
 
 class Walks(NamedTuple):
-    """Arrays by step: the forwards of a chain and then its gradients, one chain after the other.
+    """Arrays by step: the forwards of a chain and then its gradients, one chain after the other; times in ticks.
 
-    `before` is the step before it or -1, `last` the last one of its chain; `first` is the index of the chain's first
-    micro-batch among all, `microbatches` their number. `weight` is the time of a gradient's weight pass, -1 for a
-    forward. A forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `tail` is the path from a
-    step's start to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the
-    time of a forward and a full backward together, -1 if they form no block.
+    `device` runs the step in `ticks`, `lag` after the end of the step before it on the chain, `before` (-1: none);
+    `last` is the last step of the chain, whose number is `chain`. `first` is the index of the chain's first micro-batch
+    among all, `microbatches` their number. `weight` is the time of a gradient's weight pass, -1 for a forward. A
+    forward takes `takes`; a gradient releases `gives`, its weight pass `later`. `tail` is the path from a step's start
+    to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the time of a
+    forward and a full backward together, -1 if they form no block.
 
-    By device, `saved` is the mean saving of a block, and `waits[since[device] : since[device + 1]]` are its gradients,
-    those with the longest weight passes first. No pass runs on it before it `opens`, from which on its time counts, so
-    `tail` excludes the opening time of the last step's device. `safe` is, by chain and device, the step that a
-    micro-batch has to take until it needs no more memory that others could occupy for ever. `occupied` and `area` are
-    memory and memory times ticks, which 64-bit integers may not represent: they only rank orders, so rounded ones
-    suffice.
+    By device, `room` is the memory, `saved` the mean saving of a block, and `waits[since[device] : since[device + 1]]`
+    are its gradients, those with the longest weight passes first. No pass runs on it before it `opens`, from which on
+    its time counts, so `tail` excludes the opening time of the last step's device. `safe` is, by chain and device, the
+    step that a micro-batch has to take until it needs no more memory that others could occupy for ever. `occupied` and
+    `area` are, by step and device, memory and memory times ticks, which 64-bit integers may not represent: they only
+    rank orders, so rounded ones suffice.
     """
 
     device: Numbers
@@ -62,7 +63,7 @@ class Walks(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of a chain: its stage, and True if it is a gradient."""
+    """A step of a chain: its stage, and True if it is a gradient pass (B or BW), False if a forward."""
 
     chain: int
     stage: int
@@ -70,7 +71,10 @@ class Step(NamedTuple):
 
 
 def covers(problem: Problem) -> bool:
-    """True if each pass is one task, gradients take no memory, and no chain has to wait for another one's turn."""
+    """True if each pass is one task, no B takes more memory than it frees, and no two chains share a queue.
+
+    Micro-batches of one queue pass each device in order, so that chains would wait for each other's turn.
+    """
     view = problem.view
     if view is None or len(set(problem.walks.queues)) < len(problem.walks.queues):
         return False
@@ -78,7 +82,7 @@ def covers(problem: Problem) -> bool:
 
 
 def steps_of_chains(problem: Problem) -> list[Step]:
-    """Return all steps, in the order of `Walks`."""
+    """Return the steps of all chains with micro-batches, in the order of the arrays of `Walks`."""
     found = []
     for number, chain in enumerate(problem.placement.chains):
         if len(problem.microbatches_of[chain[0]]):
@@ -88,7 +92,8 @@ def steps_of_chains(problem: Problem) -> list[Step]:
 
 
 def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
-    """Return the arrays of a problem that `covers` admits; devices open at 0 unless `opens` is given."""
+    """Return the arrays of a problem for which `covers` is true; `opens` are the opening times of devices in ticks,
+    else 0."""
     opens = opens or [0] * problem.devices
     steps, where = steps_of_chains(problem), problem.placement.stage_device
     count, stages = len(steps), [problem.stages[step.stage] for step in steps]
@@ -138,7 +143,10 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
 def _paths(
     ticks: Sequence[int], lag: Sequence[int], device: Sequence[int], last: Sequence[int], devices: int
 ) -> tuple[list[int], Numbers]:
-    """Return the path from the start of each step to the end of its chain, and to the next step on each device."""
+    """Return the ticks from the start of each step to the end of its chain, and to the next step on each device.
+
+    The second is an array by step and device, 0 for the step's own device, -1 where no later step is on it.
+    """
     tails, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
     for at in reversed(range(len(ticks))):
         if last[at] != at:
@@ -156,7 +164,10 @@ def _holding(
     ticks: Sequence[Sequence[int]],
     tails: Sequence[int],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return `occupied` and `area`, from the memory that a gradient and its weight pass free and when they end."""
+    """Return `occupied` and `area` of `Walks`, as arrays by step and device.
+
+    `given_back` is the memory by step that a gradient frees, then that of its weight pass; `ticks` are their durations.
+    """
     shape = len(steps), max(device) + 1
     occupied, area = np.zeros(shape), np.zeros(shape)
     for forward, step in enumerate(steps):
@@ -191,7 +202,7 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
 def _saved(
     steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[int], block: Numbers, problem: Problem
 ) -> list[int]:
-    """Return the mean saving of a device's block against its two separate passes."""
+    """Return for each device the mean ticks that its blocks save against their two passes in turn; 0 without blocks."""
     found = []
     for one in range(problem.devices):
         saved = [
@@ -205,9 +216,10 @@ def _saved(
 
 
 def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[int]) -> Numbers:
-    """Return `safe`: for a single chain its last forward on the device, for several the last one of all devices.
+    """Return `safe` of `Walks`, by chain and device: the last forward of a single chain on the device.
 
-    Several chains may wait for each other elsewhere. -1 where a chain does not visit the device.
+    Of several chains it is the last forward on any device, as they may wait for each other elsewhere. -1 where a chain
+    does not visit the device.
     """
     chains = sorted({step.chain for step in steps})
     found = np.full((len(problem.placement.chains), problem.devices), -1, np.int64)

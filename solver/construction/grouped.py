@@ -1,4 +1,4 @@
-"""Orders of passes with few gathers: groups of micro-batches one after the other, stage by stage."""
+"""Orders of passes that gather parameters rarely: groups of micro-batches one after the other, stage by stage."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def in_groups(problem: Problem, size: int) -> Schedule:
     """Return the order in which groups of `size` micro-batches run through one stage of a device before the next stage.
 
-    Backwards likewise, each as a full backward. With groups of one it is one micro-batch after the other; larger groups
-    gather each stage less often and keep more activations.
+    Backwards likewise, in reverse order of stages, each as a full backward. With groups of one it is one micro-batch
+    after the other; larger groups gather the parameters of each stage less often and keep more activations.
     """
     return schedule_of([list(_of_device(problem, device, size)) for device in range(problem.devices)], "pipesched")
 
@@ -46,7 +46,10 @@ def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
 def _dealt(
     kind: PassKind, stages: Sequence[int], walks: Mapping[int, range], share: Mapping[int, tuple[int, int]]
 ) -> Iterator[Pass]:
-    """Yield the passes micro-batch by micro-batch, each through all of these stages that it traverses."""
+    """Yield the passes of one kind, micro-batch by micro-batch, each through all of these stages that it traverses.
+
+    `walks` are the micro-batches of each stage, `share` the range of indices in them that the group has.
+    """
     longest = max(until - since for since, until in share.values())
     for at in range(longest):
         yield from (Pass(kind, s, walks[s][share[s][0] + at]) for s in stages if share[s][0] + at < share[s][1])

@@ -10,9 +10,10 @@ from pipesched.problem.problem import Problem
 
 
 def in_flight_shares(problem: Problem) -> dict[int, int]:
-    """Return the in-flight limit of each stage on a limited device, in proportion to the stages' round trips.
+    """Return by stage the micro-batches that may be in flight at once, which share out each limited device's memory.
 
     Activations live for a round trip, so in steady state a stage needs memory in proportion to its own round trip.
+    Stages of devices without a limit, or without activations, have no entry.
     """
     network, shares = problem.network, dict[int, int]()
     for device, capacity in enumerate(problem.room):

@@ -45,7 +45,10 @@ def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedul
 
 
 def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> Schedule | None:
-    """Return the schedule of a policy; None if it deadlocks on memory. The result is the same `compiled` or not."""
+    """Return the schedule that the list scheduler makes with a policy; None if it deadlocks on memory.
+
+    The result is the same `compiled` or not.
+    """
     split = policy.split and problem.pipeline.splits
     shop = shop_of(problem, split)
     found = list_run(shop, rules_of(problem, policy, shop), compiled=compiled)
@@ -53,17 +56,17 @@ def list_schedule(problem: Problem, policy: Policy, compiled: bool = False) -> S
 
 
 def policies(problem: Problem) -> Iterator[Policy]:
-    """Yield the policies of every family in turn."""
+    """Yield the policies to try: the first of every family, then the second of every family, and so on."""
     for several in zip_longest(*families(problem)):
         yield from (policy for policy in several if policy is not None)
 
 
 def families(problem: Problem) -> list[list[Policy]]:
-    """Return families of policies, without and with blocks.
+    """Return the policies to try for a problem, in families, each in the order in which to try them.
 
-    Policies that run all backwards in one mode: first with a fixed number of forwards before the first backward if each
-    device has one stage, or with shares of the memory if several stages of a device compete for it; then policies that
-    form blocks, whose backwards are full.
+    First policies that run all backwards in one mode: with a fixed number of forwards before the first backward if each
+    device has one stage, with shares of the memory if several stages of a device compete for it, and without either;
+    then policies that form blocks, whose backwards are full.
     """
     may_split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))
@@ -85,7 +88,7 @@ def families(problem: Problem) -> list[list[Policy]]:
 
 
 def block_policies(problem: Problem) -> list[Policy]:
-    """Return policies that form blocks, if some block is shorter than its passes."""
+    """Return the policies that form overlapped blocks; empty if no block is shorter than its two passes in turn."""
     if not _some_block_gains(problem):
         return []
     ties = product((True, False), (True, False))
@@ -112,7 +115,7 @@ def _some_block_gains(problem: Problem) -> bool:
 
 
 def sequential(problem: Problem) -> Schedule:
-    """Return the order of one micro-batch after the other, every backward full: it fits whenever any schedule does.
+    """Return the schedule of one micro-batch after the other, every backward full: it fits whenever any schedule does.
 
     For each micro-batch of the chains that feed no other, the forwards run, with those of the chains that feed it, then
     the backwards; those of the feeding chains as soon as all that they fed are done.
@@ -140,14 +143,14 @@ def sequential(problem: Problem) -> Schedule:
 
 
 class _Run:
-    """The passes that have run, in their order."""
+    """One order of passes, built by adding a pass with all that it waits for; `passes` has them as keys, in order."""
 
     def __init__(self, problem: Problem) -> None:
         self._needs = problem.network.needs
         self.passes: dict[Pass, None] = {}
 
     def to(self, last: Pass) -> None:
-        """Run a pass, and before it all predecessors that have not run."""
+        """Add a pass to the order, and before it all predecessors that are not in it, and theirs."""
         waiting = [last]
         while waiting:
             before = [p for p in self._before(waiting[-1]) if p not in self.passes]
@@ -157,7 +160,7 @@ class _Run:
                 self.passes[waiting.pop()] = None
 
     def ready(self, p: Pass) -> bool:
-        """True if all predecessors of a pass have run."""
+        """True if all predecessors of a pass are in the order."""
         return all(before in self.passes for before in self._before(p))
 
     def _before(self, p: Pass) -> Iterator[Pass]:

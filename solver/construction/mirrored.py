@@ -1,4 +1,4 @@
-"""Mirrored schedules: two chains in opposite directions do the same at the same time, each on mirrored devices.
+"""Mirrored schedules: two chains in opposite directions run alike at the same time, each on mirrored devices.
 
 Where both chains of a bidirectional placement have equal stages, a schedule of one chain on half of the devices, each
 with the stages that the chain has on both of a mirrored pair, determines the whole schedule: DualPipeV and DualPipe are
@@ -18,7 +18,8 @@ from pipesched.schedule.schedule import Schedule
 
 
 def folded(problem: Problem) -> Problem | None:
-    """Return the problem of one chain on half of the devices; None where the two chains are not mirror images.
+    """Return the problem of one of two mirrored chains on half of the devices; None where the chains are not mirror
+    images.
 
     It has the larger number of micro-batches of the two. Sending from a device to its mirror image takes no time in it.
     """
@@ -47,7 +48,10 @@ def folded(problem: Problem) -> Problem | None:
 
 
 def _mirror(problem: Problem) -> Sequence[int] | None:
-    """Return for each device its counterpart for the other chain; None if some device has none."""
+    """Return for each device the one that has the same stages of the other chain; None if some device has none.
+
+    Also None if the chains differ in stages, memory or transfer times.
+    """
     down, up = problem.placement.chains
     where, found = problem.placement.stage_device, dict[int, int]()
     if len(down) != len(up) or not all(len(problem.microbatches_of[chain[0]]) for chain in (down, up)):
@@ -64,7 +68,10 @@ def _mirror(problem: Problem) -> Sequence[int] | None:
 
 
 def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the schedule of both chains on all devices; micro-batches that a chain does not have are left out."""
+    """Return the schedule of both chains on all devices from `schedule`, one of the problem that `folded` returns.
+
+    Micro-batches that a chain does not have are left out.
+    """
     where, mirror = problem.placement.stage_device, _mirror(problem)
     assert mirror is not None
     orders: list[list[Slot]] = [[] for _ in range(problem.devices)]

@@ -32,7 +32,7 @@ LISTS = ListParams()
 
 
 class Policy(NamedTuple):
-    """Preferences of one variant of the list scheduler."""
+    """Preferences of one variant of the list scheduler, from which `rules_of` makes the arrays of a run."""
 
     split: bool  # run backwards as B and W
     patience: int  # hundredths of a weight pass that it waits for a gradient or forward to become ready

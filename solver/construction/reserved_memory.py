@@ -1,4 +1,4 @@
-"""Memory reserved for workspace: capacities less its largest demand and all that is kept to the end."""
+"""Memory reserved for workspace: capacities less the largest workspace and all memory that stays until the end."""
 
 from __future__ import annotations
 

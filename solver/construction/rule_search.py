@@ -40,8 +40,9 @@ from solver.construction.policy import LISTS
 class Simple(NamedTuple):
     """Rules that are equal on all stages.
 
-    `share` is the percentage of the in-flight number of Little's law, None without limit; `more` are further
-    micro-batches; `patience` and `yields` are percentages of a weight pass and of a forward.
+    `share` is the limit of micro-batches in flight as a percentage of the number by Little's law, None without limit,
+    and `more` are micro-batches added to it; `patience` (of weight passes) and `yields` (of forwards) are waits in
+    percent of a weight pass and of a forward.
     """
 
     share: int | None
@@ -50,7 +51,8 @@ class Simple(NamedTuple):
     patience: int
 
     def each_number(self) -> Iterator[list[Simple]]:
-        """Yield for each number, the most important first, these rules with every other value of it."""
+        """Yield four lists of rules, in each of which one number takes all values that are tried; the most important
+        one first."""
         yield [self._replace(share=share) for share in LISTS.in_flight]
         yield [self._replace(more=more) for more in range(LISTS.most_extra + 1)]
         yield [self._replace(patience=patience) for patience in LISTS.waits]
@@ -65,7 +67,7 @@ FIRST_RULES = (
 
 
 class RuleMaker:
-    """Make the rules of a problem: from numbers for all stages, or from others by a random change."""
+    """Maker of rules for a problem: equal ones on all stages, random ones by ranks, or others by a random change."""
 
     def __init__(self, problem: Problem, shop: Shop, split: bool) -> None:
         self._shop, self._split = shop, split
@@ -84,7 +86,7 @@ class RuleMaker:
         self._ahead = problem.microbatches
 
     def simple(self, rule: Simple) -> Rules:
-        """Return rules that are equal on all stages."""
+        """Return the arrays of rules that are equal on all stages."""
         rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
         if rule.share is not None:
@@ -112,7 +114,7 @@ class RuleMaker:
         return Rules(np.array((self._split, random.integers(2), 0, 1, -1), np.int64), rules)
 
     def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
-        """Return rules with a few random changes, each of one stage or of some in a row."""
+        """Return rules with a few random changes, each of one stage or of some with consecutive numbers."""
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
         kinds = [MOST, PATIENCE, YIELDS, *((RANKS, RANKS + 1, AHEAD) if flags[RANKED] else ())]
@@ -142,9 +144,11 @@ class RuleMaker:
 
 
 def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the micro-batches in flight on each stage if nothing waits except for the bottleneck.
+    """Return by stage the micro-batches in flight (not rounded) if nothing waits except for the bottleneck: Little's
+    law.
 
-    The bottleneck is the busiest device, or memory.
+    That is the time from the stage to the end and back, over the time that the bottleneck, the busiest device or
+    memory, needs for a micro-batch.
     """
     stages = shop.stages
     trip = np.zeros(len(stages))

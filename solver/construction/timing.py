@@ -47,11 +47,10 @@ _PathLengths = list[list[int | None]]
 
 
 def best_times(problem: Problem, schedule: Schedule) -> Timeline:
-    """Return the times of an order: the earliest.
+    """Return the timeline of an order with its best times: the earliest, or for the span those of least span.
 
-    For the span, times of least span, in finer ticks if it is fractional.
-
-    Exact, except for orders so long that the paths between all devices would take minutes.
+    The least span may be fractional; then the timeline's problem is in finer ticks. Exact, except for orders so long
+    that the paths between all devices would take minutes.
     """
     if not problem.objective.by_device:
         return simulate(problem, schedule)
@@ -91,7 +90,7 @@ def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
 
 
 def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline | None:
-    """Return times for the order that keep the objective within `value` ticks; None if there are none. Exact."""
+    """Return a timeline of the order whose objective is within `value` ticks; None if its best times exceed that."""
     timeline = best_times(problem, schedule)
     return timeline if value_of(problem, timeline) <= value else None
 
@@ -103,7 +102,11 @@ def _spans(timeline: Timeline) -> list[int]:
 
 
 def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:
-    """Return the longest paths from a device's first start to the end of every device."""
+    """Return the longest paths in ticks from a device's first start to the end of every device; None where there is
+    none.
+
+    `sequence` is an order of the graph's nodes in which none precedes what it waits for.
+    """
     start = graph.column(_NEVER)
     for node in graph.opening[device]:
         start[node] = 0
@@ -113,7 +116,11 @@ def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None
 
 
 def greatest_mean(paths: _PathLengths) -> Value:
-    """Return the greatest mean path of a cycle of devices: no times have a lower span, and some have this one."""
+    """Return the greatest mean length in ticks of the paths on a cycle of devices; 0 if there is no cycle.
+
+    No times of the order have a lower span, and some have this one. `paths[d][e]` is the longest path from the first
+    start of device d to the end of device e.
+    """
     n = len(paths)
     # For each number k of paths, the longest walk of k paths that ends on each device.
     walks: list[list[int | None]] = [[0] * n]
@@ -133,7 +140,10 @@ def _longest(walks: list[int | None], paths: _PathLengths, e: int) -> int | None
 
 
 def _times(problem: Problem, schedule: Schedule, paths: _PathLengths, span: Value) -> Timeline:
-    """Return times of this span: every device begins as early as possible, all spans at most `span`."""
+    """Return a timeline in which every device begins as early as possible with all spans at most `span` ticks.
+
+    `paths` is as for `greatest_mean`; the timeline's ticks are finer if `span` is a fraction.
+    """
     parts, begins = span.denominator, [0] * problem.devices
     devices = range(problem.devices)
     for _ in asking(devices):

@@ -21,7 +21,11 @@ from solver.construction.rule_search import FIRST_RULES, RuleMaker, Simple
 
 
 class TunedLists:
-    """Search of the best priority rules for a problem. Setting `halt` ends a run under way; earlier results stay."""
+    """Search for the best rules of the list scheduler for a problem. Setting `halt[0]` ends a run under way.
+
+    `best` are the value and the sum over devices of the best `rules` so far, in ticks. With `split` backwards are B and
+    W.
+    """
 
     def __init__(self, problem: Problem, split: bool, workers: int, seed: int) -> None:
         self.problem, self.split, self.workers = problem, split, workers
@@ -37,7 +41,7 @@ class TunedLists:
 
     @property
     def value(self) -> int | None:
-        """Value of the best rules; None if there are none."""
+        """Value in ticks of the best rules; None if no run has been completed."""
         return None if self.best is None else self.best[0]
 
     def descend(self, over: Callable[[], bool]) -> None:
@@ -81,7 +85,7 @@ class TunedLists:
                     return
 
     def vary(self, over: Callable[[], bool], runs: int | None = None) -> None:
-        """Improve the best priority rules by random changes with all workers until `over()`.
+        """Improve the best rules by random changes with all workers until `over()`.
 
         With `runs`, one worker makes exactly that many simulated runs, which is reproducible.
         """
@@ -100,9 +104,9 @@ class TunedLists:
         self.halt[0] = 0
 
     def schedule(self, problem: Problem | None = None, threshold: Value | None = None) -> Schedule | None:
-        """Return the schedule of the best rules for the problem, or for one with other micro-batches.
+        """Return the schedule of the best rules for the problem, or for `problem`, the same with other micro-batches.
 
-        None if memory deadlocks, or if the run's value is not less than `threshold`.
+        None if there are no rules, memory deadlocks, or the run's value is not less than `threshold` ticks.
         """
         if self.rules is None:
             return None
@@ -119,16 +123,16 @@ class TunedLists:
             done += 1
 
     def _side_by_side(self, several: Iterable[Simple]) -> list[tuple[Simple, int | None]]:
-        """Return several rules with their values, evaluated in parallel, in their order."""
+        """Return several rules with their values in ticks (None: deadlock), evaluated in parallel, in their order."""
         given = list(several)
         with ThreadPoolExecutor(self.workers) as pool:
             return list(zip(given, pool.map(lambda one: self._try(self._maker.simple(one)), given), strict=True))
 
     def _try(self, rules: Rules) -> int | None:
-        """Evaluate rules and keep them if they are no worse than the best; returns their value.
+        """Evaluate rules by a run and keep them if they are no worse than the best; return their value in ticks.
 
-        Of equal values the one with the smaller sum over devices is better: mostly some devices alone decide the value,
-        and no single change makes all of them shorter.
+        None if memory deadlocks or the run was ended. Of equal values the one with the smaller sum over devices is
+        better: mostly some devices alone decide the value, and no single change makes all of them shorter.
         """
         begin = time.monotonic()
         found = list_run(self._shop, rules, self.halt)
@@ -146,6 +150,6 @@ class TunedLists:
 
 
 def until(seconds: float, done: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a condition: `seconds` have passed, or `done()` is true."""
+    """Return a condition that is true once `seconds` have passed since this call, or `done()` is true."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end or done()

@@ -46,7 +46,8 @@ _PARAMS = ExtensionParams()
 
 
 def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | None:
-    """Return the candidate, without a timeline, computed from a schedule of fewer micro-batches.
+    """Return the candidate of a published schedule, without a timeline, computed from its schedule of fewer
+    micro-batches.
 
     None if the figures are not known to be exact, or if the schedule of fewer micro-batches is not much shorter. If the
     schedule does not apply to the shorter problem, the result is the candidate of the problem itself, mostly a refusal.
@@ -72,12 +73,15 @@ def extended_candidate(problem: Problem, heuristic: Heuristic) -> Candidate | No
 
 
 def beats(found: Candidate, known: Value | None) -> bool:
-    """Return True if the candidate is better than a value in ticks, or if no value is known."""
+    """Return True if the candidate's objective value is less than `known` ticks, or if `known` is None."""
     return known is None or _value(found) < known
 
 
 def _covers(problem: Problem) -> bool:
-    """Return True if each pass is one task and waits only for its device and its own micro-batch."""
+    """Return True if each pass is one task and waits only for its device and its own micro-batch.
+
+    Streams shared by devices, and shares of micro-batches between chains, are not covered.
+    """
     return problem.view is not None and not (problem.walks.shares or problem.resources.shared_streams)
 
 
@@ -87,10 +91,11 @@ def _value(one: Candidate) -> int:
 
 
 def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: int, name: str) -> Candidate | None:
-    """Return the candidate extended from a schedule whose part between two cuts is repeated.
+    """Return the candidate for `problem` computed from `known`, whose part between the cuts `one` and `other` is
+    repeated.
 
     The simulated schedule has at least `least` micro-batches, and as many more as make the number of missing ones a
-    multiple of those that its steady part runs.
+    multiple of those that its steady part runs. None if it does not become steady, or that number is no such multiple.
     """
     round_ = (other.through - one.through) * len(problem.placement.chains)
     few = least + (problem.microbatches - least) % round_
@@ -114,7 +119,10 @@ def _extended(problem: Problem, known: Timeline, one: Cut, other: Cut, least: in
 
 
 class _Steady(NamedTuple):
-    """A candidate that repeats `rounds` rounds every `shift` ticks, with `work` ticks on each device."""
+    """A candidate whose last rounds recur: every `rounds` rounds take `shift` ticks, and `work` ticks on each device.
+
+    A round is one repetition of the repeated part of its schedule.
+    """
 
     of: Candidate
     rounds: int
@@ -123,8 +131,10 @@ class _Steady(NamedTuple):
 
 
 def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) -> _Steady | None:
-    """Return the schedule extended to the trial's micro-batches, or None if its last rounds differ.
+    """Simulate `known`, extended to the micro-batches of `trial`, and return it if its last rounds recur; else None.
 
+    They recur if every pass of the last of them starts and ends a constant time after its counterpart some rounds
+    before, over as many rounds as a dependency can reach back. None also if the schedule is not valid or deadlocks.
     Rounds from which micro-batches were left out do not count as rounds: they belong to the passes that follow.
     """
     try:
@@ -157,10 +167,11 @@ def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) ->
 
 
 def _reach(microbatch: Ints, number: Ints, most: int) -> int:
-    """Return the largest number of rounds between a pass and a predecessor.
+    """Return the largest number of rounds between a pass and a predecessor, from the micro-batch and round of each
+    pass.
 
     Predecessors are on its device or of its micro-batch. The distance is bounded by that between the first and the last
-    round with passes of one micro-batch, and is at least 1.
+    round with passes of one micro-batch, and is at least 1. `most` is no less than any round.
     """
     low, high = np.full(microbatch.max() + 1, most), np.full(microbatch.max() + 1, -1)
     np.minimum.at(low, microbatch, number)

@@ -41,7 +41,7 @@ _DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
 
 
 class _Mode(NamedTuple):
-    """Mode of a stage's backward: split, fused, or in a block with the forward of stage `forward`."""
+    """Mode of the backward of `stage`: split, fused, or fused in a block with the forward of stage `forward`."""
 
     stage: int
     split: bool
@@ -50,10 +50,10 @@ class _Mode(NamedTuple):
 
 @dataclass
 class _Row:
-    """A row: period + sum of coefficient x share of a mode >= least, or the same without the period.
+    """A row: period + sum of coefficient x share of a mode >= least, in ticks, or the same without the period.
 
-    `device` is the device whose time the row limits or, with `memory`, whose memory; `forward` is the stage whose
-    blocks it counts, -1 if none. An `exact` row is an equation.
+    `terms` has the coefficients, and `period` is 1 or 0. `device` is the device whose time the row limits or, with
+    `memory`, whose memory; `forward` is the stage whose blocks it counts, -1 if none. An `exact` row is an equation.
     """
 
     least: Fraction
@@ -69,7 +69,8 @@ class _Row:
 
 
 class ModeBound(NamedTuple):
-    """Lower bound on the period: whatever the modes, one micro-batch of each chain takes `value` ticks.
+    """Lower bound on the period: whatever the modes, one micro-batch of each chain takes `value` ticks in the steady
+    state.
 
     `devices` are those whose work and memory prove it.
     """
@@ -113,20 +114,20 @@ def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
 
 
 def _gradient(unit: Problem, mode: _Mode) -> int:
-    """Return the time from the start of a backward to the end of its gradient."""
+    """Return the ticks from the start of a backward to the end of B, BW or the block, when its gradient is sent."""
     if mode.forward is not None:
         return unit.pipeline.blocks[mode.forward, mode.stage]
     return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))
 
 
 def _longer(unit: Problem, mode: _Mode) -> int:
-    """Return how much longer the forward takes in a block than alone; negative if it takes less."""
+    """Return the ticks by which the forward takes longer in the mode's block than alone; negative if it takes less."""
     assert mode.forward is not None
     return _gradient(unit, mode) - unit.duration(Pass(F, mode.forward, 0))
 
 
 def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """Yield a row for each device: it runs one pass or block at a time."""
+    """Yield the row of each device's time: period >= ticks of its passes and blocks, which run one at a time."""
     for device in range(unit.devices):
         stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
         forwards = sum(unit.duration(Pass(F, s, 0)) for s in stages)
@@ -141,7 +142,7 @@ def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """Yield a row of memory times time for each device.
+    """Yield the row of each limited device's memory: period >= memory times ticks of its activations / its memory.
 
     An activation lives from the start of its forward to the end of its backward.
     """
@@ -159,7 +160,8 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Row) -> None:
-    """Add one micro-batch's memory times time on a stage to a row, as a share of the device's capacity."""
+    """Add to a row the memory times ticks of one micro-batch's activation on a stage, divided by the device's memory
+    `room`."""
     activation, freed = unit.network.memory_in_flight[stage], unit.network.freed_by_backward[stage]
     chain = unit.placement.chains[unit.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]
@@ -177,7 +179,8 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Ro
 
 
 def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
-    """Yield rows that each backward runs in one mode, and each forward in at most one block."""
+    """Yield the rows for shares of micro-batches: each backward runs in one mode, and each forward in at most one
+    block."""
     for stage in stages:
         yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)
         blocks = {mode: Fraction(-1) for mode in modes if mode.forward == stage}
@@ -186,7 +189,8 @@ def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
-    """Return the dual values of the program that minimises the period; None if GLOP does not solve it."""
+    """Return the dual value of each row in the program that minimises the period; None if GLOP does not solve it in
+    time."""
     # The import loads pandas, which takes longer than solving most problems.
     from ortools.linear_solver.python import model_builder
 

@@ -36,11 +36,12 @@ Accept = Callable[[Pattern, int], bool]
 
 
 def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda *_: True) -> Pattern | None:
-    """Return the best pattern of up to eight micro-batches in the middle of the timeline; None if none fits.
+    """Return the pattern of least period that some consecutive micro-batches in the middle of the timeline repeat.
 
-    A pattern is an order of blocks with the number of repetitions between them, whatever the times. If the middle is
-    not quite regular, the pattern may have another period than the schedule, and is judged by its own. It may also have
-    more micro-batches in flight than the schedule, unless `accept` refuses that.
+    None if none fits the memory. A pattern is an order of blocks (here passes or tasks) with the number of repetitions
+    between them, whatever the times. If the middle is not quite regular, the pattern may have another period than the
+    schedule, and is judged by its own. It may also have more micro-batches in flight than the schedule, unless `accept`
+    refuses that.
     """
     best: Pattern | None = None
     for pattern, middle in _readings(timeline, graph):
@@ -55,9 +56,9 @@ def read_pattern(timeline: Timeline, graph: BlockGraph, accept: Accept = lambda 
 
 
 def read_pattern_anywhere(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
-    """Return the best pattern that repeats at least once anywhere between the ends of the timeline; None if none fits.
+    """Return the pattern of least period that repeats at least once anywhere but at the ends of the timeline.
 
-    A schedule found by search need not be regular in its very middle.
+    None if none fits the memory. A schedule found by search need not be regular in its very middle.
     """
     shares = [share for share in timeline.problem.microbatches_of if share]
     fewest = min(map(len, shares))
@@ -90,7 +91,8 @@ def read_pattern_anywhere(timeline: Timeline, graph: BlockGraph) -> Pattern | No
 
 
 def _pass_of(timeline: Timeline, kind: PassKind, stage: int, j: int) -> Pass:
-    """Return the pass that runs a forward or a gradient, which may be a full backward."""
+    """Return the pass of micro-batch `j` that runs a forward (F) or a gradient (B), for which it may have a full
+    backward."""
     return Pass(BW if kind is B and timeline.schedule.is_fused(stage, j) else kind, stage, j)
 
 
@@ -145,9 +147,11 @@ def _partners(timeline: Timeline) -> dict[Pass, Pass]:
 def _reading(
     timeline: Timeline, partner: Mapping[Pass, Pass], graph: BlockGraph, middle: int, copies: int
 ) -> Pattern | None:
-    """Return the pattern that repeats micro-batches `middle` to `middle + copies` of every chain.
+    """Return the pattern that repeats micro-batches `middle` to before `middle + copies` of every chain.
 
-    None if the blocks' distances to the next repetition differ.
+    Micro-batches are counted from the first of each chain; `partner` has the backward in a block with each forward.
+    None if the distances of forwards and gradients to their next repetition differ, or if passes of several tasks have
+    full backwards.
     """
     overlaps = {(one.forward, one.backward) for one in graph.overlaps}
     fusible = {f.backward for f in graph.fusions}
@@ -196,7 +200,8 @@ def pattern_of(
 ) -> Pattern:
     """Return the pattern with the order that the starts, repeated every `length` ticks, give on every device.
 
-    A forward and a backward of an overlap that do not start together in every repetition run one after the other.
+    `copies` micro-batches are repeated. A forward and a backward in `overlapped` that do not start together in every
+    repetition run one after the other.
     """
     together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
     forward_of = {backward: forward for forward, backward in together}

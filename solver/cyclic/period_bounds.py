@@ -27,7 +27,8 @@ from solver.cyclic.mode_bound import mode_bound
 
 @dataclass(frozen=True)
 class PeriodCertificate:
-    """Proof that no schedule repeats in less than `value` ticks per micro-batch, whatever it repeats."""
+    """Proof that no schedule repeats in less than `value` ticks per micro-batch, whatever it repeats, as text and
+    evidence."""
 
     kind: str
     value: Fraction
@@ -40,10 +41,11 @@ NOTHING = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, On
 
 
 def period_certificates(problem: Problem, notes: list[str] | None = None) -> list[PeriodCertificate]:
-    """Return all certificates, strongest first; if passes are several tasks, one for the work of each stream.
+    """Return all certificates of a lower bound on the period, in descending order of value.
 
-    With `notes` a bound that fails is left out and noted there, else its error is raised. Where there is no other
-    certificate, that of zero is returned.
+    Where passes are several tasks there is one for the work of each stream, and no other kind. With `notes` a bound
+    that fails is left out and noted there, else its error is raised. Where there is no other certificate, that of zero
+    is returned.
     """
     unit, found = cache(lambda: one_of_each_chain(drop_pass_memory(problem))), list[PeriodCertificate]()
     for name, certify in _BOUNDS.items():
@@ -57,7 +59,8 @@ def period_certificates(problem: Problem, notes: list[str] | None = None) -> lis
 
 
 def one_of_each_chain(problem: Problem) -> Problem:
-    """Return the same problem with one micro-batch for each chain that has any: one long-run repetition."""
+    """Return the same problem with one micro-batch for each chain that has any, the unit that a steady state
+    repeats."""
     walked = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
     return replace(problem, microbatches=walked)
 
@@ -67,7 +70,8 @@ def _each(unit: Problem) -> str:
 
 
 def _loads(unit: Problem) -> list[PeriodCertificate]:
-    """Return the certificate of every device, or where passes are several tasks, of every stream."""
+    """Return the certificate of every device that it runs one pass at a time; of several streams, one for each of
+    them."""
     if unit.view is None:
         return list(map(partial(_of_stream, unit), load(unit, unit.objective)))
     paths = Paths(unit)
@@ -98,7 +102,8 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
 
 
 def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
-    """Return the certificate that a stream runs one task at a time."""
+    """Return the period's certificate that a stream runs one task at a time, from that of its load in one
+    repetition."""
     value = Fraction(one.value_ticks, unit.microbatches)
     assert one.device is not None and one.evidence is not None
     text = f"For every {_each(unit)}: {one.text} That is {amount(unit, value)} a micro-batch."
@@ -106,7 +111,7 @@ def _of_stream(unit: Problem, one: Certificate) -> PeriodCertificate:
 
 
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
-    """Return the certificate of a stage's in-flight limit.
+    """Return the certificate of a stage's in-flight limit, in a list; empty where its device's memory is unlimited.
 
     If memory admits K micro-batches to the stage, then K of them take one round trip at least.
     """
@@ -127,9 +132,9 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
 
 
 def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
-    """Return the certificate of Little's law for a device's memory.
+    """Return the certificate of Little's law for a device's memory, in a list; empty where it is unlimited.
 
-    The memory times time that a micro-batch takes of a device is at most that which the device has.
+    The memory times time that a micro-batch takes of a device is at most what the device has within a period.
     """
     capacity = unit.room[device]
     stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
@@ -147,7 +152,8 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
 
 
 def _over_modes(unit: Problem) -> list[PeriodCertificate]:
-    """Return the certificate of load and memory over time together, if a mode saves one and costs the other."""
+    """Return the certificate of load and memory over time together, in a list, if a mode saves one and costs the
+    other."""
     bound = None if unit.view is None else mode_bound(unit)
     if bound is None or not bound.devices:
         return []

@@ -44,7 +44,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class PeriodSolution:
-    """The best pattern found; `period` and `bound` are in ticks per micro-batch.
+    """The best pattern found, and the proved bound on the period; `period` and `bound` are in ticks per micro-batch.
 
     `refuted[k]` is the greatest length, in ticks, that CP-SAT proved too short for patterns of k copies: a proof about
     those patterns alone, not about the period. `notes` report defects in parts of the search; the results of these
@@ -70,9 +70,10 @@ def best_pattern(
     stop: Event | None = None,
     on_progress: Callable[[Pattern], None] = lambda _: None,
 ) -> PeriodSolution:
-    """Return the pattern of least period found within the limits.
+    """Return the pattern of least period found within the limits by CP-SAT; no pattern if none found fits the memory.
 
-    `bound` is a proved lower bound in ticks per micro-batch, and `known` are patterns to start from.
+    `bound` is a proved lower bound in ticks per micro-batch, and `known` are patterns to start from, in addition to
+    that in which micro-batches run one after the other.
     """
     search = _Search(graph, bound, limits, stop or Event(), on_progress)
     for pattern in (sequential_pattern(graph), *known):
@@ -83,7 +84,8 @@ def best_pattern(
 
 
 class _Search:
-    """Bisection for each number of copies, in rounds that try for longer and longer."""
+    """Bisection of the length of a period, for each number of copies (micro-batches in it), in rounds of growing
+    effort."""
 
     def __init__(
         self, graph: BlockGraph, bound: Fraction, limits: Limits, stop: Event, on_progress: Callable[[Pattern], None]
@@ -101,7 +103,7 @@ class _Search:
 
     @property
     def left(self) -> float:
-        """Return the remaining limit: seconds, or CP-SAT's deterministic units."""
+        """Return what is left of the limit: seconds, or CP-SAT's deterministic units where work is counted."""
         if self.limits.deterministic is not None:
             return self.limits.deterministic - self.spent
         return max(0.0, self.limits.seconds - self.seconds)
@@ -136,9 +138,10 @@ class _Search:
             effort *= _PARAMS.growth
 
     def _longest(self, copies: int) -> int:
-        """Return the longest length worth a try: just below the best known pattern.
+        """Return the greatest length of a period of so many copies, in ticks, that is worth a try.
 
-        Without one, a length in which any micro-batches can repeat one after another.
+        It is just less than that of the best known pattern; without one, a length in which any micro-batches can repeat
+        one after another.
         """
         if self.best is not None:
             return ceil(self.best.period * copies * self.graph.microbatches) - 1
@@ -147,7 +150,10 @@ class _Search:
         return copies * (sum(b.ticks for b in blocks) + sum(w.lag for w in waits) + fused)
 
     def _bisect(self, copies: int, effort: float) -> bool:
-        """Try shorter and shorter lengths, the bound first; returns True if every tried length was decided."""
+        """Try lengths of a period of so many copies, the bound first; return True if CP-SAT decided every length tried.
+
+        `effort` is the limit of one call, in seconds or counted work.
+        """
         each = copies * self.graph.microbatches
         low = max(ceil(self.bound * each), self.refuted.get(copies, -1) + 1)
         length = low
@@ -167,7 +173,8 @@ class _Search:
         return settled
 
     def _attempt(self, copies: int, length: int, effort: float) -> Verdict:
-        """Solve one model, for patterns of `length` ticks."""
+        """Ask CP-SAT for a pattern of at most `length` ticks for all copies, within `effort`, and keep what it
+        finds."""
         if length < 1:
             return Verdict.NONE
         most = max(0.01, min(effort, self.left))

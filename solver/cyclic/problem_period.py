@@ -66,7 +66,10 @@ class SearchLongRun(Protocol):
 
 @dataclass(frozen=True)
 class ProblemPeriod:
-    """The best pattern of a problem, and the lower bound on its period."""
+    """The best pattern of a problem, and the certificates of a lower bound on its period, strongest first.
+
+    `period` and `bound` are in ticks per micro-batch.
+    """
 
     problem: Problem
     found: PeriodSolution
@@ -96,7 +99,7 @@ def best_period(
     on_progress: Callable[[Pattern], None] = lambda _: None,
     search_long_run: SearchLongRun | None = None,
 ) -> ProblemPeriod:
-    """Return the pattern of least period found, and the bound.
+    """Return the pattern of least period found, and the proved bound on the period.
 
     Patterns are read from published and list schedules of a long run, then from those of `search_long_run`; CP-SAT
     looks for shorter ones. `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
@@ -152,7 +155,11 @@ class _Budget:
 def _patterns_of_known(
     long: Problem, graph: BlockGraph, bound: Fraction, budget: _Budget, stop: Event, notes: list[str]
 ) -> list[Pattern]:
-    """Return the patterns in the middle of published and list schedules, until one has the period of the bound."""
+    """Return the patterns in the middle of published and list schedules of `long`, until one has the period of the
+    bound.
+
+    Failures are added to `notes`.
+    """
     known, soon = list[Pattern](), budget.until(_PARAMS.reading_share)
 
     def read() -> None:
@@ -174,7 +181,7 @@ def _patterns_of_known(
 def _without_blocks(
     problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event, notes: list[str]
 ) -> PeriodSolution:
-    """Return the best pattern without overlapped blocks.
+    """Return the best pattern found without overlapped blocks, starting from those in `known` that have none.
 
     It is found much sooner than one with blocks, and the search with blocks starts from it.
     """
@@ -233,7 +240,11 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
 
 
 def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
-    """Return the orders of all streams, with the waits that memory needs."""
+    """Return the pattern unrolled where passes are several tasks: the orders of all streams, and the waits that memory
+    needs.
+
+    `Disagreement` if the memory does not suffice.
+    """
     jobs = jobs_of(problem)
     orders = [
         [jobs.number[task] for _, _, _, task in _in_turn(pattern, problem, first, stream)]
@@ -248,7 +259,10 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
 
 
 def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
-    """Return the tasks of a device of a pattern, by repetition and place."""
+    """Return the tasks that a device (or stream) of an unrolled pattern runs, in order.
+
+    Each entry has the number of the repetition, the place within it, the block's copy, and the task.
+    """
     task_of = {block: task for task, block in pattern.graph.of_task.items()}
     timed: list[tuple[int, int, Copy, Task]] = []
     for place, x in enumerate(pattern.cyclic_orders[device]):
@@ -265,7 +279,7 @@ def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> lis
 
 
 def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
-    """Yield a device's slots in a pattern's order.
+    """Yield the slots of a device in an unrolled pattern, in order: one pass each, or an overlapped pair.
 
     At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch.
     """
@@ -288,9 +302,9 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
 
 
 def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Timeline:
-    """Return the unrolled schedule of least value over all copies that could be the first, with its times.
+    """Return the unrolled pattern of least value, with its times, over all copies that could be the first.
 
-    For the objective period, which does not depend on warm-up and cool-down, the least makespan. After `latest`
+    For the objective period, which does not depend on warm-up and cool-down, the one of least makespan. After `latest`
     (`time.monotonic`) no more copies are tried.
     """
     timelines = list[Timeline]()

@@ -41,10 +41,11 @@ _PARAMS = ReplicationParams()
 
 
 class Cut(NamedTuple):
-    """A moment of a schedule: on each chain `through` micro-batches have ended, and some later passes have begun.
+    """A moment of a schedule: on each chain `through` micro-batches have begun all their passes, and some of later
+    ones.
 
-    `begun` says which passes, by type and by micro-batch counted from `through`; `places[d]` is the number of slots
-    that device d has begun.
+    `begun` says which passes of the later ones, as the bytes of an array of booleans by type of pass and by micro-batch
+    counted from `through`; `places[d]` is the number of slots that device d has begun.
     """
 
     through: int
@@ -53,7 +54,10 @@ class Cut(NamedTuple):
 
 
 def shortened(problem: Problem) -> Problem | None:
-    """Return the same problem with just enough micro-batches to be extended; None unless at most half of them."""
+    """Return the same problem with just enough micro-batches for its schedules to be extended by repetition.
+
+    None unless these are at most half of the problem's.
+    """
     chains = len(problem.placement.chains)
     most = _PARAMS.short_passes // (3 * problem.placement.stages)
     least, ample = _PARAMS.least_per_device * problem.devices, _PARAMS.most_per_device * problem.devices
@@ -63,10 +67,10 @@ def shortened(problem: Problem) -> Problem | None:
 
 
 class Stretch(NamedTuple):
-    """A schedule with a part that is to be repeated.
+    """A schedule with a part, between the cuts `one` and `other`, that is to be repeated.
 
-    `value` is that of the schedule with three times its micro-batches, in the file's unit, as timelines of one problem
-    may have different ticks.
+    `value` is the objective of the schedule with three times its micro-batches, in the file's unit of time, as
+    timelines of one problem may have different ticks.
     """
 
     value: Fraction
@@ -75,7 +79,7 @@ class Stretch(NamedTuple):
     other: Cut
 
     def over(self, problem: Problem) -> Schedule:
-        """Return the schedule for the problem's micro-batches."""
+        """Return the schedule for `problem`, the same one with more micro-batches, in which the part is repeated."""
         return repeated(self.timeline, self.one, self.other, problem).schedule
 
 
@@ -95,7 +99,8 @@ def repeated_note(short: Problem) -> str:
 
 
 def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
-    """Return the stretch of least value of timelines of one problem; None if no timeline repeats anything."""
+    """Return the extendable schedule of least value over timelines of one problem; None if no timeline repeats
+    anything."""
     found = (stretch for timeline in timelines for stretch in _stretches(timeline))
     return min(found, key=lambda stretch: stretch.value, default=None)
 
@@ -114,10 +119,10 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
 
 
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
-    """For each number of micro-batches up to `most_copies`, yield the middle one of all pairs of cuts with the same
-    passes under way and so many micro-batches between them.
+    """Yield pairs of cuts of a schedule between which it may be repeated, one for each number of micro-batches between.
 
-    Numbers without a pair are skipped, and multiples of a number already found.
+    A pair has the same passes under way at both cuts; of all pairs with so many micro-batches between, at most
+    `most_copies`, it is the middle one. Numbers without a pair are skipped, and multiples of a number already found.
     """
     cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
     for cut in cuts:
@@ -133,7 +138,7 @@ def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
 
 
 def _cuts(timeline: Timeline) -> Iterator[Cut]:
-    """Yield the state of the schedule whenever a micro-batch starts on the first chain, in order of time."""
+    """Yield the cut of the schedule at each instant when a micro-batch starts on the first chain, in order of time."""
     problem, columns = timeline.problem, timeline.schedule.columns
     entry = F, problem.placement.chains[0][0]
     opens = np.diff(columns.slot, prepend=-1).astype(bool) | np.diff(columns.device, prepend=-1).astype(bool)
@@ -158,7 +163,7 @@ def _cuts(timeline: Timeline) -> Iterator[Cut]:
 
 
 def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repeated:
-    """Return the schedule with the part between the cuts repeated until there are enough micro-batches.
+    """Return the schedule with the part between the cuts repeated until `problem` has enough micro-batches.
 
     Those in excess are left out, which breaks nothing: the predecessors of the others stay, and memory use does not
     increase.
@@ -186,9 +191,11 @@ def repeated(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Repe
 
 
 def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
-    """Return a device's rows, with those of the slots from `begin` to before `end` run `times` times more.
+    """Return a device's rows, with those of the slots from `begin` to before `end` run `times` times more, as three
+    arrays.
 
-    For each row: its number among the columns, the round of the repeated part (-1 before the first), and its slot.
+    For each row: its index in the columns, the round of the repeated part (-1 before the first, `times` + 1 after the
+    last), and its slot.
     """
     of_device = columns.on(device)
     first, last = (of_device.start + np.searchsorted(columns.slot[of_device], (begin, end))).tolist()

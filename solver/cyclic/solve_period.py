@@ -63,10 +63,9 @@ def solve_period(
     """Return the solution with the shortest period found, and the proved lower bound on the period.
 
     With `search` off only the published schedules are examined, with `published` off none of these. `search_long_run`
-    is as in `best_period`. The timeline is the
-    pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's problem
-    is the same problem in finer ticks, and all of its values are in those. Progress is reported exactly, in the file's
-    unit. `BadInput` for a problem without a period.
+    is as in `best_period`. The timeline is the pattern unrolled over the problem's micro-batches. A period may be a
+    fraction of a tick, so the solution's problem is the same problem in finer ticks, and all of its values are in
+    those. Progress is reported exactly, in the file's unit. `BadInput` for a problem without a period.
     """
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
@@ -123,14 +122,15 @@ def _moment(problem: Problem, seconds: float, period: Fraction, bound: Fraction)
 
 
 def _to_search(problem: Problem, limits: Limits) -> Limits:
-    """Return the limits less the seconds needed to unroll the pattern found."""
+    """Return the limits of the search: its seconds are those of `limits` less what unrolling the pattern found will
+    take."""
     passes = 3 * sum(map(len, problem.microbatches_of))
     own = min(passes * _PARAMS.seconds_per_pass, _PARAMS.own_share * limits.seconds)
     return replace(limits, seconds=limits.seconds - own)
 
 
 def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
-    """Return the pattern as a schedule; an invalid one is a defect of this tool and is noted."""
+    """Return the timeline of the pattern unrolled; None if that fails or is not valid, which is noted as a defect."""
     try:
         timeline = best_unrolled(pattern, fine, latest)
     except Exception as error:
@@ -144,14 +144,15 @@ def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) 
 
 
 def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
-    """Return the metrics of an unrolled pattern with its period, rounded up to whole ticks."""
+    """Return the metrics of an unrolled pattern with its period, rounded up to whole ticks of `1 / parts`."""
     return replace(metrics, period_ticks=ceil(pattern.period * parts))
 
 
 def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]) -> list[PeriodCertificate]:
-    """Return the certificates, strongest first, from the first whose evidence passes the check.
+    """Return the certificates without those ahead of the first whose evidence the check does not refuse.
 
-    The last certificate is always a bound of 0, which needs no evidence.
+    They are in descending order of value. A bound of 0, which needs no evidence, is added at the end; refusals are
+    noted.
     """
     for at, one in enumerate(certificates):
         try:
@@ -180,13 +181,13 @@ def _none_above(
 
 
 def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certificate]:
-    """Return a certificate's value in finer ticks, rounded down, and the certificate with that value."""
+    """Return a certificate's value in ticks of `1 / parts`, rounded down, and the certificate with that value."""
     value = floor(certificate.value * parts)
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)
 
 
 def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern | None:
-    """Return the repeating pattern of a long run of a published schedule; None if none is found.
+    """Return the repeating pattern of `run`, a long run of a published schedule; None if none is found.
 
     The pattern has the order of the run. If no pattern has, since passes of length 0 may run in another order, its
     period equals the growth of the makespan with further micro-batches.
@@ -208,10 +209,10 @@ def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern
 
 
 def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
-    """Return a candidate for every published schedule: its period is that of the repetition in a long run of it.
+    """Return a candidate for every published schedule, with the period of the pattern that a long run of it repeats.
 
     `fine` is the problem in ticks of `1 / parts`. A candidate without a schedule says why it has none: it does not
-    apply, does not come to repeat, or the time limit was reached.
+    apply, does not come to repeat, or the time limit was reached. `until` is in terms of `time.monotonic`.
     """
     graph = graph_of(problem)
     unlimited = problem.with_room((None,) * problem.devices)

@@ -1,4 +1,4 @@
-"""Choice of a device's next pass in list scheduling: by kind and start, by ranks, or a forward with a backward."""
+"""Choice of a device's next pass in list scheduling: by kind and start, by ranks, or as a block of two passes."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ from solver.construction.lists.memory import has_room
 
 @part
 def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
-    """Return the earliest start of a stage's next forward or backward, without memory.
+    """Return the earliest start in ticks of a stage's next forward or backward on a device free at `free`, memory
+    aside.
 
-    -1 if a predecessor is missing.
+    `what` is FORWARD or BACKWARD. -1 if a predecessor has not run, or it is the turn of another stage's micro-batch.
     """
     j, at, turn = state.turn[s, what], free, state.turn
     may = j < (shop.stages[s, STOP] if what == FORWARD else turn[s, FORWARD])
@@ -67,7 +68,7 @@ def when_ready(shop, state, s, what, free):  # type: ignore[no-untyped-def]
 
 @part
 def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
-    """True if the memory of a device admits a forward or backward of a stage."""
+    """True if the memory of device `d` admits the forward or backward (`what`) of micro-batch `j` on stage `s` now."""
     found = True
     if shop.devices[d, LIMITED] != 0:
         if what == FORWARD:
@@ -87,7 +88,11 @@ def next_weight(state, s):  # type: ignore[no-untyped-def]
 
 @part
 def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
-    """Choose the next pass of a device; a weight pass yields to a pass that can start soon after it."""
+    """Choose the next pass of device `d` by kind and start, and record it in `state.now`.
+
+    The gradient or forward that can start first is next, gradients preferred; a weight pass runs if that is not about
+    to be ready. With `restrained`, in-flight limits and warm-up counts are observed.
+    """
     stages, turn, flags = shop.stages, state.turn, rules.flags
     forward, forward_at, forward_tie = -1, 0, 0
     backward, backward_at, backward_tie = -1, 0, 0
@@ -129,14 +134,23 @@ def choose(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
 
 @part
 def plan(state, d, at, kind, s, mate):  # type: ignore[no-untyped-def]
-    """Record the next pass of a device; nothing where the stage is -1."""
+    """Record the next pass of device `d` in `state.now`: start, kind, stage, and stage of the backward in a block or
+    -1.
+
+    Nothing is next where the stage is -1.
+    """
     now = state.now
     now[d, START], now[d, KIND], now[d, STAGE], now[d, MATE] = at, (kind if s >= 0 else NOTHING), s, mate
 
 
 @part
 def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no-untyped-def]
-    """Return the first block that saves time, if it starts soon enough after the best single pass, else that pass."""
+    """Return what runs next: the first block that saves time if it starts soon enough after the best single pass, else
+    that.
+
+    The pass (`kind`, stage `alone`, start `alone_at`) and the result are kind, stage, start; the result also has the
+    stage of the block's backward, -1 for a single pass.
+    """
     stages, turn, begin, end = shop.stages, state.turn, shop.devices[d, AT], shop.devices[d, END]
     forward, backward, at, saved, early, tie = -1, -1, 0, 0, 0, 0
     for k in range(begin, end):
@@ -162,9 +176,10 @@ def with_block(shop, rules, state, d, kind, alone, alone_at):  # type: ignore[no
 
 @part
 def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
-    """Return the stage of a device whose next weight pass is of the earliest micro-batch, less the stage's `AHEAD`.
+    """Return the stage of device `d` whose weight pass is next: that of the earliest micro-batch less the stage's
+    `AHEAD`.
 
-    -1 if no backward of theirs still has its weight pass to run, or backwards are not split.
+    -1 if no backward of its stages still has its weight pass to run, or backwards are not split.
     """
     found, first = -1, np.int64(NEVER)
     for k in range(shop.devices[d, AT], shop.devices[d, END]):
@@ -177,7 +192,8 @@ def weight_ahead(shop, rules, state, d):  # type: ignore[no-untyped-def]
 
 @part
 def choose_by_rank(shop, rules, state, d, restrained):  # type: ignore[no-untyped-def]
-    """Choose the next pass of a device: the best rank among all that can start about as early as any.
+    """Choose the next pass of device `d` by rank, and record it in `state.now`: of all that can start about as early as
+    any, that of the lowest rank.
 
     If that is a forward which waits for memory only, a weight pass is chosen.
     """

@@ -37,7 +37,7 @@ from solver.construction.lists.memory import hold
 
 @making
 def nothing_put(shop):  # type: ignore[no-untyped-def]
-    """Return the state before the first pass."""
+    """Return the state of a run before its first pass."""
     count, stages, most, kind = len(shop.devices), len(shop.stages), shop.stages[:, STOP].max(), shop.stages.dtype
     turn = np.zeros((stages, 3), np.int64)
     for s in range(stages):
@@ -57,7 +57,7 @@ def nothing_put(shop):  # type: ignore[no-untyped-def]
 
 @part
 def earliest(now, later):  # type: ignore[no-untyped-def]
-    """Return the device whose next pass starts first, -1 for none.
+    """Return the device whose next pass, recorded in `now`, starts first; -1 if none has a next pass.
 
     Ties go to the last device if `later`, else the first.
     """
@@ -72,7 +72,10 @@ def earliest(now, later):  # type: ignore[no-untyped-def]
 
 @part
 def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untyped-def]
-    """Record a pass that runs until `end`."""
+    """Record in row `done` of `put` that device `d` runs the next pass of this kind on stage `s`, until tick `end`.
+
+    The state of the run, memory included, is updated.
+    """
     role = BACKWARD if kind == WHOLE else kind
     j = state.turn[s, role]
     put[done, 0], put[done, 1], put[done, 2] = kind, s, j
@@ -87,9 +90,9 @@ def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untype
 
 @part
 def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
-    """Run the next pass or block of a device.
+    """Run the next pass or block of device `d`, as recorded in `state.now`, and write it to `put` from row `done` on.
 
-    Returns the number of passes recorded, and how many new ones are not W.
+    Returns the number of rows of `put` in use then, and the number of new passes that are not W.
     """
     now = state.now
     kind, s, start = now[d, KIND], now[d, STAGE], now[d, START]
@@ -105,7 +108,8 @@ def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
 
 @part
 def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
-    """Append the devices that a pass of stage `s` may enable to `touched`; returns their number."""
+    """Write the devices that a pass of stage `s` may enable to `touched` from entry `many` on; return the entries in
+    use."""
     for k in range(shop.near_at[s], shop.near_at[s + 1]):
         touched[many] = shop.near[k]
         many += 1
@@ -113,10 +117,11 @@ def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
 
 
 def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
-    """Fill `put` with (kind, stage, micro-batch) in scheduling order; returns their number, -1 if memory deadlocks.
+    """Fill `put` with (kind, stage, micro-batch) in scheduling order; return their number, -1 if memory deadlocks.
 
-    The backward of a block is `WHOLE`, after its forward. Also returns the longest time from a device's first start to
-    its last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]` ends it early.
+    The backward of a block is `WHOLE`, after its forward. Also returns, in ticks, the longest time from a device's
+    first start to its last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]`
+    ends it early.
     """
     state, count = nothing_put(shop), len(shop.devices)
     now, left = state.now, 2 * (shop.stages[:, STOP] - shop.stages[:, FIRST]).sum()

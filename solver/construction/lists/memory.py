@@ -28,7 +28,8 @@ from solver.construction.lists.layout import (
 
 @part
 def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
-    """True if memory admits a forward after which all micro-batches in flight can still end."""
+    """True if memory of device `d` admits a forward of micro-batch `j` after which all in flight there can still
+    end."""
     now, batches, takes = state.now, state.batches, shop.stages[s, STARTS]
     left = shop.devices[d, ROOM] - now[d, IN_USE] - takes
     begun = batches[d, j, COUNT]
@@ -49,7 +50,7 @@ def has_room(shop, state, d, s, j):  # type: ignore[no-untyped-def]
 
 @part
 def hold(shop, state, d, s, j, kind):  # type: ignore[no-untyped-def]
-    """Apply the memory change of a scheduled pass."""
+    """Apply the memory change of a scheduled pass to the state of device `d` and of micro-batch `j` on it."""
     now, batches = state.now, state.batches
     change, before = shop.stages[s, TOTALS + kind], batches[d, j, COUNT]
     now[d, IN_USE] += change

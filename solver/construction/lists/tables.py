@@ -63,7 +63,10 @@ def fits_64_bits(problem: Problem) -> bool:
 
 
 def shop_of(problem: Problem, split: bool) -> Shop:
-    """Return the problem as arrays, with its backwards run in one mode, except in blocks; workspace is reserved."""
+    """Return the problem as arrays for a run, with backwards `split` or full, but for those in blocks, which are full.
+
+    Memory for workspace is reserved (`with_reserve`).
+    """
     problem = with_reserve(problem)
     where, kind = problem.placement, np.int64 if fits_64_bits(problem) else object
     memory_in_flight, own, walked = problem.network.memory_in_flight, range(where.stages), problem.microbatches_of
@@ -114,9 +117,11 @@ def _stage(problem: Problem, s: int, split: bool) -> list[int]:
 def _needs(
     problem: Problem, s: int, role: object, split: bool, shares: list[list[int]]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the predecessors of a stage's forward or backward, on other stages or other micro-batches.
+    """Yield the rows of `Shop.needs` for a stage's forward or backward (`role` F or B): what it waits for on other
+    stages.
 
-    A stage runs micro-batches in order, so of several predecessors the last one counts; these are added to `shares`.
+    Also what it waits for of other micro-batches: a stage runs micro-batches in order, so of several predecessors the
+    last one counts; these are added to `shares`.
     """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
@@ -137,7 +142,7 @@ def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[
 
 
 def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
-    """Return a policy as arrays."""
+    """Return the preferences of a policy as arrays for a run; in-flight shares and warm-up counts are computed here."""
     shares = in_flight_shares(problem) if policy.shares else {}
     rules = np.zeros((len(shop.stages), RULE_COLUMNS), shop.stages.dtype)
     rules[:, MOST] = [shares.get(s, ANY) for s in range(len(rules))]
@@ -150,10 +155,11 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
 
 
 class ListRun(NamedTuple):
-    """The passes of a run in order, as rows of kind, stage and micro-batch; and its span and makespan.
+    """A completed run: its passes in scheduling order, as rows (kind, stage, micro-batch) of `put`, and its times in
+    ticks.
 
-    `spans` and `ends` are the sums over all devices of the times from their first start to their last end, and of the
-    last ends.
+    `span` and `makespan` are those of starting as soon as possible. `spans` and `ends` are the sums over all devices of
+    the times from their first start to their last end, and of the last ends.
     """
 
     put: Array
@@ -163,16 +169,17 @@ class ListRun(NamedTuple):
     ends: int
 
     def value(self, objective: Objective) -> int:
-        """Return an upper bound on the objective of the best times of this order."""
+        """Return the run's span or makespan in ticks, an upper bound on the objective of the best times of this
+        order."""
         return self.span if objective.by_device else self.makespan
 
     def sum_over_devices(self, objective: Objective) -> int:
-        """Return the sum of the devices' times, the tie-breaker of two runs of equal value."""
+        """Return the sum of the devices' times in ticks, the tie-breaker of two runs of equal value."""
         return self.spans if objective.by_device else self.ends
 
 
 class _Deadline:
-    """Stand-in for the `halt` array of a run, in which each access checks the deadline."""
+    """Stand-in for the `halt` array of an interpreted run, in which each access checks the deadline."""
 
     def __getitem__(self, _: int) -> int:
         ask()
@@ -180,7 +187,7 @@ class _Deadline:
 
 
 def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool = True) -> ListRun | None:
-    """Run the list scheduler once; None if memory deadlocks, or if another thread sets `halt[0]`.
+    """Run the list scheduler once over arrays; None if memory deadlocks, or if another thread sets `halt[0]`.
 
     The result is the same `compiled` or not. Without `halt`, an interpreted run checks the deadline before each pass.
     """
