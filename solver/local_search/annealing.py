@@ -29,7 +29,7 @@ _NO_MODES = np.zeros(0, np.int64)
 @dataclass(frozen=True)
 @tunable
 class AnnealParams:
-    """Default of the simulated annealing of orders."""
+    """Default distance of the moves of simulated annealing."""
 
     reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
 
@@ -40,10 +40,11 @@ ANNEALING = AnnealParams()
 class AnnealingParameters(NamedTuple):
     """Parameters of an annealing run.
 
-    Temperatures (first `hot`, last `cold`) are in mean pass durations; `evenness` is the weight of the mean over
-    devices in the energy. A unit jumps over at most `reach` others, and `filling` is the share of moves that bring a
-    unit from anywhere into an idle time. `changing` is the share of moves that change modes, where those are open. A
-    run that is `leaving` returns the best of its second half if the first half found nothing better than its start.
+    Temperatures (first `hot`, last `cold`) are in mean durations of a unit; the energy is the time of the longest
+    device plus `evenness` times the mean over devices. A unit (pass or block) jumps over at most `reach` others, and
+    `filling` is the share of moves that bring a unit from anywhere into an idle time. `changing` is the share of moves
+    that change backward modes and blocks, where those are open. A run that is `leaving` returns the best of its second
+    half if the first half found nothing better than its start.
     """
 
     hot: float
@@ -55,7 +56,7 @@ class AnnealingParameters(NamedTuple):
     leaving: bool = False
 
     def in_ticks(self, mean: float) -> AnnealingParameters:
-        """Return the parameters with temperatures in ticks (`mean` per pass), above 0, all numbers of one type.
+        """Return the parameters with temperatures in ticks, above 0, and numbers of one type; `mean` is ticks per unit.
 
         One type lets one compiled version serve all calls.
         """
@@ -64,7 +65,7 @@ class AnnealingParameters(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best schedule of an annealing run and its value: the longest time of a device from its opening, in ticks.
+    """Best schedule of an annealing run, and its value: the longest time of a device from its opening, in ticks.
 
     `schedule` is None if the memory of its order is not safe for every timing.
     """
@@ -74,7 +75,7 @@ class Found(NamedTuple):
 
 
 class Ordered(Protocol):
-    """Interface of units for annealing, as `Units` implements it."""
+    """Interface of numbered units (passes or blocks) that annealing reorders on their devices; fields as in `Units`."""
 
     ticks: list[int]
     device: list[int]
@@ -86,14 +87,14 @@ class Ordered(Protocol):
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory capacity of each device, None without a limit."""
+        """Memory capacity of each device in integers of the problem's resolution, None without a limit."""
 
 
 class Movable(Ordered, Protocol):
-    """Interface of units whose orders are a schedule."""
+    """Interface of units whose orders determine a schedule, as all modes are fixed."""
 
     def schedule(self, orders: Orders, /) -> Schedule | None:
-        """Return the schedule of these orders; None if it is not safe."""
+        """Return the schedule of these orders; None if its memory is not safe for every timing."""
 
 
 def annealed(
@@ -109,7 +110,9 @@ def annealed(
 ) -> tuple[int, Best] | None:
     """Return the least value in ticks met in `moves` moves from `rows`, and its orders; None if `rows` deadlock.
 
-    `how` has temperatures in ticks. `rows`, and `shop` where modes are open, are changed in place.
+    The value is the longest time of a device d from `opening[d]` to its end. `how` has temperatures in ticks; rows of
+    `groups` are units that may change places together (`exchangeable`). `rows`, and `shop` where modes are open
+    (`modes` is not None), are changed in place. Another thread ends the run by setting `halt[0]`.
     """
     count = len(rows.place)
     joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
@@ -122,7 +125,10 @@ def annealed(
 
 
 class Annealer:
-    """Annealing of the orders of one schedule's units; for operations also of their modes."""
+    """Simulated annealing of the orders of one schedule's units; of `Operations` also of their modes.
+
+    It makes the arrays of the compiled search once, for any number of runs from different orders.
+    """
 
     def __init__(self, units: Movable | Operations) -> None:
         self.units = units
@@ -160,19 +166,22 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> tuple[int, Best] | None:
-        """Return the least value in ticks met in `moves` moves from the given orders, and its orders.
+        """Return the least value in ticks met in `moves` moves from the given orders, and its orders and modes.
 
-        None in a deadlock.
-
-        Setting `halt[0]` from another thread ends the run at once. `openings[d]` is the tick at which device d may
-        start; times count from it. The same arguments give the same result.
+        None if the given orders deadlock. Setting `halt[0]` from another thread ends the run at once. `openings[d]` is
+        the tick at which device d may start; the value is the longest time of a device from there to its last end. The
+        same arguments give the same result.
         """
         shop, modes, rows = self.arrays(orders)
         opening, how = int64_array(openings), parameters.in_ticks(self.mean)
         return annealed(shop, modes, rows, self.groups, opening, how, moves, seed, halt)
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
-        """Return the arrays of one search; with open modes a copy, since costs and arcs follow the current modes."""
+        """Return the arrays of one run from these orders; `Modes` is None where modes are fixed.
+
+        With open modes the arrays are copies, set to the schedule's modes, since costs and arcs follow the current
+        modes.
+        """
         rows = self.rows(orders)
         if self.modes is None or not isinstance(self.units, Operations):
             return self.shop, None, rows
@@ -190,7 +199,7 @@ class Annealer:
         return self.units.schedule(orders_of(best))
 
     def rows(self, orders: Orders) -> Rows:
-        """Return orders as an array padded with -1, their lengths, every unit's place (-1: none), and ranks of 0."""
+        """Return the orders as arrays: padded with -1, their lengths, every unit's place (-1: none), and ranks of 0."""
         count = int64_array([len(order) for order in orders])
         most = np.bincount(self.shop.device, minlength=1).max()
         packed = np.full((len(orders), max(1, most)), -1, np.int64)
@@ -202,19 +211,22 @@ class Annealer:
 
 
 def orders_of(best: Best) -> Orders:
-    """Return the order of every device as lists."""
+    """Return the units of each device in order, as lists of unit numbers."""
     return [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
 
 
 def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
-    """Return lists of (unit, lag) as compressed rows: row starts, units, lags."""
+    """Return for each unit its list of (unit, lag) pairs as compressed rows: start of each row, units, lags."""
     at = np.cumsum([0] + [len(one) for one in asking(lists, SHORT)])
     flat = int64_array([pair for one in asking(lists, SHORT) for pair in one]).reshape(-1, 2)
     return at.astype(np.int64), np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
 
 
 def _modes(units: Operations, shop: Shop) -> Modes:
-    """Return the mode data of the compiled search, with the initial modes."""
+    """Return the arrays of modes: costs of each operation by mode, durations of blocks, and an empty log of edits.
+
+    Backwards are fused as in the schedule; blocks are not yet joined.
+    """
     problem, view, operations, lines = units.problem, units.problem.pipeline, units.operations, units.lines
     role = [{F: FORWARD, B: BACKWARD, W: WEIGHT}[x.role] for x in operations]
     free = [x.role is B and view.splits and not fused_is_dominated(problem, x.stage) for x in operations]
@@ -236,7 +248,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
 
 
 def _twins(shop: Shop) -> Array:
-    """Return for every arc of `waits` its index in `feeds`, and for every arc of `feeds` its index in `waits`."""
+    """Return two rows: the index in `shop.feeds` of each arc of `waits`, and that in `waits` of each of `feeds`."""
     arcs = range(len(shop.waits_for))
     waiting = np.repeat(np.arange(len(shop.device)), np.diff(shop.waits_at))
     feeding = np.repeat(np.arange(len(shop.device)), np.diff(shop.feeds_at))

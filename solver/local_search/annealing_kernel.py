@@ -1,4 +1,4 @@
-"""Simulated annealing, compiled: a move is evaluated by simulating only what it can change. Arrays as in `moves`."""
+"""Simulated annealing, compiled: a move is evaluated by simulating what it can change. Arrays as in `moves`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from solver.local_search.propagation import SIMULATED, forget, settle_in, settle
 
 
 class Best(NamedTuple):
-    """The best orders met, with the forward joined to each backward (`mate`) and fused backwards."""
+    """Best orders met: `order[d, k]` and `count[d]` as in `Rows`, and the modes of each operation.
+
+    `mate[n]` is the forward joined to backward n in a block (-1: none), `fused[n]` is 1 for a full backward.
+    """
 
     order: Array
     count: Array
@@ -28,7 +31,7 @@ class Best(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working arrays of annealing: the critical path, idle times on it, and the memory level after every place."""
+    """Working arrays: `path` and `gaps` of `critical_path`, and `level[d, k]`, the memory after place k of device d."""
 
     path: Array
     gaps: Array
@@ -49,9 +52,10 @@ def keep(best, modes, rows):  # type: ignore[no-untyped-def]
 
 @substituted
 def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ignore[no-untyped-def]
-    """Draw and make one move; returns the device and the places that a unit left and went to, or `NOTHING`.
+    """Draw and make one move: change a mode, or move a unit into an idle time or along the critical path.
 
-    The move changes a mode, brings a unit into an idle time, or moves one along the critical path.
+    Returns the device, and the places that a unit left and went to (0, 0 for a change of mode); `NOTHING` as the device
+    if no move was made. `critical` and `waiting` are the lengths of `work.path` and `work.gaps`.
     """
     if modes is not None and np.random.random() < how.changing:
         d = change_mode(shop, modes, rows, work.path, critical, how.reach)
@@ -72,7 +76,7 @@ def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ig
 
 @substituted
 def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  # type: ignore[no-untyped-def]
-    """Make a random move of any kind and return it as `Move`, with the test of its memory."""
+    """Make a random move of any kind and return it as a `Move`, which also says if it fits into memory."""
     if groups.shape[0] > 1 and np.random.random() < EXCHANGING:
         one, other = draw_pair(groups)
         exchange(shop, rows, groups[one], groups[other])
@@ -88,7 +92,7 @@ def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  
 
 @inlined
 def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
-    """Undo a move."""
+    """Undo a move in the orders and modes."""
     if move.d == EXCHANGE:
         exchange(shop, rows, groups[move.source], groups[move.target])
     elif modes is None:
@@ -99,7 +103,7 @@ def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[no-untyped-def]
-    """Accept a simulated move: update times, memory levels, and the log of modes."""
+    """Accept a simulated move: make its times and memory levels the current ones, and clear the log of mode edits."""
     settle_in(shop, modes, rows, times, opening, move)
     if modes is not None:
         begin(modes)
@@ -112,9 +116,9 @@ def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[
 
 @inlined
 def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
-    """Return the lowest and highest place and rank that a move changed on its device.
+    """Return the lowest and highest place changed on device `d`, ranks of the units there, and the new length.
 
-    Units newly placed are appended to the sequence, whose new end is returned too.
+    The length is that of the topological sequence, to which units that had no place before the move are appended.
     """
     low, high, end = min(source, target), max(source, target), times.clock[LENGTH]
     first, last = end, -1
@@ -138,7 +142,7 @@ def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-d
 
 @inner
 def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-def]
-    """Compute starts, sequence and tails of the given orders; False if they contain a cycle."""
+    """Compute starts, topological sequence and tails of the given orders; False if they contain a cycle."""
     rank, sequence, fresh = rows.rank, times.sequence, times.fresh
     rank[:] = 0
     if not simulate_from(shop, modes, rows, times, opening, sequence, 0, 0, 0, sequence.shape[0]):
@@ -157,7 +161,7 @@ def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-d
 
 @substituted
 def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Return what `anneal` does; compiled inside of the two functions that follow, and not by itself as well."""
+    """Do the work of `anneal` and `anneal_with_modes`, into each of which the compiler inlines it."""
     np.random.seed(seed)
     path, gaps, level = work
     if not begin_times(shop, modes, rows, times, opening):
@@ -206,8 +210,9 @@ def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed,
 def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
     """Anneal the orders in place, `how` with temperatures in ticks; `best` receives the best orders met.
 
-    Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Rows of `groups` may be
-    exchanged. Returns the least longest time of a device, or -1 if the given order contains a cycle.
+    Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Units of two rows of
+    `groups` may change places. Returns the least value met, the longest time of a device from its opening in ticks, or
+    -1 if the given order contains a cycle.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)
 

@@ -1,4 +1,4 @@
-"""Local search at a given objective value: towards less memory, or a smaller mean under random durations."""
+"""Local search within a limit on the objective value: towards less memory, or a smaller mean under random durations."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Result = TypeVar("Result")
 @dataclass(frozen=True)
 @tunable
 class EqualValueParams:
-    """Parameters of annealing at a given value.
+    """Parameters of annealing within a limit on the value.
 
-    Memory temperatures are in activations of the device of largest weight.
+    Memory temperatures are in activations of one micro-batch, the largest of any device, divided by the largest weight.
     """
 
     reach: int = tuned(8, "places that a unit is moved by at most", 1, 1000)
@@ -48,7 +48,7 @@ EQUAL_VALUE = EqualValueParams()
 
 
 class FixedModes(Movable, Protocol):
-    """Interface of units of which annealing changes only the orders; units of one device run one after the other.
+    """Interface of units of which annealing changes only the orders; units of one order run one after the other.
 
     Times are in `scale` steps per tick.
     """
@@ -61,11 +61,11 @@ class FixedModes(Movable, Protocol):
 
     @property
     def owner(self) -> Sequence[int]:
-        """The device of each order."""
+        """The device of each order; several orders, as of streams, may be of one device."""
 
 
 class EqualValueSearch:
-    """Annealing of the orders of one timeline; its full backwards, blocks and openings stay unchanged."""
+    """Annealing of the orders of one timeline; its full backwards, blocks and first starts on devices are kept."""
 
     def __init__(self, timeline: Timeline, units: FixedModes) -> None:
         problem = timeline.problem
@@ -79,9 +79,10 @@ class EqualValueSearch:
         self.idle_until = chosen_starts(timeline) if self.span else [0.0] * problem.devices
 
     def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
-        """Search for less memory, each device's divided by its weight, with a value of at most `most` ticks.
+        """Return the timeline met of least memory (device peaks divided by weights) and at most `most` ticks.
 
-        None if unsafe.
+        None if the given timeline breaks that limit or a capacity, or the result's memory is not safe for every timing.
+        The walk makes `moves` moves, or ends early once another thread sets `halt[0]`.
         """
         unit = max(self.problem.network.memory_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weights[d] if weights[d] else 1.0 for d in self.units.owner])
@@ -92,9 +93,9 @@ class EqualValueSearch:
     def for_mean(
         self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """Search for a smaller mean under `noise`, with at most `most` ticks without noise (None: no limit).
+        """Return the timeline met of least mean value under `noise`, at most `most` ticks without (None: any).
 
-        `temperatures` are the first and last, in mean durations.
+        `temperatures` are the first and last, in mean durations of a unit. None, `moves` and `halt` as in `for_memory`.
         """
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))
@@ -108,14 +109,17 @@ class EqualValueSearch:
     def _walk(
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """Return the best timeline met; None if the start is not allowed or the result's memory is not safe."""
+        """Anneal towards a goal and return the best timeline met, with its earliest times.
+
+        None if the start breaks a limit, or the result's memory is not safe for every timing.
+        """
         heat = Heat(max(hot, 1e-9), max(cold, 1e-12), EQUAL_VALUE.reach, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
         schedule = None if found < 0 else self.units.schedule(orders)
         return None if schedule is None else simulate(self.problem, schedule, self.openings)
 
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: Array) -> tuple[float, Orders]:
-        """Return the least energy and its orders; the energy is negative if the start is not allowed."""
+        """Return the least energy met and its orders; the energy is negative if the start breaks a limit."""
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]
         room = Work(np.zeros(goal.ticks.shape), np.zeros(goal.ticks.shape), *np.zeros((2, n), np.int64))
@@ -123,7 +127,7 @@ class EqualValueSearch:
         return found, [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]
 
     def _samples(self, noise: Noise) -> Floats:
-        """Return the duration of every unit in every sample, in ticks, shape (units, samples)."""
+        """Return the random duration of every unit in every sample, in steps of the units, shape (units, samples)."""
         units = self.units
         return np.array(
             [
@@ -145,7 +149,10 @@ def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
 
 
 def halted(work: Callable[[Array], Result], stop: Event, seconds: float | None) -> Result:
-    """Return the result of compiled `work`, which ends early once `stop` is set or after `seconds` (None: no limit)."""
+    """Return the result of `work(halt)`, compiled code that ends early once `halt[0]` is set.
+
+    It is set once `stop` is, or after `seconds` (None: no limit).
+    """
     halt = np.zeros(1, np.int64)
     timer = Timer(seconds, lambda: halt.put(0, 1)) if seconds is not None else None
     if timer is not None:

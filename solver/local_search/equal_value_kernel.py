@@ -17,7 +17,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class EqualValueMoveParams:
-    """Share of long moves in the search at a given value."""
+    """Share of moves of any length in the search within a limit on the value."""
 
     far: float = tuned(0.2, "of moves, of any length; the others are short", 0, 1)
 
@@ -26,11 +26,12 @@ _FAR_MOVES = EqualValueMoveParams().far
 
 
 class Goal(NamedTuple):
-    """The quantity to minimise: the mean over the samples or, without samples, the `memory_energy` of the levels.
+    """Quantity to minimise: the mean value over samples of durations or, without samples, the `memory_energy`.
 
-    `ticks[n, k]` is the duration of unit n in sample k, `idle_until[d]` the tick until which device d idles in every
-    sample. With `span`, times count from a device's first start; `owner[d]` is the device that row d of the orders
-    belongs to. Without noise no device may take more than `most` ticks from its opening (-1: no limit).
+    `ticks[n, k]` is the duration of unit n in sample k, `idle_until[d]` the time until which row d of the orders idles
+    in every sample. With `span`, times count from a device's first start; `owner[d]` is the device that row d of the
+    orders belongs to, `weights[d]` multiplies its memory. Without noise no device may take more than `most` from its
+    opening (-1: no limit). All times are in steps of the units.
     """
 
     ticks: Array
@@ -42,7 +43,7 @@ class Goal(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """Temperatures of the first and the last move, and the parameters of moves as in `AnnealingParameters`."""
+    """Temperatures of the first and last move in units of the energy, and parameters as in `AnnealingParameters`."""
 
     hot: float
     cold: float
@@ -51,7 +52,10 @@ class Heat(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working arrays: the ends of units in every sample for the current order and for a move, and the critical path."""
+    """Working arrays: ends of units in every sample, for the current order and with a move, shape (units, samples).
+
+    `path` and `gaps` are those of `critical_path`.
+    """
 
     end: Array
     new_end: Array
@@ -61,7 +65,10 @@ class Work(NamedTuple):
 
 @inner
 def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
-    """Raise `new_end[i]`, which is still a start, to `lag` after the end of unit `before`, in every sample."""
+    """Raise `new_end[i]`, which is still the start of unit i, to `lag` after the end of unit `before`, in every sample.
+
+    A unit of rank below `first` still ends at `end`, others at `new_end`.
+    """
     end, new_end, old = work.end, work.new_end, rank[before] < first
     for s in range(new_end.shape[1]):
         new_end[i, s] = max(new_end[i, s], (end[before, s] if old else new_end[before, s]) + lag)
@@ -69,7 +76,7 @@ def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
 
 @inner
 def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-untyped-def]
-    """Compute the ends, in every sample, of the units from `first` on in `sequence`; earlier ones keep `end`.
+    """Compute `new_end`, in every sample, of the units at `sequence[first:]`; earlier ones keep `end`.
 
     Everything starts as soon as the order allows, and the lags are the same in every sample.
     """
@@ -89,7 +96,10 @@ def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-unt
 
 @inner
 def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
-    """Return the mean over samples of the latest end or, with `span`, of the longest span of a device."""
+    """Return the mean over samples of the latest end or, with `span`, of the longest span of a device, in steps.
+
+    Units of rank `first` or more end at `new_end`, others at `end`.
+    """
     ticks, rank, end, new_end = goal.ticks, rows.rank, work.end, work.new_end
     total = 0.0
     for s in range(ticks.shape[1]):
@@ -111,7 +121,7 @@ def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
 
 @inner
 def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
-    """Return the peak memory of a device, and the mean of its memory while each of its units runs."""
+    """Return the peak memory of a device, and the mean over its units of the memory in use while each runs."""
     level, peak, total = 0, 0, 0.0
     for k in range(count[d]):
         i = order[d, k]
@@ -124,7 +134,7 @@ def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
 
 @inner
 def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
-    """Return the largest weighted memory of a device, plus small shares of the mean peak and of the mean memory."""
+    """Return the largest weighted peak of a device, plus 1/4 of the mean peak and 1/64 of the mean memory."""
     worst, peaks, means = 0.0, 0.0, 0.0
     for d in range(count.shape[0]):
         peak, mean = peak_and_mean(shop, order, count, d)
@@ -136,7 +146,7 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore[no-untyped-def]
-    """Make a random move, if one is found, and test the memory of its device."""
+    """Draw and make a random move; return it as a `Move`, which also says if it fits into its device's memory."""
     order, count, place = rows.order, rows.count, rows.place
     if np.random.random() < heat.filling:
         d, source, target = fill(shop, order, count, times.start)
@@ -154,15 +164,15 @@ def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore
 
 @inlined
 def fits(shop, rows, d):  # type: ignore[no-untyped-def]
-    """True if a device's order fits its memory."""
+    """True if the order of device `d` fits into its memory."""
     return shop.capacity[d] < 0 or peak_and_mean(shop, rows.order, rows.count, d)[0] <= shop.capacity[d]
 
 
 @inlined
 def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-untyped-def]
-    """Return (feasible, energy, longest device) of the orders; feasible if acyclic and not too long.
+    """Return (allowed, energy, longest device) of the orders; they are allowed if acyclic and within the goal's limit.
 
-    Units of rank below `first` are unchanged.
+    Units of rank below `first` keep their times; the others get `new_start` and `new_end`.
     """
     n = shop.ticks.shape[0]
     if not simulate_from(shop, None, rows, times, opening, times.sequence, first, n, first, n):
@@ -178,7 +188,7 @@ def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-unty
 
 @inlined
 def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
-    """Accept the simulated times from rank `first` on."""
+    """Make the simulated times and sequence from rank `first` on the current ones."""
     for k in range(first, times.sequence.shape[0]):
         i = times.fresh[k]
         times.sequence[k] = i
@@ -201,7 +211,7 @@ def settle(shop, rows, times, work, opening, goal, heat, moves, seed, best, halt
     """Anneal the orders in place; `best` receives the best order met.
 
     No order is accepted that breaks the goal's limit or a capacity. Another thread ends the run early by setting
-    `halt[0]`. Returns the least energy; -1 if the given order is not allowed.
+    `halt[0]`. Returns the least energy; -1 if the given order breaks one of these limits.
     """
     np.random.seed(seed)
     for d in range(rows.count.shape[0]):

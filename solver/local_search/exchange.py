@@ -1,4 +1,4 @@
-"""Exchange of two unequal micro-batches in all orders at once, for chains on the same devices.
+"""Moves that exchange two unequal micro-batches in all orders at once, for chains on the same devices.
 
 Where the order of micro-batches is free, it matters which goes first, and no short move changes that on every device.
 """
@@ -30,9 +30,10 @@ NOTHING = np.zeros((0, 0), np.int64)
 
 
 def exchangeable(units: object) -> Array:
-    """Return a row of units for each chain that may be exchanged with the others, in corresponding order.
+    """Return the numbers of units that may change places, shape (chains, units); empty if no two chains are alike.
 
-    Of several groups of such chains the largest is returned; empty if there is none.
+    A row has the units of one chain; units of one column are of the same kind and device, so that two whole rows can
+    change places. If there are several sets of chains that are alike, the largest is returned.
     """
     if not isinstance(units, Units) or units.problem.walks.queues or any(len(slot) > 1 for slot in units.slots):
         return NOTHING
@@ -53,7 +54,7 @@ def exchangeable(units: object) -> Array:
 
 @inner
 def draw_pair(groups):  # type: ignore[no-untyped-def]
-    """Return two different random rows."""
+    """Return the indices of two different random rows."""
     count = groups.shape[0]
     one = np.random.randint(count)
     return one, (one + np.random.randint(1, count)) % count
@@ -61,7 +62,7 @@ def draw_pair(groups):  # type: ignore[no-untyped-def]
 
 @inner
 def exchange(shop, rows, one, other):  # type: ignore[no-untyped-def]
-    """Put every unit of one row in the place of its counterpart in the other; doing it again undoes it."""
+    """Let each unit of row `one` and its counterpart in row `other` change places; doing it again undoes it."""
     for k in range(one.shape[0]):
         i, j = one[k], other[k]
         d = shop.device[i]

@@ -12,12 +12,13 @@ from solver.local_search.moves import Array
 
 
 class Times(NamedTuple):
-    """Starts and tails of the current schedule, its sequence, and working arrays.
+    """Starts and tails of the current schedule, its topological sequence, and working arrays, by unit.
 
-    `new_start` equals `start` except while a move is simulated; `changed` has the units for which it differs,
-    `marked[k]` the number of the simulation that reached rank k. `fresh` is the part of the sequence being simulated,
-    each unit of which still waits for `missing` others. `clock` has the number of the last simulation, the number of
-    changed units, and the lengths of the sequence and of its new part.
+    `tail` is the longest path from a unit's end to the latest end. `new_start` equals `start` except while a move is
+    simulated; `changed` has the units for which it differs, `marked[k]` the number of the simulation that reached rank
+    k. `fresh` is the part of the sequence being simulated, each unit of which still waits for `missing` others. `clock`
+    has the number of the last simulation, the number of changed units, and the lengths of the sequence and of its new
+    part.
     """
 
     start: Array
@@ -36,16 +37,17 @@ STAMP, CHANGED, LENGTH, FRESH = range(4)
 
 
 def times_of(units: int) -> Times:
-    """Return empty arrays for this number of units."""
+    """Return arrays of zeros for this number of units; only `sequence` has the units in order of number."""
     arrays = [np.zeros(units, np.int64) for _ in range(8)]
     return Times._make([*arrays, np.zeros(4, np.int64)])._replace(sequence=np.arange(units))
 
 
 @inlined
 def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  # type: ignore[no-untyped-def]
-    """Prepare a simulation: count the open predecessors of each unit, and set its start after fixed predecessors.
+    """Prepare a simulation: count each unit's simulated predecessors, and set its start after the fixed ones.
 
-    Returns the number of units that are ready, and the length of the new sequence with the others.
+    Units that wait for none are written to `fresh` from `begin` on. Returns the index after the last of these, and the
+    index after the last once all units are there.
     """
     order, place, rank = rows.order, rows.place, rows.rank
     start, new_start, missing, fresh = times.start, times.new_start, times.missing, times.fresh
@@ -85,9 +87,7 @@ def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  
 
 @inlined
 def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begin, length):  # type: ignore[no-untyped-def]
-    """Compute the earliest starts of the units in `sequence` from `begin` to `length`.
-
-    False if their order has a cycle.
+    """Compute in `new_start` the earliest starts of `sequence[begin:length]`; False if the order of these has a cycle.
 
     They are the units of ranks `first` to `last`, and those without a rank; their new order is written to
     `times.fresh`, also from `begin` on. Units before them keep their starts; units without a place are skipped.

@@ -1,4 +1,4 @@
-"""Memory along the orders of devices, compiled: the level after every place, and the test of a move."""
+"""Memory along the orders of devices, compiled: the level after every place, and the test if a move fits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pipesched.compiled import inlined, inner
 
 @inlined
 def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
-    """Compute the memory level after every place of device `d` from `low` on."""
+    """Write to `level[d, k]` the memory in use after place k of device `d`, for k from `low` on."""
     in_use = level[d, low - 1] if low > 0 else 0
     for k in range(low, rows.count[d]):
         i = rows.order[d, k]
@@ -17,7 +17,7 @@ def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
 
 @inlined
 def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
-    """True if memory suffices at places `low` to `high` of a device, given the level before them."""
+    """True if the capacity of device `d` suffices at places `low` to `high`, given the level before them."""
     if shop.capacity[d] < 0:
         return True
     in_use = level[d, low - 1] if low > 0 else 0
@@ -32,7 +32,7 @@ def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
 
 @inner
 def all_fit(shop, rows, level):  # type: ignore[no-untyped-def]
-    """True if memory suffices on all devices."""
+    """True if memory suffices at every place of all devices."""
     d, devices = 0, rows.count.shape[0]
     while d < devices and fits_from(shop, rows, level, d, 0, rows.count[d] - 1):
         d += 1

@@ -1,4 +1,4 @@
-"""Elementary edits of an annealing move with open modes, compiled, and their undoing.
+"""Elementary edits of orders and modes that make up an annealing move with open modes, compiled; and undoing.
 
 The edits of a move are recorded in `log`, by which `undo` reverts them. `touched` is their extent: the lowest and
 highest place on the device, and the least and highest rank of the units there.
@@ -23,7 +23,7 @@ def begin(modes):  # type: ignore[no-untyped-def]
 
 @inner
 def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
-    """Extend the touched range by places `low` to `high` of device `d`."""
+    """Extend the touched range by places `low` to `high` of device `d`, and by the ranks of the units there."""
     modes.touched[0] = min(modes.touched[0], low)
     modes.touched[1] = max(modes.touched[1], high)
     for k in range(low, high + 1):
@@ -35,7 +35,7 @@ def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
 
 @inner
 def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
-    """Add an edit to the log."""
+    """Append an edit of device `d` with its two arguments to the log."""
     modes.log[0, 0] += 1
     entry = modes.log[modes.log[0, 0]]
     entry[0], entry[1], entry[2], entry[3] = edit, d, x, y
@@ -43,7 +43,7 @@ def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
 
 @inner
 def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
-    """Join a backward to its weight pass, wherever that is, to a full backward."""
+    """Make a split backward a full one, at its place in the order; its weight pass loses its own place."""
     d, w = shop.device[b], modes.of[b, OTHER]
     k = rows.place[w]
     touch(modes, rows, d, rows.place[b], rows.place[b])
@@ -56,7 +56,7 @@ def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
 
 @inner
 def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
-    """Split a full backward: give its weight pass the place `k` after the backward."""
+    """Split a full backward: its weight pass gets place `k`, which is after the backward."""
     d = shop.device[b]
     insert(rows, d, k, modes.of[b, OTHER])
     modes.touched[1] += 1
@@ -69,7 +69,7 @@ def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
 
 @inner
 def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
-    """Make a block of a forward and a full backward at places `k` and `k + 1`."""
+    """Make a block of the forward and the full backward, in either order, at places `k` and `k + 1`."""
     touch(modes, rows, d, k, k + 1)
     f, b = rows.order[d, k], rows.order[d, k + 1]
     forward_first = modes.of[f, ROLE] == FORWARD
@@ -82,7 +82,7 @@ def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
 
 @inner
 def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
-    """Split a block at place `k` into its two passes, one after the other."""
+    """Replace the block at place `k` by its two passes, the forward first if `forward_first` is 1."""
     insert(rows, d, k + 1 - forward_first, detach(shop, modes, rows.order[d, k]))
     modes.touched[1] += 1
     touch(modes, rows, d, k, k + 1)
@@ -91,12 +91,10 @@ def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
 
 @inner
 def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
-    """Move the unit at place `source` of a device towards `target`; returns the place reached.
+    """Move the unit at place `source` of a device towards `target`; return the place reached. Moving it back undoes it.
 
-    Moving it back undoes it.
-
-    Operations of one line keep their order, in blocks too: where two meet, they exchange their roles. The move ends
-    where it would put a split backward into a block.
+    Operations of one line (a role on a stage) keep their order, in blocks too: where two meet, the other one moves on
+    instead. The move ends where it would put a split backward into a block.
     """
     order, place = rows.order, rows.place
     moved, k = order[d, source], source
@@ -120,21 +118,21 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
 
 @inner
 def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
-    """Return the line of the forward joined to a backward; -1 if there is none."""
+    """Return the line (role on a stage) of the forward joined to a backward; -1 if none is."""
     return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 
 @inner
 def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
-    """True if no split backward enters a block when these two exchange places."""
+    """True if no split backward enters a block when units `left` and `moved`, one of them a block, change places."""
     return shop.line[left] != shop.line[moved] or (modes.of[left, FUSED] and modes.of[moved, FUSED])
 
 
 @inner
 def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
-    """Return the two units after they exchange places, at least one of them a block.
+    """Let two neighbouring units change places, at least one of them a block; return them as (left, moved) afterwards.
 
-    Members of one line are swapped.
+    Forwards of one line, or backwards of one line, change blocks instead, so that they keep their order.
     """
     if shop.line[left] == shop.line[moved]:
         # The backwards change sides: equivalent to exchanging the forwards while the backwards stay in order.
@@ -167,7 +165,7 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
 
 @inlined
 def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
-    """Revert the edits in the log, the last first."""
+    """Revert the edits in the log, the last one first, and clear the log."""
     for number in range(modes.log[0, 0], 0, -1):
         entry = modes.log[number]
         edit, d, x, y = entry[0], entry[1], entry[2], entry[3]

@@ -1,4 +1,4 @@
-"""Moves that change modes, compiled: fuse or split a backward, form, dissolve or change a block."""
+"""Moves that change modes, compiled: fuse or split a backward; form, dissolve or change an overlapped block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ModeMoveParams:
-    """Shares of random changes of modes."""
+    """Shares of the kinds of random changes of modes."""
 
     critical: float = tuned(0.7, "of changes, on the critical path; the others anywhere", 0, 1)
     paired_again: float = tuned(0.35, "of dissolved blocks, for each of the two passes: joined to another one", 0, 0.5)
@@ -31,9 +31,10 @@ _CARRIED = _BACKWARD_PAIRED + _PARAMS.carried
 
 @inlined
 def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
-    """Change the mode of one random operation, mostly on the critical path; returns its device.
+    """Change the mode of one random operation, mostly on the critical path; return its device.
 
-    The log has the edits.
+    `modes.log` has the edits; it stays empty if the drawn operation allows no change. `critical` is the length of
+    `path`.
     """
     node = np.random.randint(shop.ticks.shape[0])
     if critical > 0 and np.random.random() < _CRITICAL:
@@ -59,7 +60,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
 
 @inner
 def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
-    """Separate a block; then mostly join one of its passes to another partner, or move it away."""
+    """Separate the block of backward `b`; then mostly join one of its passes to another partner, or move one away."""
     forward_first = np.random.randint(2)
     f = modes.mate[b]
     cut(shop, modes, rows, d, rows.place[b], forward_first)
@@ -78,7 +79,10 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
 
 @inner
 def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
-    """Join a forward or backward to a nearby unpaired partner other than `but`, if their block saves time."""
+    """Join a forward or backward to a nearby unpaired partner other than `but`, if their block saves time.
+
+    The first partner found counts, at a random distance before or after; nothing is done if there is none.
+    """
     step = 1 if np.random.random() < 0.5 else -1
     k = rows.place[node]
     first = np.random.randint(1, reach + 1)
@@ -97,7 +101,10 @@ def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-de
 
 @inner
 def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
-    """Move one of the two operations to the other and join them."""
+    """Move forward `f` next to backward `b` or the latter to the former, and join them to a block.
+
+    No block is made if the move stops earlier or meets another backward of its stage.
+    """
     if not modes.of[b, FUSED]:
         fuse(shop, modes, rows, b)
     one, other = (f, b) if np.random.random() < 0.5 else (b, f)

@@ -1,4 +1,4 @@
-"""Joined operations, compiled: full backwards and overlapped blocks in the arrays.
+"""Arrays of operations joined to full backwards and overlapped blocks, and the primitive changes to them, compiled.
 
 A B joined to its W is a full (fused) backward; the W then has no place. An F joined to a full backward is an overlapped
 block, represented in the order by the B; the arcs of the F then lead to the B. `place` is -1 for units without a place.
@@ -19,10 +19,11 @@ FORWARD, BACKWARD, WEIGHT = range(3)
 class Modes(NamedTuple):
     """Costs and memory of operations by mode, and the edits of the current move.
 
-    `of[n]` has the columns listed in this file for operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]`
-    is the duration of a block of a forward of line l and a backward of line m, -1 if there is none, and `gains[l, m]`
-    is 1 if that is shorter than the two. `twin[0, a]` is the index in `feeds` of arc a of `waits`, `twin[1, a]` that in
-    `waits` of arc a of `feeds`.
+    `of[n]` has the columns listed in this file for operation n, `mate[n]` the F joined to it (-1: none). A line is a
+    role (F, B or W) on a stage. `block[l, m]` is the duration in ticks of a block of a forward of line l and a backward
+    of line m, -1 if there is none, and `gains[l, m]` is 1 if that is shorter than the two. `twin[0, a]` is the index in
+    `feeds` of arc a of `waits`, `twin[1, a]` that in `waits` of arc a of `feeds`. `log` and `touched` are those of
+    `mode_edits`.
     """
 
     of: Array
@@ -41,7 +42,11 @@ ROLE, OTHER, FUSED, FREE, TICKS, TAKES, GIVES, WHOLE_TICKS, WHOLE_TAKES, WHOLE_G
 
 
 class Rows(NamedTuple):
-    """The order of every device, and the rank of every operation in the topological sequence last simulated."""
+    """The order of every device, and the rank of every operation in the topological sequence last simulated.
+
+    `order[d, k]` is the unit at place k of device d, which has `count[d]`; `place[n]` is the place of unit n (-1:
+    none).
+    """
 
     order: Array
     count: Array
@@ -51,7 +56,7 @@ class Rows(NamedTuple):
 
 @inner
 def renew(shop, modes, b):  # type: ignore[no-untyped-def]
-    """Set duration and memory of a backward according to its current mode."""
+    """Set duration and memory of backward `b` in `shop` according to its current mode."""
     at = WHOLE_TICKS if modes.of[b, FUSED] else TICKS
     shop.ticks[b], shop.takes[b], shop.gives[b] = modes.of[b, at], modes.of[b, at + 1], modes.of[b, at + 2]
     f = modes.mate[b]
@@ -63,7 +68,7 @@ def renew(shop, modes, b):  # type: ignore[no-untyped-def]
 
 @inner
 def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
-    """Redirect the arcs of a forward to and from operation `node`."""
+    """Make the arcs of forward `f` lead to and from operation `node`, which stands for it in the order."""
     for a in range(shop.feeds_at[f], shop.feeds_at[f + 1]):
         shop.waits_for[modes.twin[1, a]] = node
     for a in range(shop.waits_at[f], shop.waits_at[f + 1]):
@@ -72,7 +77,7 @@ def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
 
 @inner
 def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
-    """Join a forward to a backward; the forward loses its place."""
+    """Join forward `f` to backward `b` as a block; the forward loses its place."""
     modes.mate[b] = f
     rows.place[f] = -1
     lead(shop, modes, f, b)
@@ -81,7 +86,7 @@ def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
 
 @inner
 def detach(shop, modes, b):  # type: ignore[no-untyped-def]
-    """Separate the forward joined to a backward and return it; it has no place yet."""
+    """Separate the forward joined to backward `b` and return it; it has no place yet."""
     f = modes.mate[b]
     modes.mate[b] = -1
     lead(shop, modes, f, f)
@@ -91,7 +96,7 @@ def detach(shop, modes, b):  # type: ignore[no-untyped-def]
 
 @inner
 def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
-    """Put an operation at place `k`; those from there on move up by one."""
+    """Put operation `node` at place `k` of device `d`; those from there on move up by one."""
     order, place = rows.order, rows.place
     for q in range(rows.count[d], k, -1):
         order[d, q] = order[d, q - 1]
@@ -102,7 +107,7 @@ def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
 
 @inner
 def remove(rows, d, k):  # type: ignore[no-untyped-def]
-    """Remove the unit at place `k`; later ones move down by one."""
+    """Remove the unit at place `k` of device `d`; later ones move down by one."""
     order, place = rows.order, rows.place
     place[order[d, k]] = -1
     rows.count[d] -= 1

@@ -1,12 +1,14 @@
 """Moves of the local search, compiled: along the critical path, and into idle times.
 
 Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for the job shop (Operations Research 40,
-1992); here units may jump over several others, stages keep their micro-batch order, and memory must suffice.
+1992); here units (passes or blocks) may jump over several others, passes of one kind and stage keep their micro-batch
+order, and memory must suffice.
 
 All arrays are by unit unless noted: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
 `place` its inverse; `waits` and `feeds` are the predecessors and successors in compressed rows (unit n's are
-`at[n]:at[n + 1]`, each a unit and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is
-none. `modes` is None where they are fixed; else the needs of an operation joined to a unit are that unit's too.
+`at[n]:at[n + 1]`, each a unit and a lag in ticks); `opening[d]` is the tick before which device d does not start;
+capacity -1 is none. `modes` is None where they are fixed; else the needs of an operation joined to a unit are that
+unit's too.
 """
 
 from __future__ import annotations
@@ -38,7 +40,11 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 
 
 class Shop(NamedTuple):
-    """Constant data of a search over orders."""
+    """Data of a search over orders that moves leave unchanged, except that durations and arcs follow open modes.
+
+    By unit: duration in ticks, device, line (units of one line keep their order), memory taken at the start and given
+    back at the end, and arcs as above; by device: memory capacity.
+    """
 
     ticks: Array
     device: Array
@@ -55,10 +61,10 @@ class Shop(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A move made in the orders, and `fits`, True if memory admits it.
+    """A move made in the orders; `fits` is True if the memory of its device suffices.
 
-    One or more units of device `d` left the place `source` for `target`; if d is `EXCHANGE`, the units of these two
-    groups changed places; if it is `NOTHING`, no move was made. It changed places `low` to `high` of the device and
+    The unit at place `source` of device `d` went to `target`; if d is `EXCHANGE`, rows `source` and `target` of
+    `groups` changed places; if it is `NOTHING`, no move was made. It changed places `low` to `high` of the device and
     units of rank `first` to `last`; newly placed units are at the end of the sequence, up to `end`.
     """
 
@@ -78,9 +84,10 @@ NOTHING, EXCHANGE = -1, -2
 
 @inlined
 def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore[no-untyped-def]
-    """Write to `path` the units of a critical path to the device's end that wait for the unit before on their device.
+    """Trace a critical path back from the device's last unit and sort its units by what they wait for.
 
-    Units on it that wait for another device, which idles until then, go into `gaps`. Returns the numbers of both.
+    Units that start when the unit before on their device ends go into `path`; those that wait for another device, while
+    their own idles, go into `gaps`. Returns the numbers of both.
     """
     order, place = rows.order, rows.place
     found = waiting = 0
@@ -115,7 +122,10 @@ def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore
 
 @inlined
 def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
-    """Move the unit at place `source` of a device to `target`; those between close up. Moving it back undoes it."""
+    """Move the unit at place `source` of a device to `target`; those between close up. Moving it back undoes it.
+
+    Units of one line keep their order: where two meet, the one that is met moves on instead.
+    """
     moved = order[d, source]
     step = 1 if target > source else -1
     k = source
@@ -133,9 +143,10 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
 
 @inlined
 def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
-    """Draw a move: the device, and the places a unit leaves and goes to; equal places if there is none.
+    """Draw a move: return the device, and the places that a unit leaves and goes to; equal places mean no move.
 
-    Mostly short moves; of any length in the share `distant` of cases.
+    Most moves go at most `reach` places; the share `distant` of any length. `critical` and `waiting` are the lengths of
+    `path` and `gaps`.
     """
     n = shop.ticks.shape[0]
     far = 1
@@ -163,9 +174,9 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
 
 @inlined
 def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
-    """Draw a move that brings a later unit from anywhere into an idle time of a random device.
+    """Draw a move of a later unit into an idle time of a random device: return the device, its place and the new place.
 
-    Longer ones are likelier.
+    The longer an idle time, the likelier it is drawn.
     """
     d = np.random.randint(count.shape[0])
     idle, target = 0, 0
@@ -180,5 +191,5 @@ def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
 
 @inlined
 def distance(n):  # type: ignore[no-untyped-def]
-    """Return a random distance from 1 to `n`, each order of magnitude equally likely."""
+    """Return a random number of places from 1 to `n`, each order of magnitude equally likely."""
     return int(n ** np.random.random())

@@ -1,6 +1,6 @@
-"""Pool of schedules in addition to the incumbent from which local search continues, each as long as it improves.
+"""Pool of schedules from which local search continues besides the incumbent, each as long as runs improve it.
 
-A schedule that does not improve is replaced by strong annealing from a copy of the best.
+A schedule that does not improve is replaced by the result of strong annealing from a copy of the best.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PoolParams:
-    """Size of the pool, and patience with its schedules."""
+    """Size of the pool, and the number of runs without gain after which one of its schedules is replaced."""
 
     size: int = tuned(6, "schedules", 1, 100)
     patience: int = tuned(3, "runs without gain, after which a schedule is left", 1, 100)
@@ -27,7 +27,7 @@ POOL = PoolParams()
 
 @dataclass
 class Member:
-    """A schedule of the pool, its value, and the number of runs from it without gain."""
+    """A schedule of the pool, its value in units of the file, and the number of runs from it without gain."""
 
     timeline: Timeline
     value: float
@@ -38,9 +38,9 @@ class Member:
         return self.stale >= POOL.patience
 
     def became(self, timeline: Timeline | None) -> None:
-        """Take the result of a run if it is better, or in any case if this schedule was to be replaced.
+        """Replace this schedule by the result of a run if that is better, or if this one is stuck; else count no gain.
 
-        Else count no gain.
+        `timeline` is None if the run gave no schedule.
         """
         if timeline is not None and (self.stuck or length(timeline) < self.value):
             self.timeline, self.value, self.stale = timeline, length(timeline), 0
@@ -49,14 +49,14 @@ class Member:
 
 
 class Pool:
-    """Schedules that are used in turn."""
+    """Schedules from which runs of local search start in turn."""
 
     def __init__(self, best: Timeline, others: Sequence[Timeline]) -> None:
         given = [*others, *[best] * POOL.size][: POOL.size]
         self.members = [Member(one, length(one)) for one in given]
 
     def member(self, number: int, best: Timeline) -> Member:
-        """Return the member for run `number`; if it is stuck, as a copy of the best, to be replaced at once."""
+        """Return the member for run `number`; if it is stuck, its schedule is set to the best, for strong annealing."""
         one = self.members[number % POOL.size]
         if one.stuck:
             one.timeline, one.value = best, length(best)

@@ -48,7 +48,10 @@ PORTFOLIO = PortfolioParams()
 
 
 def parameters_for(open_modes: bool) -> tuple[AnnealingParameters, ...]:
-    """Return the annealing parameters of successive runs: low temperatures refine an order, high ones leave it."""
+    """Return the parameters that annealing runs take in turn: low temperatures refine an order, high ones leave it.
+
+    With `open_modes` some moves change backward modes and blocks.
+    """
     portfolio = PORTFOLIO
     changing = portfolio.mode_moves if open_modes else 0.0
     return tuple(
@@ -62,9 +65,9 @@ Start = tuple[Movable | Operations, Sequence[int]]
 
 
 def passes_of(timeline: Timeline) -> Start:
-    """Return the units of a timeline for annealing and the opening tick of each device.
+    """Return the units of a timeline for annealing, and for each device the tick from which its time counts.
 
-    The units are operations where modes can gain, else passes.
+    That is its first start under the span, else 0. The units are operations where modes can gain, else passes.
     """
     problem, schedule = timeline.problem, timeline.schedule
     openings = [0] * problem.devices
@@ -77,7 +80,7 @@ def passes_of(timeline: Timeline) -> Start:
 
 
 class OrderSearch:
-    """Rounds of annealing runs: a third of them from the timelines of a pool, the others from the best.
+    """Rounds of annealing runs, one per worker: a third of them from the timelines of a pool, the others from the best.
 
     `start_of` returns the units of a timeline; None if its orders do not determine its memory.
     """
@@ -106,12 +109,12 @@ class OrderSearch:
         self._halt = np.zeros(1, np.int64)
 
     def go_on(self, best: Timeline, limits: Limits, done: Callable[[], bool]) -> None:
-        """Continue from another best schedule with other limits; the pool and random numbers continue."""
+        """Set another best schedule, limits and end for the next `run`; the pool and random numbers continue."""
         self.best, self.limits, self.done = best, limits, done
         self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> bool:
-        """Anneal for `seconds`; `offer` gets every order found and returns the timeline to continue from.
+        """Anneal for `seconds`; `offer` gets every order found and returns its timeline if now the best, else None.
 
         Ends early once `done()`. Under a deterministic limit rounds are counted instead of seconds. Returns False,
         without a run, if the best schedule has no units to move.
@@ -135,7 +138,7 @@ class OrderSearch:
         return True
 
     def _round(self, pool: Executor, moves: int, deadline: float, offer: Callable[[Schedule], Timeline | None]) -> None:
-        """Run one annealing of `moves` moves on each worker."""
+        """Run one annealing of `moves` moves on each worker; `deadline` is in seconds of the monotonic clock."""
         best = self.best
         jobs = range(self._number, self._number + self.workers)
         self._number += self.workers
@@ -156,7 +159,7 @@ class OrderSearch:
     def _take(
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
     ) -> None:
-        """Offer a run's result to the incumbent, and to the member of the pool from which it started."""
+        """Offer a run's result, and give it to the pool member that the run started from (None: from the best)."""
         timeline = None if schedule is None else offer(schedule) or _timed(self.best.problem, schedule)
         if timeline is not None and length_of(timeline) <= length_of(self.best):
             self.best = timeline
@@ -176,11 +179,11 @@ class OrderSearch:
         )
 
     def _member(self, number: int, best: Timeline) -> Member | None:
-        """Return the pool member from which a run starts (every third run); None: from the best schedule."""
+        """Return the pool member from which run `number` starts (every third run); None: from the best schedule."""
         return self._pool.member(number // 3, best) if number % 3 == 2 else None
 
     def _job(self, number: int, best: Timeline, member: Member | None, moves: int) -> Schedule | None:
-        """Run one annealing from a member of the pool, if given, or from the best."""
+        """Anneal from a member of the pool, if given, or from the best; return the best schedule, None if unsafe."""
         seed, parameters = self._seed + number, self._parameters[number % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
@@ -198,7 +201,10 @@ class OrderSearch:
         return None if found is None else found.schedule
 
     def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
-        """Return the annealer for the orders of a timeline (None if it has none), and the openings of its devices."""
+        """Return the annealer of a timeline's units (None: nothing to move), and the opening tick of each device.
+
+        It is made once for each timeline.
+        """
         if id(timeline) not in self._annealers:
             start = self._start_of(timeline)
             made = (None, ()) if start is None else (Annealer(start[0]), start[1])

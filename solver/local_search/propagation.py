@@ -18,7 +18,7 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 
 @inlined
 def gather(times, place, move):  # type: ignore[no-untyped-def]
-    """Write the placed units that a move touched to `changed`, all of which may change; returns their number."""
+    """Write the placed units that a move touched, all of whose starts may change, to `changed`; return their number."""
     units = 0
     for k in range(move.first, move.last + 1):
         if place[times.sequence[k]] >= 0:
@@ -33,7 +33,10 @@ def gather(times, place, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """Compute the starts after a move in `new_start`; stops once a path is longer than `most`. Returns how it ended."""
+    """Compute the starts after a move in `new_start`; return `CYCLE`, `TOO_LONG` or `SIMULATED`.
+
+    It stops as too long once a path is longer than `most` ticks.
+    """
     units = gather(times, rows.place, move)
     if not simulate_from(shop, modes, rows, times, opening, times.changed, move.first, move.last, 0, units):
         return CYCLE
@@ -42,7 +45,10 @@ def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignor
 
 @inlined
 def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """Propagate changed starts to units after the move's last rank, in the sequence's order."""
+    """Propagate changed starts to units after the move's last rank, in the sequence's order.
+
+    Returns `TOO_LONG` once a path is longer than `most` ticks, else `SIMULATED`.
+    """
     d, low, high, last = move.d, move.low, move.high, move.last
     place, start, new_start, fresh, changed = rows.place, times.start, times.new_start, times.fresh, times.changed
     times.clock[STAMP] += 1
@@ -73,16 +79,17 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 
 @inlined
 def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
-    """Return the unit `step` places after unit `i` on its device, -1 if there is none."""
+    """Return the unit `step` places after unit `i` in its device's order, -1 if there is none."""
     device, place = shop.device[i], rows.place[i] + step
     return rows.order[device, place] if 0 <= place < rows.count[device] else -1
 
 
 @inlined
 def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length):  # type: ignore[no-untyped-def]
-    """Return the longest path to a unit over its neighbour `near` or its dependences on one side; at least `length`.
+    """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs; at least `length`.
 
-    Rows of a side begin at `at` in `units` and `lags`; `longest` has the longest path to each of those.
+    The side is predecessors (for starts) or successors (for tails): arcs begin at `at` in `units` and `lags`, and
+    `longest` has the longest path to each of those. In ticks.
     """
     if near >= 0:
         length = max(length, longest[near] + shop.ticks[near])
@@ -100,9 +107,9 @@ def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length
 
 @inlined
 def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # type: ignore[no-untyped-def]
-    """Mark the neighbour `near` of a unit and its dependences on one side that have ranks between `low` and `high`.
+    """Mark a unit's neighbour `near` and the units of its arcs on one side that rank between `low` and `high`.
 
-    Returns the last rank marked in the direction of `step`, or `reach` if that lies further.
+    Returns the last rank marked in the direction of `step` (1 or -1), or `reach` if that lies further.
     """
     rank, marked, stamp = rows.rank, times.marked, times.clock[STAMP]
     if near >= 0:
@@ -125,7 +132,7 @@ def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # typ
 
 @inlined
 def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """Return the earliest start of a unit after all its predecessors, by their new starts."""
+    """Return the earliest start of unit `i` in ticks, after all its predecessors by their new starts."""
     near, begun = neighbour(shop, rows, i, -1), opening[shop.device[i]]
     at, units, lags = shop.waits_at, shop.waits_for, shop.waits_lag
     return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
@@ -133,7 +140,7 @@ def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-d
 
 @inlined
 def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """Return the tail of a unit: the longest path from its end to the latest end, less its device's opening."""
+    """Return the tail of unit `i` in ticks: the longest path from its end to a device's end less its opening."""
     near, least = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
     return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.tail, least)
@@ -141,7 +148,7 @@ def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-de
 
 @inlined
 def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
-    """Mark the successors of a unit of rank above `last`.
+    """Mark the successors of unit `i` whose rank is above `last`, as units whose start may change.
 
     Returns the highest rank marked, or `reach` if that is higher.
     """
@@ -151,7 +158,7 @@ def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-unt
 
 @inlined
 def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-untyped-def]
-    """Mark the predecessors of a unit of rank below `first`.
+    """Mark the predecessors of unit `i` whose rank is below `first`, as units whose tail may change.
 
     Returns the lowest rank marked, or `reach` if that is lower.
     """
@@ -161,7 +168,7 @@ def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-u
 
 @inlined
 def forget(times):  # type: ignore[no-untyped-def]
-    """Restore the starts to those before the move."""
+    """Set the new starts of changed units to those before the move, which is to be undone."""
     start, new_start, changed = times.start, times.new_start, times.changed
     for k in range(times.clock[CHANGED]):
         i = changed[k]
@@ -170,7 +177,7 @@ def forget(times):  # type: ignore[no-untyped-def]
 
 @inlined
 def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyped-def]
-    """Accept the move: update sequence, ranks and starts, and the tails of all that is before the change."""
+    """Accept the simulated move: update sequence, ranks, starts, and the tails of all units up to the change."""
     first, last = move.first, move.last
     rank, place, sequence, fresh = rows.rank, rows.place, times.sequence, times.fresh
     start, new_start, changed = times.start, times.new_start, times.changed

@@ -1,1 +1,1 @@
-"""Schedules from orders of the steps of a chain: the forwards and gradients of all devices in one sequence."""
+"""Schedules from one sequence of steps, the forwards and backwards of a chain's stages on all devices."""

@@ -1,4 +1,4 @@
-"""One layer of partial orders of steps, compiled: expansion by one step, and selection of the best per state."""
+"""One layer of partial orders of steps, compiled: expansion by one step, and selection of the best labels per state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solver.step_orders.weights import Weights, advance_whole
 @dataclass(frozen=True)
 @tunable
 class StepOrderParams:
-    """Weights in the rank of partial orders with equally many steps."""
+    """Weight in the rank of partial orders with equally many steps."""
 
     completion_weight: int = tuned(3, "of its completion bound, beside the sum of all its times", 0, 100)
 
@@ -43,11 +43,12 @@ def longer(  # type: ignore[no-untyped-def]
     completion_rows: Short,
     threshold: int,
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
-    """Expand labels by one step, and return the new keys, labels, numbers of the parent labels, and steps.
+    """Expand all labels of a layer by each possible step; `done` is the number of steps taken so far.
 
-    A state's completion rows begin at `first_of`, and their entries are in `completion_rows`. Labels that cannot end
-    before `threshold` on any of them are pruned. Also returns the least value of complete orders, with the parent label
-    and the step of that order.
+    Returns, for each new label, the key of its state, its times, the index of its parent label and the code of its
+    step; then the least end in ticks of complete orders (`NEVER` if none), with the index of the parent and the code of
+    the step of that order. A state's completion rows begin at `first_of`, and their entries are in `completion_rows`.
+    Labels that cannot end before `threshold` on any of them are pruned.
     """
     count, half, times = len(steps.ticks), len(steps.ticks) // 2, steps.slots + 2 * len(steps.room)
     size = first[-1] * (steps.slots + 1) * DELAYS * (MODES if weights.full.any() else 1)
@@ -91,7 +92,7 @@ def longer(  # type: ignore[no-untyped-def]
 def best_of(  # type: ignore[no-untyped-def]
     keys, labels, width, steps: Steps, keys_of, first_of, completion_rows: Short
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Select labels sorted by key: returns the keys, the first index of each key, and the kept labels.
+    """Select labels sorted by key: return the keys, each key's first place among the kept, and the kept indices.
 
     Per key at most `width` non-dominated labels are kept, ranked by the ends of micro-batches and of the devices' work,
     and by the completion bound, if `completion_rows` has rows for the state.
@@ -126,7 +127,7 @@ def best_of(  # type: ignore[no-untyped-def]
 
 @inlined
 def _least(label, times, completion_rows, since, until):  # type: ignore[no-untyped-def]
-    """Return the completion bound of a label: the least over rows of the largest time plus completion."""
+    """Return a label's completion bound in ticks: the least over rows of the largest time plus its completion."""
     best = np.int64(NEVER)
     for row in range(since, until):
         least = np.int64(0)

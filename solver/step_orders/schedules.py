@@ -1,4 +1,4 @@
-"""Conversion of an order of steps to a schedule, with the weight passes that run before each step."""
+"""Conversion of an order of steps to a schedule: step by step, with the weight passes that run before each step."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from solver.step_orders.weights import advance_whole, settle, splits
 
 
 def schedule_with(problem: Problem, diagram: Diagram, order: Sequence[Taken]) -> Schedule | None:
-    """Return the schedule of an order, or None if it exceeds the memory.
+    """Return the schedule of an order of steps, or None if it exceeds the memory.
 
-    The order counts each waiting weight pass of a device with the least memory of any, so that it may in fact use more.
+    That happens because the search counts each waiting weight pass with the least memory that one of its device takes.
     """
     run = _Run(problem, diagram)
     for taken in order:
@@ -29,7 +29,10 @@ def schedule_with(problem: Problem, diagram: Diagram, order: Sequence[Taken]) ->
 
 
 class _Run:
-    """One label and the steps that it takes, with the orders of all devices so far."""
+    """Replay of an order of steps: the label that it leads to, and the orders of passes on all devices so far.
+
+    `fits` is False once some device's memory is exceeded.
+    """
 
     def __init__(self, problem: Problem, diagram: Diagram) -> None:
         self._problem, (self._chain, steps, self._weights, _) = problem, diagram
@@ -45,7 +48,7 @@ class _Run:
         self.fits = True
 
     def take(self, taken: Taken) -> None:
-        """Run the step on its next micro-batch, after the weight passes that precede it."""
+        """Run a step for the next micro-batch that has not done it, after the weight passes that precede it."""
         steps, ran, half, step = self._steps, self._ran, len(self._weights.ticks), taken.step
         pending, waited = may_wait(steps, ran.tolist(), step), self._waits.copy()
         advance_whole(self._label, ran, step, pending, taken.delay, taken.full, steps, self._weights)
@@ -58,12 +61,15 @@ class _Run:
         settle(self._label, ran, steps)
 
     def orders_to_the_end(self) -> list[list[Pass]]:
-        """Return the order of every device, with all weight passes."""
+        """Return the order of passes on every device, after appending the weight passes that still wait."""
         self._run_weights(self._waits)
         return self._orders
 
     def _run_backward(self, number: int, full: bool, waited: Numbers) -> None:
-        """Run a backward after the weight passes due before it; a W of length 0 runs directly after it."""
+        """Run the backward of step `number` (counted from the first backward), after the weight passes due before it.
+
+        `waited` are the weight passes that waited before. A W of length 0 runs directly after its backward.
+        """
         weights, place = self._weights, len(self._waits) - 1 - number
         split = not full and splits(self._problem, self._chain[place])
         own = (np.arange(len(self._waits)) == number).astype(np.int64) * split
@@ -73,7 +79,7 @@ class _Run:
         self._run_weights(own * (not waits))
 
     def _run_weights(self, counts: Numbers) -> None:
-        """Run `counts` weight passes of each gradient's stage, the longest first."""
+        """Run `counts[n]` weight passes of the stage of backward step n, for all n, longest weight passes first."""
         for weight in self._weights.of:
             stage = self._chain[len(counts) - 1 - weight]
             for _ in range(counts[weight]):

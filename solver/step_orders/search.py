@@ -1,4 +1,7 @@
-"""Beam search over the orders of all steps of a chain on all its devices, with `width` orders for each state."""
+"""Beam search over all orders of a chain's steps on all its devices, with `width` partial orders for each state.
+
+A step is a forward or backward of one stage.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from solver.step_orders.weights import Weights, weights_of
 
 
 class Taken(NamedTuple):
-    """A step of the order, by its number on a micro-batch's path along the chain and back.
+    """One step of an order, by its index on a micro-batch's path along the chain and back.
 
     Before it run `delay` weight passes more than those that end in time for it. With `full`, it is a full backward.
     """
@@ -34,9 +37,9 @@ class Taken(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """The only chain, its steps on all its devices, their weight passes, and completion rows of each layer.
+    """The only chain (stages in order), its steps on all devices, weight passes, and completion rows by layer.
 
-    `completions` is None if the completion rows are unknown.
+    `completions` is None if the completion rows take too much memory; no order is then pruned.
     """
 
     chain: tuple[int, ...]
@@ -52,12 +55,15 @@ def only_chain(problem: Problem) -> tuple[int, ...] | None:
 
 
 def all_steps(problem: Problem, chain: tuple[int, ...]) -> ModelledSteps | None:
-    """Return the steps of a chain with all of its stages."""
+    """Return the model of a chain's steps with all of its stages kept; None if its numbers grow too large."""
     return modelled_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
 
 
 def order_count(problem: Problem) -> int | None:
-    """Return about how many orders are examined with one per state; None if orders of steps do not apply."""
+    """Return about how many labels are expanded with one kept per state; None if the search does not apply.
+
+    It applies to problems of plain passes with one chain and without overlapped blocks.
+    """
     chain = only_chain(problem)
     if chain is None or problem.view is None or problem.view.blocks:
         return None
@@ -65,7 +71,7 @@ def order_count(problem: Problem) -> int | None:
 
 
 def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
-    """Return the diagram of a problem; None if it has several chains, or if numbers grow too large."""
+    """Return the decision diagram of a problem's steps; None if it has several chains, or if numbers grow too large."""
     chain = only_chain(problem)
     kept = None if chain is None else all_steps(problem, chain)
     if chain is None or kept is None:
@@ -77,7 +83,7 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
 
 
 class _Labels(NamedTuple):
-    """Labels of states by key, with the parent of each in the layer before, and the step taken."""
+    """Labels with the key of their state, the index of their parent in the layer before, and the code of their step."""
 
     keys: Numbers
     labels: Numbers
@@ -91,9 +97,9 @@ class _Labels(NamedTuple):
 
 
 class _StepOrders:
-    """Decision diagram of the orders of all steps of a chain.
+    """Restricted decision diagram of the orders of all steps of a chain: at most `width` labels of a state are kept.
 
-    It is restricted: of the labels of a state only `width` are kept.
+    Labels that cannot end before `threshold` ticks are pruned.
     """
 
     def __init__(self, diagram: Diagram, width: int, threshold: int) -> None:
@@ -103,7 +109,7 @@ class _StepOrders:
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, times), np.int64))
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield all children of a layer at once, without orders that cannot end before the threshold."""
+        """Yield all children of a layer at once, in ticks; `done` is the number of steps before it."""
         completion_rows = _completion_rows_at(self._completions, done + 1, self._steps)
         *columns, ended, last, step = longer(
             *layer, self._steps, self._weights, done, *completion_rows, self._threshold
@@ -111,7 +117,7 @@ class _StepOrders:
         yield Children((_Labels(*columns),), len(columns[0]), ended if ended < NEVER else None, (last, step))
 
     def reduced(self, parts: Sequence[_Labels], done: int) -> Kept:
-        """Return the best non-dominated labels of each state."""
+        """Return the layer after `done` steps: the best non-dominated labels of each state, and arcs to parents."""
         keys, labels, before, taken = parts[0]
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
@@ -124,16 +130,16 @@ class _StepOrders:
 
 
 def step_order(diagram: Diagram, width: int, stop: Event, threshold: int = NEVER) -> list[Taken] | None:
-    """Return the best order found, with `width` orders kept for each state.
+    """Return the steps of the best order found, with `width` partial orders kept for each state.
 
-    None if stopped, or if no order found ends before `threshold`.
+    None if stopped, or if no order found ends before `threshold` ticks.
     """
     found = compiled_within(_StepOrders(diagram, width, threshold), stop)
     return None if found.value is None else [_taken(int(code)) for code in found.moves]
 
 
 def _completion_rows_at(completions: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
-    """Return the completion rows of the states after `done` steps; without states if unknown."""
+    """Return the completion rows of the states after `done` steps; none for any state if they are unknown."""
     if completions is None or done >= len(completions):
         nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
         return CompletionRows(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)

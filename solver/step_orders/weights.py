@@ -1,4 +1,4 @@
-"""Transition by a step with whole weight passes, compiled: the weight passes before it, and the new label.
+"""Transition of a label by a step, compiled: the whole weight passes that precede it, and the times after it.
 
 A backward is either a gradient, after which its weight pass waits, or a full backward if that takes less than both
 together. A label has the times of `solver.diagram.transitions`: the end of the last step of each micro-batch in flight,
@@ -26,8 +26,8 @@ from solver.diagram.transitions import note_end, raise_times
 class Weights(NamedTuple):
     """Weight passes; those of a device are `of[first[device]:first[device + 1]]`, the longest first.
 
-    Each is the number of its gradient less that of the first gradient, which is also the index into `ticks` and `full`;
-    `full` is the time of a full backward if that saves time, else 0.
+    Each is the index of its backward step, counted from the first backward, which is also the index into `ticks` and
+    `full`; `full` is the duration in ticks of a full backward if that saves time, else 0.
     """
 
     ticks: Numbers
@@ -36,12 +36,12 @@ class Weights(NamedTuple):
     first: Numbers
 
     def longest(self) -> Numbers:
-        """Return the duration of the longest weight pass of each device."""
+        """Return the ticks of the longest weight pass of each device."""
         return self.ticks[self.of[self.first[:-1]]]
 
 
 def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
-    """Return the weight passes of a chain whose devices are all modelled."""
+    """Return the weight passes of a chain whose devices are all modelled by `steps`."""
     backwards, devices = chain[::-1], range(len(steps.room))
     view, split = problem.pipeline, {stage: splits(problem, stage) for stage in backwards}
     ticks = int64_array([view.ticks[W, s] if split[s] else 0 for s in backwards])
@@ -62,8 +62,8 @@ def splits(problem: Problem, stage: int) -> bool:
 def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # type: ignore[no-untyped-def]
     """Change a label by a step, after the weight passes that end in time or that memory needs, or `delay` more.
 
-    With `full` the step is a full backward. Returns False if fewer than `delay` weight passes wait, or memory needs
-    `delay` anyway.
+    With `full` the step is a full backward. `pending` is the number of weight passes that memory allows to wait
+    (negative: any). Returns False if fewer than `delay` weight passes wait, or memory needs `delay` anyway.
     """
     devices, most = len(steps.room), steps.slots
     device, half = steps.device[step], len(steps.ticks) // 2

@@ -1,4 +1,4 @@
-"""Tasks as stages: each task of F and the task of the backward that mirrors it become one plain stage.
+"""Stream decomposition: each task of F and the task of the backward that mirrors it become one plain stage.
 
 A stream of a device is then a device of its own. For mixture-of-experts layers, for example, attention, dispatch,
 experts and combine are four stages, two on the device of computation and two on that of communication. Every schedule
@@ -31,7 +31,7 @@ Full = tuple[tuple[PassKind, int], ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """A problem with the `plain` problem whose stages are `rows` of its tasks.
+    """A problem with passes of several tasks, and the `plain` problem whose stage n has the tasks `rows[n]`.
 
     `full[s]` says which task of a split backward each task of the full backward of stage s is.
     """
@@ -42,7 +42,7 @@ class Cut:
     full: tuple[Full, ...]
 
     def claim(self, found: Certificate) -> Certificate:
-        """Return the certificate of the original problem that follows from one of the plain problem."""
+        """Return the equal certificate of the original problem that follows from one of the plain problem."""
         assert found.evidence is not None, "bounds of the engine have evidence"
         text = (
             "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "
@@ -52,7 +52,7 @@ class Cut:
         return replace(found, text=text, device=None, evidence=own)
 
     def order(self, timeline: Timeline) -> Schedule:
-        """Return the schedule of the plain problem that corresponds to a timeline of the original problem."""
+        """Return the plain problem's schedule, whose passes are in the order of their tasks' starts in a timeline."""
         gradient, places = self.problem.network.gradient, dict[Pass, tuple[int, int]]()
         parts = int(self.plain.tick / timeline.problem.tick)
         for task, start in timeline.starts.items():
@@ -87,7 +87,7 @@ class Cut:
 
 
 def cut(problem: Problem) -> Cut | None:
-    """Return the problem with tasks as stages; None where that is not known to be a relaxation."""
+    """Return the problem with its plain problem of tasks as stages; None where that is not known to be a relaxation."""
     network = problem.network
     if network.blocks or network.scale or not network.has_plain_chains:
         return None
@@ -110,7 +110,7 @@ def cut(problem: Problem) -> Cut | None:
 
 
 def _rows(problem: Problem, stage: int) -> list[Row]:
-    """Return the plain stages of a stage in the order of its forward: a longest set of mirrored tasks."""
+    """Return the plain stages made of a stage, in forward order: a longest set of tasks that mirror each other."""
     down, up = problem.tasks_of(F, stage), problem.tasks_of(problem.network.gradient, stage)
     mirrored = [(forward, len(up) - 1 - back) for forward, back in _in_both(down, up[::-1])]
     weight = _weights(problem, stage, [backward for _, backward in mirrored])
@@ -118,7 +118,7 @@ def _rows(problem: Problem, stage: int) -> list[Row]:
 
 
 def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple[int, int]]:
-    """Yield the index pairs of a longest common subsequence of the tasks' streams."""
+    """Yield the index pairs of a longest common subsequence of two lists of tasks, compared by their streams."""
     most = [[0] * (len(up) + 1) for _ in range(len(down) + 1)]
     for i in reversed(range(len(down))):
         for j in reversed(range(len(up))):
@@ -136,9 +136,10 @@ def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple
 
 
 def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int, int]:
-    """Return a weight task for each task of B that it follows on its stream.
+    """Return by index of a task of B the index of the weight task that forms a plain stage with it.
 
-    A weight task that waits for all of B follows the last such task of B.
+    Each weight task goes to the last task of B in `mirrored` on its stream that precedes it and has none yet; one that
+    waits for all of B goes to the last such task.
     """
     if problem.network.gradient is not B:
         return {}
@@ -152,9 +153,10 @@ def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int,
 
 
 def _full_as_split(problem: Problem, stage: int) -> Full | None:
-    """Return for each task of the full backward the equal task of the split one; None if they do not correspond.
+    """Return for each task of BW the equal task of B or W, as (kind, index); None if they do not correspond.
 
-    Then the full backward is a split one with each weight task at once, and needs no mode of its own.
+    If they do, a full backward is a split one with each weight task at once, and needs no mode of its own. Empty where
+    backwards are never split.
     """
     if problem.network.gradient is not B:
         return ()
@@ -183,13 +185,16 @@ def _waits_for(weight: TaskSpec, backward: Sequence[TaskSpec]) -> int:
 
 
 def _last_awaited(problem: Problem, stage: int) -> int:
-    """Return the index of the last task of B that some weight task waits for."""
+    """Return the index of the last task of B that some weight task of the stage waits for."""
     backward = problem.tasks_of(B, stage)
     return max(_waits_for(task, backward) for task in problem.tasks_of(W, stage))
 
 
 def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
-    """Return the plain problem; the activation of a stage is that of its first row on the main stream."""
+    """Return the plain problem of these rows of tasks.
+
+    A stage's activation is that of its first row on the main stream; later rows take no memory.
+    """
     placement, main = problem.placement, problem.stages[0].stream
     devices = {(device, main): device for device in range(problem.devices)}
     where, stages, holding = list[int](), list[Stage](), set[int]()

@@ -27,9 +27,9 @@ from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, o
 
 
 def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
-    """Return the starts, in steps, of jobs that begin as early as possible.
+    """Return the start of each job in steps, where a free stream always starts the ready job of the lowest rank.
 
-    Among ready jobs the lowest rank is first.
+    No stream waits for a job of better rank. `rank` is by job number.
     """
     jobs = graph.jobs.jobs
     missing = {n: len(graph.before[n]) for n in graph.running}
@@ -74,8 +74,8 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
 def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     """Return the arcs by which each pass that takes memory waits for enough releases, in a given order that fits.
 
-    Passes that take from one memory pool run in this order, so waits of one also hold for later ones. Passes of devices
-    that share a host are ordered by their places in the orders.
+    Passes that take from one memory pool run in this order, so waits of one also delay later ones. Passes of devices
+    that share a host's memory are ordered by their places in the devices' orders.
     """
     passes, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
     for one in jobs.holdings:
@@ -91,7 +91,10 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
 
 
 def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
-    """Yield the arcs of passes that take and release memory in this order."""
+    """Yield the arcs by which passes that take from one memory, in this order, wait for releases and for each other.
+
+    `room` is its capacity in memory integers.
+    """
     level, last = 0, None
     given: list[Holding] = []
     for own in holdings:
@@ -109,7 +112,7 @@ def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
 
 
 def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
-    """Return the order with each full backward that has no jobs replaced by B directly followed by W."""
+    """Return the order in passes that have jobs: where BW has none, each is replaced by B directly followed by W."""
     with_jobs = {job.task.of for job in jobs.jobs}
     orders = []
     for device in range(jobs.problem.devices):
@@ -121,7 +124,11 @@ def _in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
 
 
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
-    """Yield orders of tasks from an order of passes: pass by pass, and with tasks of several passes interleaved."""
+    """Yield up to three orders of tasks from one order of passes, which also fix the use of memory.
+
+    Two dispatch tasks of several passes as they become ready, by longest tail or by place in the order; the last keeps
+    the order of passes on every stream. Orders that deadlock or exceed the memory are left out.
+    """
     schedule = _in_passes_of(jobs, schedule)
     jobs = grouped_as(jobs, schedule)
     running = running_of(jobs, schedule)
@@ -148,7 +155,7 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
 def listed(problem: Problem) -> Iterator[Schedule]:
     """Yield list schedules: of passes or, for passes of several tasks, expanded to orders of tasks.
 
-    Yields nothing for passes of several tasks if activations have modes.
+    Yields nothing for passes of several tasks if activations may be offloaded or recomputed.
     """
     if problem.view is not None:
         yield from list_schedules(problem)

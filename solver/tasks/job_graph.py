@@ -1,4 +1,4 @@
-"""Graph of the jobs that run, with longest paths: heads, tails, and start times of given orders."""
+"""Precedence graph of the jobs that run, with longest paths: heads, tails, and start times of given orders."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ JobArc = tuple[int, int, int]
 class JobGraph:
     """Precedence graph of jobs.
 
-    `running` are the jobs of the chosen modes; `before[n]` and `after[n]` are the (job, lag) pairs before and after job
-    n; `sequence` is a topological order.
+    `running` are the jobs of the chosen modes; `before[n]` and `after[n]` are the (job, lag in steps) pairs before and
+    after job n; `sequence` is a topological order.
     """
 
     jobs: Jobs
@@ -42,7 +42,7 @@ class JobGraph:
         return found
 
     def tails(self) -> dict[int, int]:
-        """Return the least time from each job's end to the latest end, in steps."""
+        """Return the longest path in steps from each job's end to the end of all."""
         found: dict[int, int] = {}
         for n in reversed(self.sequence):
             paths = (lag + self.jobs.jobs[a].steps + found[a] for a, lag in self.after[n])
@@ -51,7 +51,7 @@ class JobGraph:
 
 
 def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> JobGraph:
-    """Return the graph of the jobs that run, with `further` arcs.
+    """Return the precedence graph of the jobs that run, with `further` arcs.
 
     Raises `Deadlock` if jobs wait for each other in a cycle.
     """
@@ -82,24 +82,24 @@ def arcs_of_orders(orders: Iterable[Sequence[int]]) -> list[JobArc]:
 
 
 def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
-    """Return the jobs of the passes in a schedule."""
+    """Return the numbers of the jobs that belong to the passes of a schedule."""
     passes = schedule.pass_set
     return [n for n, job in enumerate(jobs.jobs) if job.task.of in passes]
 
 
 def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
-    """Return the order of jobs on every resource: that of the schedule or, if it has none, pass by pass."""
+    """Return the order of jobs on every stream: the schedule's order of tasks or, if it has none, pass by pass."""
     orders = stream_orders(jobs.problem, schedule)
     return {where: [jobs.number[task] for task in tasks] for where, tasks in orders.items()}
 
 
 def with_modes(jobs: Jobs, fused: bool) -> list[int]:
-    """Return the jobs that run if every backward with both modes is fused (full), or if every one is split."""
+    """Return the jobs that run if every backward that has both modes is full (`fused`), or if every one is split."""
     return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.option == fused]
 
 
 def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
-    """Return the same starts, given to interchangeable jobs of each type in micro-batch order."""
+    """Return the starts sorted among equal jobs of identical micro-batches, so that they are in micro-batch order."""
     following, found = dict(jobs.consecutive), dict(starts)
     for first in starts.keys() - following.values():
         line = [first]

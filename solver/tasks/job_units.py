@@ -1,4 +1,4 @@
-"""Jobs of a schedule as units of annealing: each stream is a device, and one stream of a device has its memory."""
+"""Jobs of a schedule as units of annealing: each stream counts as a device, one per device has its memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
-    """Jobs as units for annealing, as in `Units`; `device[n]` is the index of the stream of unit n.
+    """Jobs as units for annealing, with the fields of `Units`; `device[n]` is the index of the stream of unit n.
 
     Jobs that release memory together keep their order. Raises `ValueError` unless each limited memory is taken and
     released by one stream, whose order then determines the level, or if a job occupies several streams.
@@ -54,9 +54,10 @@ class JobUnits:
         return self._room
 
     def _hold(self, pool: int, with_memory: Collection[int]) -> set[int]:
-        """Assign a memory pool to the one stream whose jobs take and release it; returns that stream as a set.
+        """Assign a memory pool to the one stream whose jobs take and release it; return that stream as a set.
 
-        A pool without a limit is ignored if several streams use it or its stream is already in `with_memory`.
+        A pool without a limit is ignored, and the set is empty, if several streams use it or its stream is already in
+        `with_memory`; a limited one then raises `ValueError`.
         """
         placed, room = self._placed, self._placed.jobs.room[pool]
         found = [one for one in placed.jobs.holdings if one.pool == pool and one.where in placed.start]
@@ -79,7 +80,7 @@ class JobUnits:
         return streams
 
     def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule | None:
-        """Return the schedule of jobs in these orders; None if its memory is not safe for other timings."""
+        """Return the schedule of these orders of units; None if its memory is not safe for other timings."""
         placed = self._placed
         named = [[self._running[unit] for unit in order] for order in orders]
         graph = graph_of(placed.jobs, placed.start, arcs_of_orders(named))
@@ -89,9 +90,9 @@ class JobUnits:
 
 
 def start_of(problem: Problem, timeline: Timeline) -> Start | None:
-    """Return the units that local search moves in a schedule: passes, or jobs if passes may be several tasks.
+    """Return the units that local search moves, with opening ticks: passes, or jobs where passes have several tasks.
 
-    None if memory does not follow from the order of one stream.
+    None if the order of one stream does not determine each limited memory.
     """
     if problem.view is not None:
         return passes_of(timeline)
@@ -100,7 +101,7 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 
 
 def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
-    """Return the search among orders with the value of a timeline.
+    """Return the search among orders of at most a timeline's value, of passes or jobs.
 
     None as for `start_of`, and where parameters are gathered, since orders of jobs do not determine their memory.
     """

@@ -20,14 +20,17 @@ Mode = PassKind | None
 
 
 class Rule(NamedTuple):
-    """Decision rule: modes in order of preference, and how many passes before a backward its reload may run."""
+    """Decision rule: modes (OFFLOAD or recomputations) in order of preference, and how early reloads may run.
+
+    `ahead` is the number of passes before its backward at which a reload may run at most.
+    """
 
     prefer: tuple[PassKind, ...]
     ahead: int
 
 
 def rules(problem: Problem) -> Iterator[Rule]:
-    """Yield rules to try: each mode first in turn, with reloads directly before the backward or some passes earlier."""
+    """Yield the rules to try: each mode first in turn, with reloads at most 1, 2 or 4 passes before their backward."""
     modes = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
     for first in modes:
         others = tuple(mode for mode in modes if mode != first)
@@ -36,7 +39,7 @@ def rules(problem: Problem) -> Iterator[Rule]:
 
 
 def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule | None:
-    """Return the order with copies and recomputations inserted so that it fits the memory; None if it cannot."""
+    """Return the order with copies and recomputations inserted so that it fits the memory; None if none is found."""
     orders = {device: list(schedule.passes_on(device)) for device in range(problem.devices)}
     # Those that move nothing come first, so that it is known what they leave to others.
     moving = {problem.placement.stage_device[stage] for _, stage in problem.network.elsewhere}
@@ -49,8 +52,10 @@ def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule
 
 
 def _left_elsewhere(problem: Problem, device: int, orders: Mapping[int, Sequence[Pass]], rule: Rule) -> int | None:
-    """Return a device's even share of the memory that its activations move to, less what that device itself takes in
-    its order; None where unlimited."""
+    """Return how much memory a device's activations may take where they are offloaded to; None if unlimited.
+
+    That is an equal share, among its users, of the host's or other device's memory, less what that device itself needs.
+    """
     network = problem.network
     to = {n for (_, s), changes in network.elsewhere.items() if problem.placement.stage_device[s] == device
           for n, _ in changes}  # fmt: skip
@@ -65,7 +70,10 @@ def _left_elsewhere(problem: Problem, device: int, orders: Mapping[int, Sequence
 
 @dataclass
 class _Device:
-    """One device: its passes in order, and the modes decided so far."""
+    """One device: its passes in order, and the modes decided so far, by (stage, micro-batch); those not there are kept.
+
+    `left_elsewhere` is the memory for offloaded activations, None if unlimited.
+    """
 
     problem: Problem
     device: int
@@ -80,7 +88,7 @@ class _Device:
         self._room = self.problem.room[self.device]
 
     def order(self) -> list[Pass] | None:
-        """Return the passes with copies and recomputations; None if no decision makes them fit."""
+        """Return the passes with copies and recomputations; None if the rule's decisions do not make them fit."""
         for p in self.passes:
             if p.kind is F and not self.problem.stages[p.stage].may_keep:
                 self.modes[p[1:]] = self._choose(p[1:])
@@ -94,7 +102,7 @@ class _Device:
         return None
 
     def most(self) -> int:
-        """Return the highest memory level of the passes as they stand."""
+        """Return the highest memory level along the given passes, without copies and recomputations."""
         return max(self._levels(self.passes), default=0)
 
     def _choose(self, which: tuple[int, int]) -> Mode:
@@ -102,7 +110,9 @@ class _Device:
         return next((mode for mode in self.rule.prefer if mode in able), None)
 
     def _written(self) -> list[Pass]:
-        """Return the order under the modes chosen so far, with reloads directly before their backward."""
+        """Return the order under the modes chosen so far: offloads right after F, reloads or recomputations right
+        before B.
+        """
         order: list[Pass] = []
         for p in self.passes:
             mode = self.modes.get(p[1:])
@@ -114,7 +124,7 @@ class _Device:
         return order
 
     def _prefetched(self, order: list[Pass]) -> list[Pass]:
-        """Return the order with each reload moved ahead of passes while memory has room for it."""
+        """Return the order with each reload moved ahead of up to `rule.ahead` passes while memory has room for it."""
         for p in [p for p in order if p.kind is RELOAD]:
             levels = self._levels(order)
             at = order.index(p)
@@ -132,7 +142,7 @@ class _Device:
         return order
 
     def _levels(self, order: Sequence[Pass]) -> list[int]:
-        """Return the memory level after each pass has taken its own memory, all passes before it having ended."""
+        """Return the memory in use at each place of an order once its pass has started and those before have ended."""
         level, found = 0, []
         for p in order:
             at_start, at_end = self._network.change[p[:2]]
@@ -145,13 +155,13 @@ class _Device:
         return found
 
     def _first_short(self, order: Sequence[Pass]) -> int | None:
-        """Return the place of the first pass that exceeds the memory; None if there is none."""
+        """Return the place of the first pass at which the capacity is exceeded; None if there is none."""
         if self._room is None:
             return None
         return next((n for n, level in enumerate(self._levels(order)) if level > self._room), None)
 
     def _save_before(self, order: Sequence[Pass], short: int) -> bool:
-        """Choose a mode that reduces some activation in memory at place `short`; False if none is left."""
+        """Choose a mode for the activation in memory at place `short` whose backward is last; False if none helps."""
         in_memory = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.modes)
         for p in order[:short]:
             if p.kind in (B, BW):
@@ -167,7 +177,10 @@ class _Device:
         return False
 
     def _mode_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
-        """Return the preferred mode that saves memory for an activation; offloading only if there is room elsewhere."""
+        """Return the rule's first mode that saves memory for activation `which` (stage, micro-batch), or None.
+
+        Offloading counts only if there is room where the activation goes.
+        """
         stage = self.problem.stages[which[0]]
         for mode in self.rule.prefer:
             keeps, moves = stage.memory_until_backward.get(mode, (stage.activation, 0))

@@ -43,9 +43,9 @@ _FORWARD = Pass(F, 0, 0)
 
 @dataclass(frozen=True)
 class Pair:
-    """Result of `pair`: value and lower bound in the file's unit, and the timeline of the two from time 0.
+    """Result of `pair`: value and lower bound in the file's unit of time, and the timeline, which begins at 0.
 
-    `in_turn` is the time of the passes one after the other.
+    `in_turn` is the time, in the same unit, of the passes one after the other.
     """
 
     value: Fraction
@@ -77,9 +77,10 @@ def pair(
     *,
     seconds: float | None = None,
 ) -> Pair:
-    """Return the best order of every stream for a forward of one stage and a backward of another (or the same) stage.
+    """Return the shortest order of tasks for a forward of one stage and a backward of another (or the same) stage.
 
-    Nothing else runs, and memory is not limited. Raises `BadInput` where no device runs both stages.
+    Nothing else runs, and memory is not limited. The backward may be split or full, whichever is shorter. Raises
+    `BadInput` where no device runs both stages.
     """
     refuse_other("pair", problem, Problem, A_PROBLEM)
     limits, stop = limits_from("pair", limits, seconds), stop or Event()
@@ -104,7 +105,7 @@ def pair(
 def _searched(
     model: ExactModel, starts: dict[int, int], least: int | Fraction, limits: Limits, stop: Event
 ) -> tuple[dict[int, int], int | Fraction]:
-    """Return the best starts that CP-SAT finds, `starts` if none, and the bound it proves, at least `least` ticks."""
+    """Return CP-SAT's best starts (steps by job), or `starts` if it has none, and its bound, at least `least` ticks."""
     parameters = Parameters(
         limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap, clauses_only=True
     )
@@ -118,7 +119,7 @@ best_pair = pair  # its name before there was a command of that name
 
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
-    """Return the problem of two stages alone on one device; no other device keeps a transfer waiting.
+    """Return the problem of two stages alone on one device, without transfers to or from other devices.
 
     Raises `BadInput` if they are on different devices or missing.
     """
@@ -148,7 +149,7 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
 
 
 def _alone(stage: Stage, device: int) -> Stage:
-    """Return a stage without blocks, whose tasks occupy streams of its own device alone, which becomes device 0."""
+    """Return a stage without overlapped blocks and without streams of other devices; `device` becomes device 0."""
 
     def alone(task: TaskSpec) -> TaskSpec:
         return task._replace(also=tuple(Resource(0, stream) for where, stream in task.also if where == device))
@@ -164,7 +165,7 @@ def _backwards(problem: Problem) -> list[Pass]:
 
 
 def _dispatched(jobs: Jobs, fused: bool) -> dict[int, int]:
-    """Return the starts of a first order: among ready tasks the one with the longest tail goes first."""
+    """Return the starts (steps by job) of a first order: among ready tasks the one with the longest tail goes first."""
     graph = graph_of(jobs, with_modes(jobs, fused))
     return dispatched(graph, {n: -tail for n, tail in graph.tails().items()})
 
@@ -189,7 +190,7 @@ def _least(jobs: Jobs, fused: bool) -> int:
 def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     """Return the pair's timeline, validated within an iteration whose other passes run before and after it.
 
-    Raises `Disagreement` if the validator finds it invalid.
+    `starts` are steps by job. Raises `Disagreement` if the validator finds it invalid.
     """
     problem = jobs.problem
     own = schedule_of_starts(jobs, starts, "pair")
@@ -213,7 +214,7 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
 
 
 def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iterator[Task]:
-    """Yield the tasks of these passes on a stream, pass by pass."""
+    """Yield the tasks of these passes that occupy a stream, pass by pass."""
     for p in passes:
         for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
             if where in task.resources:

@@ -1,4 +1,4 @@
-"""Schedules at task level with times in steps, from which windows are cut and into which they are put back."""
+"""Schedules of jobs with times in steps, from which windows of jobs are cut and into which they are put back."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from solver.tasks.job_graph import arcs_of_orders, graph_of, in_microbatch_order
 
 
 def jobs_placed_as(problem: Problem, timeline: Timeline | None) -> PlacedJobs | None:
-    """Return the jobs of a problem as in a timeline, if there is one; see `placed_in`."""
+    """Return the problem's jobs with the orders of a timeline, as `placed_in` does; None without a timeline."""
     return None if timeline is None else placed_in(jobs_of(problem), timeline)
 
 
 def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
-    """Return the jobs of a timeline, with full backwards split if that is never worse.
+    """Return the jobs of a timeline at their earliest starts, with full backwards split where that is never worse.
 
     None if its memory is not safe for other timings.
     """
@@ -45,7 +45,11 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
 
 
 def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> PlacedJobs | None:
-    """Return jobs with these starts, in micro-batch order; None if their memory is not safe for other timings."""
+    """Return the jobs in the orders of these starts (steps), at their earliest starts and with the waits for memory.
+
+    Equal jobs are put in micro-batch order; `opening` is each device's first step. None if memory is not safe for other
+    timings.
+    """
     schedule = schedule_of_starts(jobs, in_microbatch_order(jobs, starts))
     if schedule is None:
         return None
@@ -63,9 +67,10 @@ def schedule_of(placed: PlacedJobs, name: str) -> Schedule | None:
 
 
 def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None:
-    """Return the schedule with the jobs of a window at new starts, and all later jobs as early as possible.
+    """Return the schedule with the jobs of a window at new starts (steps), and all later jobs as early as possible.
 
-    Jobs of the window without a start in `inside` do not run. None if the waits outside no longer allow it.
+    Jobs of the window without a start in `inside` do not run. None if the waits outside of the window no longer allow
+    it.
     """
     placed = window.placed
     jobs, opening = placed.jobs, placed.opening
@@ -97,13 +102,13 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
 
 
 def _part(window: WindowJobs, n: int) -> int:
-    """Return the position of a job relative to a window: 0 before it, 1 inside, 2 after it."""
+    """Return 0 for a job that starts before the window's interval, 1 within it, 2 after it; a new job is within it."""
     begun = window.placed.start.get(n, window.since)
     return 0 if begun < window.since else 1 if begun < window.until else 2
 
 
 def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
-    """Return the first start on each device in steps; 0 for the makespan."""
+    """Return the step from which each device's time counts: its first start under the span, else 0."""
     devices = range(jobs.problem.devices)
     if not jobs.problem.objective.by_device:
         return [0 for _ in devices]
@@ -112,7 +117,7 @@ def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
 
 
 def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[int]]) -> list[tuple[int, int]]:
-    """Return the schedule's waits, extended so that they hold when the order of the releasing stream changes.
+    """Return the schedule's waits as (job, later job), such that they suffice if the releasing stream is reordered.
 
     Each wait is repeated for all earlier jobs of that stream that release memory.
     """

@@ -1,4 +1,4 @@
-"""Simulated annealing over ranks of jobs: serial schedule generation with slightly changed ranks each time.
+"""Simulated annealing over ranks of jobs: each try generates a schedule serially from slightly changed ranks.
 
 Ranks are the starts of the current schedule (random keys, Bean, ORSA Journal on Computing 6, 1994), moved for passes of
 some stages and micro-batches, for an interval of time, or for a few jobs. Justification is that of Valls, Ballestín and
@@ -44,7 +44,7 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 
 
 class Serial:
-    """Serial schedule generation of the jobs that run, with `further` precedences.
+    """Serial schedule generation of the jobs that run, with `further` precedences; arrays are by place in `running`.
 
     Raises `ValueError` if a pass takes memory by several jobs, or a job takes or releases two memories.
     """
@@ -109,7 +109,7 @@ class Serial:
         return Shop._make((*own, *memory_columns, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), further))
 
     def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
-        """Return the latest end and the starts, in steps; None in a deadlock of memory.
+        """Return the latest end and the starts, in steps, of the schedule by these ranks; None in a deadlock of memory.
 
         Where memory is unlimited the schedule is justified: shifted as late as possible and then as early, if that ends
         sooner.
@@ -122,22 +122,22 @@ class Serial:
         return again if again is not None and again[0] < found[0] else found
 
     def plain(self, ranks: Ranks) -> tuple[int, Ranks] | None:
-        """Return the result of `run` without justification."""
+        """Return latest end and starts, in steps, without justification; None in a deadlock of memory."""
         ends = int(generate(self.shop, ranks, self._start, self._gaps))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
     def starts(self, ranks: Ranks) -> dict[int, int]:
-        """Return an array of starts as a mapping by job."""
+        """Return an array of starts, in steps by place in `running`, as a mapping by job number."""
         return dict(zip(self.running, ranks.astype(np.int64).tolist(), strict=True))
 
     @property
     def heads(self) -> Ranks:
-        """The least time to each job along its micro-batch, in steps."""
+        """The longest path in steps to the start of each job over its precedences alone, without waits for streams."""
         return np.array([self._heads[n] for n in self.running], np.float64)
 
 
 class RankSearch:
-    """Annealing of ranks; `best` are the starts of the schedule with the earliest end, `ends` is that end."""
+    """Annealing of ranks; `best` has the starts of the schedule with the earliest end, `ends` is that end, in steps."""
 
     def __init__(self, serial: Serial, starts: Mapping[int, int], seed: int) -> None:
         self._serial, self._random = serial, Random(seed)
@@ -152,7 +152,7 @@ class RankSearch:
         self._now_ends = self.ends = int((self.best + serial.shop.steps).max())
 
     def step(self, temperature: float) -> bool:
-        """Try changed ranks; True if the best schedule improved. The temperature is a share of the schedule's end."""
+        """Try changed ranks; True if the best schedule improved. `temperature` is a share of the current end."""
         found = self._serial.run(self._moved())
         if found is None:
             return False
@@ -166,7 +166,7 @@ class RankSearch:
         return True
 
     def _moved(self) -> Ranks:
-        """Return the starts of the current schedule as ranks, some of them moved."""
+        """Return the starts of the current schedule as ranks, with those of some jobs moved at random."""
         random, ranks = self._random, self._now.copy()
         far, kind = 2.0 ** random.randint(-1, _PARAMS.most_doublings) * self._mean, random.randrange(3)
         if kind == 0:
@@ -187,7 +187,7 @@ class RankSearch:
         return ranks
 
     def _between(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return the mask of values in a random range: all, one value, or an interval."""
+        """Return the mask of the jobs whose stage or micro-batch (`values`) is in a random range."""
         most, kind = int(values.max()), self._random.randrange(3)
         low, high = sorted(self._random.randint(0, most) for _ in range(2))
         if kind == 0:

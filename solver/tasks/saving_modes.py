@@ -14,9 +14,9 @@ Running = tuple[list[int], list[JobArc]]
 
 
 def saving_modes(jobs: Jobs) -> Iterator[Running]:
-    """Yield choices of running jobs, backwards split: activations offloaded where possible, then recomputed.
+    """Yield choices of the jobs that run, with backwards split and each kind of saving used wherever it pays.
 
-    If activations have no modes there is one choice.
+    Offloading is first, then recomputations. If activations have no modes there is one choice.
     """
     options = jobs.problem.network.options
     kinds = {kind for modes in options.values() for mode in modes for kind in mode}
@@ -28,9 +28,10 @@ def saving_modes(jobs: Jobs) -> Iterator[Running]:
 
 
 def running_with(jobs: Jobs, kind: PassKind) -> Running:
-    """Return the jobs that run if activations return by passes of `kind`, except those needed sooner than that takes.
+    """Return the jobs that run if activations return by passes of `kind`, and arcs between jobs.
 
-    Also returns arcs that delay the reloads until they are needed.
+    A stage whose backward is needed sooner than that mode takes keeps its activations. The arcs delay reloads or
+    recomputations until they are needed.
     """
     options = jobs.problem.network.options
     waiting = graph_of(jobs, _with_options(jobs, {stage: _keeping(modes) for stage, modes in options.items()}))
@@ -52,7 +53,7 @@ def running_with(jobs: Jobs, kind: PassKind) -> Running:
 
 
 def _released_by(graph: JobGraph, heads: dict[int, int], p: Pass) -> Pass:
-    """Return the pass after whose first task a reload may begin: the last one that is early enough."""
+    """Return the pass after whose first task reload `p` may begin: the last one downstream that is early enough."""
     jobs, (_, stage, j) = graph.jobs, p
     chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)
     downstream = chain[chain.index(stage) + 1 :]
@@ -77,7 +78,7 @@ def _keeping(modes: tuple[frozenset[PassKind], ...]) -> int:
 
 
 def _parts(jobs: Jobs, p: Pass) -> Iterator[int]:
-    """Yield the jobs of a pass."""
+    """Yield the numbers of the jobs of a pass."""
     for part in count():
         if Task(p, part) not in jobs.number:
             return
@@ -89,7 +90,7 @@ def _length(jobs: Jobs, p: Pass) -> int:
 
 
 def _with_options(jobs: Jobs, chosen: dict[int, int]) -> list[int]:
-    """Return the jobs that run with split backwards and the chosen option of activations for each stage."""
+    """Return the jobs that run with split backwards; `chosen` is each stage's index into its modes of activations."""
     kinds = {stage: jobs.problem.network.options[stage] for stage in chosen}
     found = []
     for n, job in enumerate(jobs.jobs):

@@ -1,4 +1,4 @@
-"""Serial schedule generation, compiled: jobs by rank, each into the first gap of its stream that is long enough.
+"""Serial schedule generation, compiled: jobs by rank, each in the first gap of its stream that is long enough.
 
 Unlike list scheduling it lets a stream wait for a job of a better rank, and fills the gap with others (Kolisch,
 European Journal of Operational Research 90, 1996). Memory is taken in the order in which jobs are placed: one that does
@@ -52,7 +52,7 @@ class Gaps(NamedTuple):
 
 @inner
 def push(heap, key, size, n):  # type: ignore[no-untyped-def]
-    """Insert `n` into a heap ordered by `key`; returns the new size."""
+    """Insert `n` into the first `size` entries of a binary heap ordered by `key[n]`; return the new size."""
     i = size
     heap[i] = n
     while i > 0 and key[heap[(i - 1) // 2]] > key[heap[i]]:
@@ -63,7 +63,7 @@ def push(heap, key, size, n):  # type: ignore[no-untyped-def]
 
 @inner
 def pop(heap, key, size):  # type: ignore[no-untyped-def]
-    """Remove the entry of least key from a heap; returns it and the new size."""
+    """Remove the entry of least key from the first `size` of a binary heap; return it and the new size."""
     top = heap[0]
     size -= 1
     heap[0] = heap[size]
@@ -81,7 +81,7 @@ def pop(heap, key, size):  # type: ignore[no-untyped-def]
 
 @inner
 def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
-    """Reserve the first interval of `steps` from `begin` on in which stream `r` is free; returns its start."""
+    """Reserve the first free interval of `steps` of stream `r` from `begin` on; return its start."""
     low, high = 0, gaps.count[r]
     while low < high:
         middle = (low + high) // 2
@@ -112,7 +112,7 @@ def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 @inner
 def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
-    """Return the start of the first interval of `steps` from `begin` on in which stream `r` is free."""
+    """Return the start of the first free interval of `steps` of stream `r` from `begin` on, without reserving it."""
     low, high = 0, gaps.count[r]
     while low < high:
         middle = (low + high) // 2
@@ -128,7 +128,7 @@ def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 @inner
 def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
-    """Reserve the first interval from `begin` on in which all streams of job `n` are free; returns its start."""
+    """Reserve the first interval from `begin` on in which all streams of job `n` are free; return its start."""
     steps, width = shop.steps[n], shop.further.shape[1]
     if width > 0 and shop.further[n, 0] >= 0:
         since = begin - 1
@@ -146,7 +146,7 @@ def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
 
 @compiled
 def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
-    """Write the starts of all jobs into `start`; returns the latest end, or -1 if memory causes a deadlock."""
+    """Write the starts of all jobs in steps into `start`; return the latest end, or -1 if memory causes a deadlock."""
     n_jobs, groups, memories = shop.steps.shape[0], shop.size.shape[0], shop.room.shape[0]
     missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
     ready, open_jobs = np.zeros(n_jobs + 1, np.int64), 0

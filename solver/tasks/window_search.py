@@ -1,4 +1,4 @@
-"""Large-neighbourhood search at task level: CP-SAT reorders the jobs of windows, on all devices or on a few."""
+"""Large-neighbourhood search at task level: CP-SAT reorders the jobs within windows of time on adjacent devices."""
 
 from __future__ import annotations
 
@@ -32,14 +32,17 @@ _PARAMS = WindowParams()
 
 
 class WindowSearch:
-    """Windows chosen at random, with a size adapted to what CP-SAT solves in a second or two."""
+    """Repeated search of random windows, whose size adapts to what CP-SAT solves in the time for one window.
+
+    `placed` is the best schedule so far.
+    """
 
     def __init__(self, placed: PlacedJobs, limits: Limits) -> None:
         self.placed = placed
         self._limits, self._random, self._size = limits, Random(limits.seed), float(_PARAMS.first_size)
 
     def step(self, left: float, stop: Event) -> bool:
-        """Solve one window within `left` seconds; True if the value improved."""
+        """Solve one window within `left` seconds and replace `placed` if it is no worse; True if the value improved."""
         model = self._choose()
         deterministic = None if self._limits.deterministic is None else _PARAMS.counted_work
         parameters = Parameters(
@@ -59,9 +62,9 @@ class WindowSearch:
         return better
 
     def _choose(self) -> TaskWindow:
-        """Return a window on some adjacent devices and an interval.
+        """Return the CP-SAT model of a random window: about `_size` jobs of some adjacent devices and an interval.
 
-        Half the time where one of the longest devices idles.
+        Half of the windows are placed where one of the longest streams idles.
         """
         placed, random = self.placed, self._random
         devices = placed.jobs.problem.devices
@@ -80,7 +83,7 @@ class WindowSearch:
 
 
 def _waiting(placed: PlacedJobs, random: Random) -> int:
-    """Return a job for which its stream idles, on one of the longest streams; any job there if there is none."""
+    """Return a job before which its stream, one of the longest, idles; any job of that stream if there is none."""
     took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
     longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // _PARAMS.among_longest)]
     order = placed.orders[random.choice(longest)]

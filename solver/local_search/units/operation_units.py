@@ -1,4 +1,4 @@
-"""Operations of a schedule with open modes: local search decides on full backwards and overlapped blocks.
+"""Operations of a schedule with open modes: local search decides which backwards are full and which passes form blocks.
 
 An operation is F, B or W of a micro-batch on a stage. B and W joined are a full (fused) backward; F and a full backward
 joined are an overlapped block. The state of a search is the set of joined operations, and an order of those that are
@@ -22,7 +22,7 @@ NONE = -1
 
 
 def modes_matter(problem: Problem) -> bool:
-    """True if a mode can gain: a full backward, or a block shorter than its two passes."""
+    """True if a mode can save time: a full backward shorter than B and W, or a block than its two passes."""
     view = problem.pipeline
     fused = view.splits and not all(fused_is_dominated(problem, stage) for stage in view.stages)
     return fused or any(view.saved_by_block(*pair) > 0 for pair in view.pairs_on_devices())
@@ -52,7 +52,7 @@ def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
 
 
 def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
-    """Return the key of operations that keep micro-batch order: their role, and their stage or its queue."""
+    """Return the key of operations that keep micro-batch order: role, and the stage or (of F and B) its queue."""
     return x.role, x.stage if x.role is W else problem.queue_of[x.stage]
 
 
@@ -60,9 +60,10 @@ class Operations:
     """Operations of a schedule, by number, and how the schedule joins them.
 
     `device`, `line` and `needs` are as in `Units`; a line is a role on a stage or its queue. `ticks`, `takes` and
-    `gives` are those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B joined to
-    its W. `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B; `fused[n]` is True for a
-    B whose W is joined to it or that has none, and `mate[n]` is the F joined to a B.
+    `gives` (memory at start and end) are those of an operation by itself; `whole_ticks`, `whole_takes` and
+    `whole_gives` those of a B joined to its W. `weight[n]` is the W of a B. `orders` are of operations that are not
+    joined to a B; `fused[n]` is True for a B whose W is joined to it or that has none, and `mate[n]` is the F joined to
+    a B. -1 where there is none.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -119,7 +120,7 @@ class Operations:
             self.orders.append(order)
 
     def schedule(self, orders: Sequence[Sequence[int]], fused: Sequence[bool | int], mate: Sequence[int]) -> Schedule:
-        """Return the schedule of these orders and modes."""
+        """Return the schedule of these orders of operation numbers and these modes, both as in the class."""
         return Schedule(tuple(tuple(self._slot(n, fused, mate) for n in order) for order in orders), "pipesched")
 
     def _slot(self, number: int, fused: Sequence[bool | int], mate: Sequence[int]) -> Slot:

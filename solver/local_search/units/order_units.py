@@ -20,11 +20,12 @@ Orders = list[list[int]]
 
 
 class Units:
-    """Units of a schedule, by number.
+    """Units of a schedule, by number: passes or overlapped blocks.
 
     `ticks[n]` is a unit's duration, `device[n]` its device, `needs[n]` the (unit, lag in ticks) pairs that must have
     ended before it starts, `takes[n]` and `gives[n]` its memory at start and end. Units of one `line` run in the order
     of their micro-batches: they are of one kind and stage, so exchanging them changes nothing; or their order is fixed.
+    `scale` is time steps per tick.
     """
 
     scale = 1
@@ -54,7 +55,7 @@ class Units:
 
     @property
     def owner(self) -> list[int]:
-        """The device of each order."""
+        """The device of each order: one order per device."""
         return list(range(self.problem.devices))
 
     @property
@@ -63,7 +64,7 @@ class Units:
         return [Task(slot[0]) for slot in self.slots]
 
     def _line(self, p: Pass) -> tuple[object, int]:
-        """Return the key of passes that keep micro-batch order."""
+        """Return the key of passes that keep micro-batch order: kind and stage, or role and queue of chains."""
         if p.kind is W or not self.problem.walks.queues:
             return p.kind, p.stage
         return operation_of(p).role, self.problem.walks.queues[p.stage]
@@ -84,5 +85,5 @@ class Units:
 
 
 def operation_of(p: Pass) -> Operation:
-    """Return the operation that a pass stands for."""
+    """Return the operation that a pass stands for: B for a full backward (BW), else of the pass's own kind."""
     return Operation(B if p.kind is BW else p.kind, p.stage, p.microbatch)

@@ -1,1 +1,1 @@
-"""Dispatching by a policy: the policy's numbers, the dispatching, and the search for better numbers."""
+"""Dispatching by a policy: the numbers of a policy, the schedule that they give, and the search for better numbers."""

@@ -1,4 +1,4 @@
-"""Dispatching by a policy: its numbers become ranks, classes and limits of the jobs of a problem."""
+"""Dispatching by a policy: its numbers become ranks, priority classes and limits of the jobs of a problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solver.tasks.serial_kernel import Shop
 
 
 class Dispatcher:
-    """Make schedules of the jobs of `serial` by policies."""
+    """Make schedules by policies, of the jobs of `serial` and with its memory and precedences."""
 
     def __init__(self, serial: Serial) -> None:
         self.serial, self._shop, jobs = serial, serial.shop, serial.jobs
@@ -52,12 +52,12 @@ class Dispatcher:
 
     @property
     def again(self) -> bool:
-        """True if a chain visits a device more than once."""
+        """True if a chain visits some device more than once, so that the `_again` numbers of policies matter."""
         return bool(self._revisits.any())
 
     @property
     def back(self) -> bool:
-        """True if activations are reloaded or recomputed."""
+        """True if some activations are reloaded or recomputed, so that the last two numbers of policies matter."""
         return bool(self._releases.any())
 
     def twin(self) -> Dispatcher:
@@ -67,12 +67,12 @@ class Dispatcher:
         return other
 
     def run(self, policy: Policy) -> tuple[int, Ranks] | None:
-        """Return the latest end and the starts, in steps; None if the policy deadlocks."""
+        """Return the latest end and the starts of the policy's schedule, in steps; None if it deadlocks."""
         ends = int(dispatch(self._delayed(policy), self._flow, self._decided(policy), self._start))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
     def _delayed(self, policy: Policy) -> Shop:
-        """Return the arrays with reloads and recomputations delayed by the policy."""
+        """Return the arrays of jobs with longer lags to reloads and recomputations, as the policy says."""
         if not self.back:
             return self._shop
         lags = self._shop.feeds_lag + np.where(self._releases, int(policy.later * self._period), 0)
@@ -100,7 +100,10 @@ class Dispatcher:
         return Flow(stage, opens, ends, parts, where, devices, late)
 
     def _lengths(self, serial: Serial) -> None:
-        """Compute the path of a micro-batch, its time on each stage, and each device's first start, all in periods."""
+        """Set the least times of a micro-batch in all, in flight on each stage, and until each device first starts.
+
+        All are in periods, the time that the busiest stream needs for one micro-batch.
+        """
         stages, period = len(self._flow.device), self._period
         first, last = np.full(stages, np.inf), np.zeros(stages)
         begun = self._turn == 0
@@ -115,7 +118,7 @@ class Dispatcher:
         self._weight = float(weights.mean()) / period if len(weights) else 1.0
 
     def _decided(self, policy: Policy) -> Decided:
-        """Return each job's class, rank and patience, and the limits of micro-batches in flight and waiting W tasks."""
+        """Return a policy's decisions: class, rank and patience of jobs, limits of stages, streams and memories."""
         turn, remaining, path, again = self._turn, self._remaining, self._path, self._again
 
         def by_visit(first: float, later: float) -> NDArray[np.float64]:
@@ -151,21 +154,21 @@ class Dispatcher:
 
 
 def _places(rank: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the position of each rank in ascending order, all distinct."""
+    """Return the position of each rank in ascending order; equal ranks keep the order of jobs."""
     found = np.empty(len(rank), np.int64)
     found[np.argsort(rank, kind="stable")] = np.arange(len(rank))
     return found
 
 
 def _mean_takes(shop: Shop) -> NDArray[np.float64]:
-    """Return the mean memory demand of the jobs that take from each memory."""
+    """Return for each memory the mean amount that a job takes, of those that take from it; 0 if none does."""
     takers, rooms = shop.takes > 0, len(shop.room)
     found = np.bincount(shop.memory[takers], shop.takes[takers].astype(np.float64), rooms)
     return found / np.maximum(1, np.bincount(shop.memory[takers], minlength=rooms))
 
 
 def _revisits(problem: Problem) -> NDArray[np.bool_]:
-    """Return for each stage True if its chain visited its device before."""
+    """Return for each stage True if an earlier stage of its chain is on the same device."""
     where = problem.placement.stage_device
     found = np.zeros(len(where), np.bool_)
     for chain in problem.placement.chains:

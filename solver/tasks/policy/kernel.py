@@ -28,7 +28,7 @@ from solver.tasks.serial_kernel import pop, push
 
 @inlined
 def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
-    """Return the latest allowed end of a task started now on a stream, so that urgent tasks ready soon can start."""
+    """Return the step by which a job started now on stream `r` must end, for urgent ones that are ready soon."""
     limit, none_open = np.int64(2**62), at.open_jobs[r, URGENT] == 0
     for k in range(at.n_coming[r]):
         n = at.coming[r, k]
@@ -40,7 +40,7 @@ def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
 
 @inlined
 def _add_event(at, event):  # type: ignore[no-untyped-def]
-    """Add an event at its time."""
+    """Add an event, whose time is `at.times[event]`, to the heap of events."""
     at.clock[EVENTS] = push(at.events, at.times, at.clock[EVENTS], event)
 
 
@@ -54,7 +54,7 @@ def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _look_at(at, r):  # type: ignore[no-untyped-def]
-    """Mark a stream for a decision, since something has changed for it."""
+    """Mark stream `r` for a decision, since it or a job that it may start has become free."""
     if not at.touched[r]:
         at.touched[r], at.looked_at[at.clock[TOUCHED]] = True, r
         at.clock[TOUCHED] += 1
@@ -62,7 +62,7 @@ def _look_at(at, r):  # type: ignore[no-untyped-def]
 
 @inlined
 def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
-    """Process that all predecessors of a job have arrived."""
+    """Make job `n`, all of whose predecessors' results have arrived, startable, and no longer expected."""
     _offer(shop, decided, at, n)
     r = shop.stream[n]
     for k in range(at.n_coming[r]):
@@ -74,7 +74,7 @@ def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
-    """Process the end of a job; jobs waiting for memory are tried again if it released some."""
+    """Process the end of job `n`; if it frees memory or a place in flight, blocked jobs are offered again."""
     r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_blocked.shape[0]
     at.busy[r], at.clock[LAST] = False, now
     at.clock[DONE] += 1
@@ -111,7 +111,7 @@ def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
 
 @inlined
 def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
-    """Return the job that a free stream starts now, or -1; jobs that lack memory are put into their device's queue."""
+    """Return the job that free stream `r` starts now, or -1; jobs that do not fit go to their device's blocked jobs."""
     limit = _until(now, r, at, decided)
     first = BACKWARD if decided.backwards_first else FORWARD
     for place in range(5):
@@ -138,7 +138,7 @@ def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
 
 @inlined
 def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
-    """Start a job: schedule its end, and the moments when its successors become ready."""
+    """Start job `n`: add the events of its end, and of its successors' becoming ready where it was the last awaited."""
     at.busy[shop.stream[n]] = True
     if flow.opens[n]:
         at.in_flight[flow.stage[n]] += 1
@@ -161,7 +161,7 @@ def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
-    """Process event after event; see `dispatch`."""
+    """Process event after event; results as of `dispatch`."""
     n_jobs, clock = shop.steps.shape[0], at.clock
     for n in range(n_jobs):
         if at.missing[n] == 0:
@@ -191,5 +191,5 @@ def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
 
 @compiled
 def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
-    """Write the starts of all jobs into `start`; returns the latest end, or -1 in a deadlock."""
+    """Write the starts of all jobs in steps into `start`; return the latest end, or -1 in a deadlock."""
     return _run(shop, flow, decided, nothing_done(shop, flow, decided), start)

@@ -1,4 +1,4 @@
-"""Policies of dispatching: numbers with units that decide which ready task a free stream starts."""
+"""Dispatching policies: numbers, each with a unit, that decide which ready task a free stream starts."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class Policy(NamedTuple):
     later: float  # periods by which they are reloaded later than possible
 
     def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
-        """Return a random neighbour: some numbers changed slightly or much.
+        """Return a random neighbour: a policy of which some numbers are changed slightly or much.
 
-        Those for `again` and `back` only if given.
+        The `_again` numbers change only with `again`, the last two, for reloads and recomputations, only with `back`.
         """
         found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
         for _ in range(random.randint(1, _PARAMS.most_changes)):

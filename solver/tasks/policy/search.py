@@ -15,7 +15,7 @@ from solver.tasks.rank_search import Ranks
 @dataclass(frozen=True)
 @tunable
 class PolicySearchParams:
-    """Frequency with which the policy search changes the dispatcher."""
+    """Frequency with which the policy search changes the dispatcher, and thereby the choice of activation modes."""
 
     tries_per_dispatcher: int = tuned(6, "tries on average, until another dispatcher is drawn", 1, 1000)
 
@@ -24,9 +24,9 @@ _PARAMS = PolicySearchParams()
 
 
 class PolicySearch:
-    """Local search from one policy; `best` has the starts of the best schedule, `ends` its end, None at first.
+    """Local search from policy `start`; `best` has the best schedule's starts, `ends` its end in steps (None at first).
 
-    The dispatchers differ in the modes of the jobs that run; `dispatcher` is that of the best schedule.
+    The dispatchers differ in the activation modes of the jobs that run; `dispatcher` is that of the best schedule.
     """
 
     def __init__(self, dispatchers: Sequence[Dispatcher], start: Policy, seed: int) -> None:
@@ -54,7 +54,7 @@ class PolicySearch:
         return dispatcher, (self.policy or self.start).moved(self._random, dispatcher.again, dispatcher.back)
 
     def go_on_from(self, others: Sequence[PolicySearch]) -> None:
-        """Continue from the best policy of several searches on the same jobs that have this search's start."""
+        """Continue from the best policy found by those of several searches that began from the same start policy."""
         known = [one for one in (self, *others) if one.ends is not None and one.start is self.start]
         best = min(known, key=lambda one: one.ends or 0, default=self)
         self.dispatcher = self._dispatchers[best._dispatchers.index(best.dispatcher)]

@@ -35,11 +35,12 @@ class Flow(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """Decisions of a policy.
+    """Decisions of a policy, as arrays.
 
-    By job its class (`kind`), its `rank` (all distinct), and the `patience` with which its stream waits for it if it is
-    urgent; by stage the most micro-batches in flight; by stream the number of waiting weight tasks (`stock`) from which
-    they are second in priority; by memory the `reserve` that forwards leave free.
+    By job its class (`kind`), its `rank` (all distinct), and the `patience` in steps with which its stream waits for it
+    if it is urgent; by stage the `most` micro-batches in flight; by stream the number of waiting weight tasks (`stock`)
+    from which they are second in priority; by memory the `reserve` that forwards leave free. `backwards_first`:
+    backwards have priority over forwards.
     """
 
     kind: Array
@@ -89,7 +90,7 @@ EVENTS, TOUCHED, DONE, LAST = range(4)
 
 @compiled
 def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
-    """Return the progress before the first job."""
+    """Return the progress before the first job: all counts at zero, all jobs still waiting for their predecessors."""
     n_jobs, streams, memories = shop.steps.shape[0], flow.stream_device.shape[0], shop.room.shape[0]
     devices = flow.stream_device.max() + 1
     counts = np.zeros((streams, 4), np.int64)

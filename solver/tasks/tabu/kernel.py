@@ -21,7 +21,7 @@ _MOVES = 4
 
 
 class Effort(NamedTuple):
-    """Limits of a run: moves in all and without gain, tenure of tabu moves, distance of a move."""
+    """Limits of a run: moves in all, moves without gain, tenure of a tabu (in moves), distance of a move (in jobs)."""
 
     moves: int
     patience: int
@@ -32,9 +32,10 @@ class Effort(NamedTuple):
 
 @inner
 def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-untyped-def]
-    """Write the jobs from place `low` to `high` of the path into `row` as the move leaves them.
+    """Write the jobs from place `low` to `high` of `path` into `row`, in their order after a move; True if it is tabu.
 
-    True if the move is tabu.
+    The move puts the first of them after the last (`side` is `AFTER`) or the last before the first. It is tabu if it
+    reverses a pair of jobs that `forbidden` until a later move than number `now`.
     """
     moves_after = side == AFTER
     moving, tabu = path[low] if moves_after else path[high], False
@@ -50,9 +51,10 @@ def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-un
 
 @inner
 def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # type: ignore[no-untyped-def]
-    """Return the move (low, high, side) with the least estimated end, of those not tabu or better than `best`.
+    """Return the move (low, high, side) of least estimated length, of those not tabu or shorter than `best`.
 
-    If all are tabu, a random one; `high` is -1 if there is no move.
+    Places are those of the critical path `path[begin:]`; the move is that of `moved_row`, over at most `far` jobs. If
+    all moves are tabu, a random one is returned; `high` is -1 if there is no move.
     """
     chosen, least, ties, other, seen = (0, -1, AFTER), 0, 0, (0, -1, AFTER), 0
     low_end = begin
@@ -84,7 +86,7 @@ def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # ty
 
 @inner
 def free_move(orders, path):  # type: ignore[no-untyped-def]
-    """Write two neighbours of a stream that may change places into `path`; False if none were found."""
+    """Write two random neighbours on a stream that may change places to `path[:2]`; False if none were found."""
     for _ in range(path.shape[0]):
         n = np.random.randint(path.shape[0])
         other = orders.neighbour[AFTER, n]
@@ -96,7 +98,7 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
 
 @inner
 def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
-    """Make the reversal of a move tabu until the move number `until`; called before the move."""
+    """Make the reversal of a move tabu until the move with number `until`; to be called before the move is made."""
     n = orders.neighbour[AFTER, first] if side == AFTER else first
     while True:
         if side == AFTER:
@@ -110,9 +112,9 @@ def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-unty
 
 @compiled
 def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
-    """Write the starts of the shortest schedule found from these orders into `starts`; returns its end.
+    """Write the starts of the shortest schedule found from these orders into `starts`; return its end, both in steps.
 
-    The orders are changed in place. Setting `halt[0]` ends the run.
+    The orders are changed in place. Another thread ends the run by setting `halt[0]`.
     """
     np.random.seed(seed)
     steps, heads = orders.steps, orders.longest[BEFORE]

@@ -1,4 +1,4 @@
-"""Moves of a job after or before others of its stream, compiled; the sequence stays topological."""
+"""Moves of a job after or before others of its stream, compiled; the sequence of all jobs stays topological."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solver.tasks.tabu.paths import AFTER, BEFORE, may_pass, set_longest
 
 @inner
 def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
-    """True if moving `first` after `last` (or `last` before `first`) is certain to make no cycle."""
+    """True if moving `first` after `last` (side `AFTER`), or `last` before `first`, certainly makes no cycle."""
     return may_pass(orders, side, first, last) if side == AFTER else may_pass(orders, side, last, first)
 
 
@@ -16,7 +16,7 @@ def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
 def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
     """Move `first` after `last` (side `AFTER`) or `last` before `first`, and update the longest paths.
 
-    `row` is workspace for the jobs moved; `mark` is by job and does not contain `now` yet.
+    `row` is workspace for the jobs moved in the sequence; `mark` is by job and does not contain `now` yet.
     """
     low, high = orders.place[first], orders.place[last]
     if side == AFTER:
@@ -29,9 +29,9 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
 
 @inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move a job past `other` on the given side, alone in its stream; `may_move` must be true.
+    """Move a job past `other` on the given side of its stream's order; `may_move` must be true.
 
-    In the sequence the jobs between that depend on it (before: that it depends on) move with it.
+    In the topological sequence the jobs between them that depend on it (before: that it depends on) move with it.
     """
     back, step = 1 - side, 1 if side == AFTER else -1
     start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
@@ -56,7 +56,7 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
 
 @inner
 def link(orders, side, one, other):  # type: ignore[no-untyped-def]
-    """Make two jobs of a stream, or -1 for none, neighbours on one side."""
+    """Make job `other` the neighbour of job `one` on this side of their stream; -1 for none."""
     if one >= 0:
         orders.neighbour[side, one] = other
     if other >= 0:

@@ -1,4 +1,4 @@
-"""Starts and tails of jobs by the orders of streams, and critical jobs, compiled for tabu search.
+"""Starts and tails of jobs by the orders of streams, and critical paths, compiled for tabu search.
 
 Predecessors and successors of a job are mirror images: one function serves both sides.
 """
@@ -36,7 +36,7 @@ class Orders(NamedTuple):
 
 @inner
 def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
-    """Update the longest paths of one side from a place of the sequence on: forwards for starts, else for tails."""
+    """Update longest paths from a place of the sequence: starts towards its end, or tails towards its beginning."""
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
     for at in range(place, stop, step):
         n, path = orders.sequence[at], 0
@@ -51,7 +51,7 @@ def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
 
 @inner
 def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
-    """True if moving a job past `other` on this side is certain to make no cycle."""
+    """True if moving a job past `other` on this side of its stream certainly makes no cycle, by longest paths."""
     path = orders.longest[side, other] + orders.steps[other]
     for a in range(orders.row_at[side, moving], orders.row_at[side, moving + 1]):
         n = orders.jobs[a]
@@ -62,7 +62,10 @@ def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
 
 @inner
 def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
-    """Add to `paths` the longest path on one side to each job of a row that is to follow job `neighbour` there."""
+    """Add to `paths[k]` the longest path from one side to job `row[k]`, for k from `first` to `stop` by `step`.
+
+    The row's first job in that direction is to follow job `neighbour` of its stream (-1: none).
+    """
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
     for at in range(first, stop, step):
         n = row[at]
@@ -75,7 +78,11 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
 
 @inner
 def length_through(orders, row, count, before, after, paths):  # type: ignore[no-untyped-def]
-    """Return the longest path through a row of jobs between two jobs of a stream, given all others' paths."""
+    """Return the longest path in steps through `count` jobs, if they stand in this order between two others.
+
+    `before` and `after` are those others on their stream (-1: none). The result is an estimate, as the longest paths of
+    other jobs are those without the move.
+    """
     for at in range(count):
         paths[at] = orders.steps[row[at]]
     add_paths(orders, BEFORE, row, 0, count, 1, before, paths)
@@ -88,7 +95,10 @@ def length_through(orders, row, count, before, after, paths):  # type: ignore[no
 
 @inner
 def critical_path(orders, end, path):  # type: ignore[no-untyped-def]
-    """Write a random critical path at the end of `path`; returns the index of its first job."""
+    """Write a random critical path into the last entries of `path`, in order; return the index of its first job.
+
+    `end` is the latest end of the schedule in steps.
+    """
     n, seen, at = -1, 0, path.shape[0]
     for one in range(path.shape[0]):
         if orders.longest[BEFORE, one] + orders.steps[one] == end:

@@ -1,4 +1,4 @@
-"""Iterated tabu search over the orders of jobs on streams, started from changed copies of the best few schedules.
+"""Iterated tabu search over the orders of jobs on streams; each run starts from a changed copy of one of the best few.
 
 Some starts lie between two of them, as in path relinking (Peng, Lü and Cheng, Computers & Operations Research 53,
 2015): a weighted mean of the starts of two schedules respects every precedence.
@@ -51,7 +51,10 @@ def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
 
 
 class TabuSearch:
-    """Iterated tabu search; `ends` is the end of the best schedule in steps. Several threads may call `step`."""
+    """Iterated tabu search; `ends` is the end of the best schedule in steps. Several threads may call `step`.
+
+    It starts from `starts`, in steps by job. Setting `halt[0]` ends all runs.
+    """
 
     def __init__(self, jobs: Jobs, starts: Mapping[int, int], seed: int) -> None:
         self._running = sorted(starts)
@@ -78,14 +81,11 @@ class TabuSearch:
 
     @property
     def best(self) -> dict[int, int]:
-        """The starts of the best schedule, by job."""
+        """The starts of the best schedule, in steps by job."""
         return dict(zip(self._running, self._kept[0][1].tolist(), strict=True))
 
     def step(self) -> bool:
-        """Run tabu search from one of the schedules kept, randomly changed except in the first run.
-
-        True if the best improved.
-        """
+        """Run tabu search from a schedule kept, randomly changed except in the first run; True if the best improved."""
         with self._lock:
             begin = self._random.choice(self._kept)[1].astype(float)
             key, seed = self._changed(begin) if self._changes else begin, self._random.randrange(2**31)
@@ -99,7 +99,7 @@ class TabuSearch:
         return better
 
     def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return randomly changed starts, or a mixture with another schedule's starts, in a topological order."""
+        """Return sort keys in a topological order: starts moved at random, sometimes mixed with another schedule's."""
         random, far = self._random, 2.0 ** self._random.randint(-2, 2)
         if len(self._kept) > 1 and random.randrange(2):
             starts = starts + random.random() * (random.choice(self._kept)[1] - starts)
@@ -109,7 +109,7 @@ class TabuSearch:
         return key
 
     def _orders(self, key: NDArray[np.float64]) -> Orders:
-        """Return every stream's jobs in the order of their keys; the longest paths are not set."""
+        """Return the arrays of tabu search with streams' jobs in the order of their keys; longest paths are not set."""
         sequence = np.argsort(key, kind="stable").astype(np.int64)
         place, neighbour, longest = (np.full(shape, -1, np.int64) for shape in (len(key), (2, len(key)), (2, len(key))))
         place[sequence] = np.arange(len(key))
