@@ -1,4 +1,4 @@
-"""The longest stretch of work between two looks at the deadline, counted in lines of Python: the same on every machine."""
+"""The longest stretch of work between two checks of the deadline, in lines of Python run: the same on every machine."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ NOT_COUNTED = ("pipesched/deadline.py", "pipesched/simulation/longest_path.py")
 
 
 class Stretch(NamedTuple):
-    """Lines of our own code between two looks at the deadline, and the line that ran most often meanwhile."""
+    """The number of lines of our own code run between two checks of the deadline, and the line (`file:number`) run most
+    often."""
 
     lines: int
     most: str = ""
 
 
 def longest(work: Callable[[], object]) -> Stretch:
-    """The longest stretch of some work; of libraries and of compiled code nothing is counted."""
+    """Run some work and return its longest stretch; lines of libraries and of compiled code are not counted."""
     found, lines = Stretch(0), defaultdict[tuple[str, int], int](int)
 
     def clock() -> float:

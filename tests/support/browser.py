@@ -27,7 +27,7 @@ TIMES = (
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A `playwright.sync_api.Browser`; its pages are closed with it."""
+    """Context that yields a `playwright.sync_api.Browser`; its pages are closed with it."""
     api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is not installed")
     with api.sync_playwright() as playwright:
         found = shutil.which("chromium") or shutil.which("google-chrome") or playwright.chromium.executable_path
@@ -41,7 +41,8 @@ def chromium() -> Iterator[Any]:
 
 
 def complaints_of(page: Any) -> list[str]:
-    """Messages of a page's console, its uncaught errors and its requests to the network from now on: all unwanted."""
+    """Return a list that collects a page's faults from now on: console warnings, uncaught errors, requests to the
+    network."""
     complaints: list[str] = []
     page.on(
         "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None

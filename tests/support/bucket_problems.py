@@ -10,7 +10,10 @@ from tests.support.makers import problem
 
 
 def bucket_problem(random: Random) -> Problem:
-    """One or two devices; up to three tasks of B, each with a W or none; buckets, steps, an iteration or its span."""
+    """Return a problem of one or two devices, with up to three tasks of B, each with or without a W task.
+
+    Gradients are reduced in 1 to 3 buckets, with optimizer steps by chance; the objective is the iteration or its span.
+    """
     devices, microbatches = random.choice(((1, 1), (1, 1), (1, 2), (2, 1)))
     parts = random.randint(1, 2 if devices * microbatches > 1 else 3)
 

@@ -15,7 +15,10 @@ from pipesched.results.evidence_document import evidence_document, evidence_from
 
 
 def assert_proved_and_no_more(one: Problem, found: Iterable[Certificate]) -> None:
-    """There are some, each is proved as it is and refused with a tick more; evidence is read back as it was written."""
+    """Assert that each certificate is verified as it is, and refused with a bound one tick higher.
+
+    Also that there is a certificate, and that its evidence is the same after it was written and read.
+    """
     certificates = list(found)
     assert certificates, f"no certificate of {one.name}"
     for genuine in certificates:
@@ -30,5 +33,6 @@ def verdict(one: Problem, claim: Certificate) -> Verdict:
 
 
 def attack_refutes(branch: str, count: int = 60) -> bool:
-    """True if one of so many problems of a branch has an optimum less than the claimed bound."""
+    """Return True if one of `count` drawn problems of a branch has an optimum less than the bound that the branch
+    claims."""
     return bool(attack(next(one for one in BRANCHES if one.name == branch), count, seed=0, most_wrong=1).wrong)

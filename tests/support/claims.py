@@ -27,8 +27,10 @@ _AMPLE, _AROUND = 10**8, 4
 
 @dataclass(frozen=True)
 class Claims:
-    """Certificates of a problem whose optimum is given; the drawers they are compared on, all if None; and of each of
-    these so many problems at most. With `searched` some depend on a search of all orders, not repeated by the check.
+    """A method that proves certificates: `of(problem, its optimum)` yields them.
+
+    It is compared on problems of the named `drawers` (None: all), at most `problems` of each. With `searched` some
+    certificates depend on a search of all orders, which the check does not repeat.
     """
 
     of: Callable[[Problem, Fraction], Iterable[Certificate]]
@@ -54,7 +56,7 @@ def _any_rows(one: Problem, _: Fraction) -> Iterator[Certificate]:
 
 
 def _plain_passes(one: Problem, _: Fraction) -> Iterator[Certificate]:
-    """Proved by a short solve of plain passes alone, to which what was left out is added back."""
+    """Yield the certificate of a short solve of the problem relaxed to plain passes, carried back to the problem."""
     poorer = relaxed(one)
     if poorer.problem.view is not None:
         found = solve(poorer.problem, counted(0.3))
@@ -70,7 +72,10 @@ def _activation_modes(one: Problem, best: Fraction) -> Iterator[Certificate]:
 
 
 def _of_partners(one: Problem, _: Fraction) -> Iterator[Certificate]:
-    """Proved with the memory of partners, by a short solve of plain passes or diagrams of tasks as stages."""
+    """Yield certificates of the problem with the memory of partner devices pooled, carried back to the problem.
+
+    They are of a short solve where that has plain passes, else of decision diagrams of tasks as stages.
+    """
     poorer = with_partners(one)
     if poorer is None:
         return

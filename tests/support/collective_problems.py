@@ -23,7 +23,11 @@ _PIECES = ((1, 1, 2), (1, 2, 2), (1, 1, 3), (2, 1, 2))
 
 
 def tiny_collectives(random: Random) -> Problem:
-    """Gatherings in a third, reductions and steps in a quarter; else with pieces, memory options, lookups or modules."""
+    """Return a problem with gatherings (a third of all), reductions and steps (a quarter), or these with another
+    feature.
+
+    The other feature is micro-batches in pieces, activation modes, lookups, or modules.
+    """
     kind = random.random()
     if kind < 0.35:
         return tiny_gathers(random)
@@ -38,7 +42,8 @@ def tiny_collectives(random: Random) -> Problem:
 
 
 def _modules(random: Random) -> Problem:
-    """Every stage of the trunk and its modules reduces or steps; some gather, with more memory for what they hold."""
+    """Return a problem whose stages, those of its modules too, reduce or step; half also gather, with more memory for
+    it."""
     one = with_parameters(random, tiny_modules(random, few=True))
     if random.random() < 0.5:
         return one

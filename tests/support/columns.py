@@ -1,4 +1,4 @@
-"""Problems from columns: one tuple a quantity, with an entry a stage, as tests write them and read them back."""
+"""Problems given by columns: for each cost a tuple with an entry a stage, as tests write them and read them back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pipesched.problem.stage_columns import stages_of
 
 
 class Costs(NamedTuple):
-    """Durations in ticks; no `weight` where the backward cannot be split, no `overlapped` where there are no blocks."""
+    """Durations in ticks by stage; `weight` is None where backwards cannot be split, `overlapped` where there are no
+    blocks."""
 
     forward: tuple[int, ...]
     backward: tuple[int, ...]
@@ -26,7 +27,8 @@ class Costs(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The memory that stages take, and that each device has for activations."""
+    """Memory in units: what an activation of each stage takes, what B frees of it, and each device's capacity (None:
+    any)."""
 
     activation: tuple[int, ...]
     freed: tuple[int, ...]
@@ -34,13 +36,13 @@ class Memory(NamedTuple):
 
 
 def build(where: Placement, m: int, costs: Costs, memory: Memory, objective: Objective = Objective.MAKESPAN) -> Problem:
-    """The problem of these columns."""
+    """Return the problem of these columns on placement `where`, with `m` micro-batches."""
     stages = stages_of(*costs, activation=memory.activation, freed=memory.freed)
     return Problem(where, m, stages, tuple(map(Pool, memory.capacity)), objective)
 
 
 def costs_of(problem: Problem) -> Costs:
-    """The columns of a problem's times."""
+    """Return the durations of a problem as columns."""
     stages = problem.stages
     return Costs(
         tuple(s.forward for s in stages),
@@ -53,7 +55,7 @@ def costs_of(problem: Problem) -> Costs:
 
 
 def with_tasks(problem: Problem, tasks: Mapping[tuple[PassKind, int], tuple[TaskSpec, ...]]) -> Problem:
-    """The problem with some passes, by kind and stage, made of several tasks."""
+    """Return the problem with the passes named by (kind, stage) made of these tasks."""
     own = [tuple((kind, found) for (kind, s), found in tasks.items() if s == n) for n in range(len(problem.stages))]
     stages = zip(problem.stages, own, strict=True)
     return replace(problem, stages=tuple(replace(stage, tasks=found) for stage, found in stages))

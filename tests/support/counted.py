@@ -11,5 +11,5 @@ _A_DAY = 86_400.0
 
 
 def counted(work: float, **more: Any) -> Limits:
-    """So many units of CP-SAT's deterministic time in one worker; `more` are other limits."""
+    """Return limits of `work` units of CP-SAT's deterministic time in one worker; `more` are other limits."""
     return Limits(**{"seconds": _A_DAY, "workers": 1, "deterministic": work} | more)

@@ -14,5 +14,5 @@ DAY = date.fromisoformat(os.environ.get("PIPESCHED_DAY") or datetime.now(UTC).da
 
 
 def daily(every: Sequence[Case], parts: int) -> Sequence[Case]:
-    """Every `parts`-th case, from another one on each day."""
+    """Return every `parts`-th case, beginning with another one on each day, so that `parts` days cover all."""
     return every[DAY % parts :: parts]

@@ -1,4 +1,5 @@
-"""Problems for decision diagrams: placements that come back, with little memory, with blocks, with two directions."""
+"""Problems for decision diagrams: placements with two stages a device, little memory, blocks, bidirectional
+placements."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def bidirectional(
 
 
 def of_tasks(one: Problem) -> Problem:
-    """The same, where each forward sends something on another stream before it ends: no file has that and blocks."""
+    """Return the problem with forwards of two tasks, the second of which sends something on another stream.
+
+    No problem file has that together with blocks.
+    """
     parts = TaskSpec("compute", 10, "whole"), TaskSpec("comm", 1, "send")
     stages = tuple(replace(stage, tasks=((F, parts),)) for stage in one.stages)
     return replace(one, stages=stages, resources=DeviceResources(("compute", "comm")))

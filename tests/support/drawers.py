@@ -48,11 +48,12 @@ from tests.support.tiny_weights import tiny_weights
 
 @dataclass(frozen=True)
 class Drawer:
-    """Problems of one kind: how many of fixed seeds and of the day's are compared, and the least value of every order.
+    """Problems of one kind, drawn at random, with their optimum by trying every order.
 
-    `aims` are what they are drawn for, and how often that must happen at least: certificates of a kind, or by a
-    method, that are equal to the optimum; bounds of memory "alone" above all others; "best schedules" among those that
-    are constructed. With `seed` one generator of random numbers draws all fixed ones.
+    `problems` are compared for fixed seeds and `of_day` for seeds of the day. `optimum` returns ticks, None where
+    nothing fits. `aims` says how many problems at least must attain something: a certificate of that kind, or of that
+    method, equal to the optimum; bounds of memory "alone" above all others; "best schedules" among the constructed
+    ones. With `seed` one random generator draws all fixed problems.
     """
 
     make: Callable[[Random], Problem]
@@ -63,7 +64,8 @@ class Drawer:
     seed: int | None = None
 
     def compared(self) -> Iterator[tuple[str, Problem, Fraction | None]]:
-        """The problems of which all orders can be tried, by a name, with their optimum; None where nothing fits."""
+        """Yield (name, problem, optimum in ticks) of the problems of which all orders can be tried; None where nothing
+        fits."""
         one = None if self.seed is None else Random(self.seed)
         for number in range(self.problems):
             yield from self._with_optimum(f"number {number}", one or Random(number))
@@ -79,7 +81,8 @@ class Drawer:
 
 
 def cheaper_in_one_go(random: Random) -> Problem:
-    """Passes of several tasks, but backwards of one each, which may gain in one go."""
+    """Return a problem with forwards of several tasks and backwards of one, whose full backward may be faster than B
+    and W."""
     problem = tiny_tasks(random)
     if not problem.splittable or problem.network.options:
         return problem
@@ -120,7 +123,7 @@ def _by_model(one: Problem) -> Fraction | None:
 
 
 def _that_save(random: Random) -> Problem:
-    """Blocks whose two passes save time, each of its own amount."""
+    """Return a problem with overlapped blocks that take less than their two passes, by an amount of each stage."""
     one = tiny_problem(random)
     saves = [random.randint(0, min(stage.forward, stage.fused)) for stage in one.stages]
     one = one.with_stages(overlapped=[None] * len(saves), block_saves=saves)
@@ -128,7 +131,7 @@ def _that_save(random: Random) -> Problem:
 
 
 def tiny_unequal(random: Random) -> Problem:
-    """Micro-batches of several sizes, in order or not."""
+    """Return a problem of micro-batches of several sizes, which run in a fixed or a free order."""
     one = tiny_problem(random).without_blocks()
     one = replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
     return scaled(one, [random.choice(FACTORS) for _ in range(one.microbatches)], random.random() < 0.4)

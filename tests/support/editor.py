@@ -1,4 +1,4 @@
-"""The schemas of files as an editor uses them, which checks each schema once."""
+"""The JSON schemas of files, applied as an editor applies them; each schema is itself checked once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Schema = Callable[[], Mapping[str, Any]]
 
 
 def accepts(document: object, schema: Schema = json_schema) -> bool:
-    """True if an editor finds nothing wrong with a file of this content; of a problem, unless another schema is given."""
+    """Return True if a file of this content satisfies the schema, that of problem files unless another is given."""
     return _validator(schema).is_valid(json.loads(simplejson.dumps(document, use_decimal=True)))
 
 

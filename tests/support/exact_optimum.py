@@ -11,6 +11,6 @@ from tests.support.optima import fraction_as_json, fraction_of_json, stored
 
 @stored(fraction_as_json, fraction_of_json, ValueError)
 def exact_optimum(problem: Problem) -> Fraction | None:
-    """In ticks; None if nothing fits."""
+    """Return the optimum in ticks by the exact model, stored between runs; None if nothing fits."""
     found = exact(problem)
     return None if found is None else Fraction(found[0])

@@ -26,7 +26,8 @@ def layers(
     weight: Sequence[Sequence[int]],
     transfer: int = 0,
 ) -> Stage:
-    """A stage of such layers; each weight gradient follows its own task of the backward."""
+    """Return a stage of such layers, given ticks of each layer's tasks; each weight gradient follows its task of the
+    backward."""
     f = [
         TaskSpec(stream, ticks, f"{name}{n}")
         for n, layer in enumerate(forward)
@@ -57,7 +58,7 @@ def layers(
 
 
 def trace(transfers: Fraction = Fraction(1)) -> Problem:
-    """Four layers of the trace on one device, transfers longer by a factor; times in microseconds."""
+    """Return a problem with four layers of the trace on one device, dispatch and combine longer by a factor; in µs."""
 
     def longer(layer: Sequence[int], places: Sequence[int]) -> list[int]:
         return [int(ticks * transfers) if n in places else ticks for n, ticks in enumerate(layer)]
@@ -67,7 +68,7 @@ def trace(transfers: Fraction = Fraction(1)) -> Problem:
 
 
 def mean_layers(where: Placement, microbatches: int) -> Problem:
-    """One layer a stage with the means of the trace, and a transfer of 0.6 ms; times in hundredths of milliseconds."""
+    """Return a problem with one layer a stage, of the trace's mean times, and a transfer of 0.6 ms; in 10 µs."""
     stage = layers([(460, 435, 464, 600)], [(340, 536, 637, 954)], [(507, 240)], 60)
     stages = (stage,) * where.stages
     return Problem(where, microbatches, stages, name="layers", units=Units("ms", Fraction(1, 100)))

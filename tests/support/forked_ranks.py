@@ -44,7 +44,7 @@ sys.exit(f"the ranks ended with {codes}" if any(codes) else 0)
 
 
 def run_ranks(world: int, program: Path, arguments: Sequence[object], folder: Path) -> None:
-    """Run the program as so many ranks over gloo in a folder; AssertionError with what they said if one fails."""
+    """Run the program as `world` ranks over gloo in a folder; AssertionError with their stderr if one fails."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", _FORKS, str(world), str(program), *map(str, arguments)]
     code, errors = run_in_own_session(command, folder, environment)

@@ -1,4 +1,4 @@
-"""Tiny plan files with frozen layers, and of each partition the problem file that the rules of docs/plans.md mean."""
+"""Tiny plan files with frozen layers, and for each partition the problem file that docs/plans.md prescribes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Document = dict[str, Any]
 
 
 def frozen_plan(random: Random) -> Document:
-    """Two or three devices and layers that are frozen before all that train, between them, after them, or all."""
+    """Return a plan file of two or three devices with frozen layers: first, between, after those that train, or all."""
     devices = random.choice((2, 2, 3))
     chunks = 2 if devices == 2 and random.random() < 0.3 else 1
     split = random.random() < 0.4
@@ -63,7 +63,7 @@ def _transfer(random: Random, devices: int) -> Any:
 
 
 def problems(plan: Mapping[str, Any]) -> Iterator[Document]:
-    """The problem file of every partition, with the layers that the file has as its words say."""
+    """Yield the problem file of every partition of a plan file's layers into its stages."""
     layers, stages = plan["layers"], plan["devices"] * plan["chunks"]
     before = next((n for n, layer in enumerate(layers) if not layer.get("frozen")), len(layers))
     costs = [_costs(layer, n < before, plan["decide"]["recompute"] == "always") for n, layer in enumerate(layers)]
@@ -73,7 +73,10 @@ def problems(plan: Mapping[str, Any]) -> Iterator[Document]:
 
 
 def _costs(layer: Mapping[str, Any], before: bool, recomputed: bool) -> Document:
-    """Before all that train forwards alone; of another frozen layer B, which gives all of the activation back."""
+    """Return the costs of a layer: forwards alone if it is `before` all that train; without W if frozen elsewhere.
+
+    A frozen layer's B frees all of its activation. `recomputed` applies the layer's only recomputation mode.
+    """
     own = {
         key: layer.get(key, 0) for key in ("forward", "backward", "weight", "memory", "activation", "reduce", "step")
     }

@@ -1,4 +1,5 @@
-"""Four ranks, two pipeline times two data-parallel, run a CSV with gathers on stages that FSDP shards; one of them."""
+"""Program of four ranks, two pipeline ranks times two replicas, that run a CSV with gathers on stages sharded by
+FSDP."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def batch(replica: int) -> tuple[Tensor, Tensor]:
 
 
 def expected() -> dict[int, list[Tensor]]:
-    """The gradients of every stage in one process, mean over replicas and micro-batches."""
+    """Return the gradients of every stage computed in one process, as means over replicas and micro-batches."""
     stages = [stage(n) for n in range(STAGES)]
     for replica in range(REPLICAS):
         inputs, targets = batch(replica)
@@ -49,7 +50,7 @@ def main(*folders: str) -> None:
 
 
 def run(folder: str, mesh: DeviceMesh) -> None:
-    """Two steps; the largest difference of a gradient of this rank, and how often it gathered, go into a file."""
+    """Run two steps; write this rank's largest gradient difference and its number of gathers to a file."""
     rank = dist.get_rank()
     place, replica = divmod(rank, REPLICAS)
     modules = {n: fully_shard(stage(n), mesh=mesh["dp"], reshard_after_forward=False) for n in range(place, STAGES, 2)}

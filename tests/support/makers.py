@@ -25,13 +25,14 @@ FULL: Mapping[str, object] = {"forward": 1, "backward": 2}  # a backward that ca
 
 
 def problem(devices: int, microbatches: int, **keys: object) -> Problem:
-    """A problem file's document, as a problem: forward, backward and weight of one tick unless `times` says more."""
+    """Return the problem of a file with these keys: forward, backward and weight take one tick unless `times` says
+    more."""
     document = {"devices": devices, "microbatches": microbatches, "times": dict(TIMES)} | keys
     return problem_from(document, "test", "test")
 
 
 def gpt_1_5b(devices: int, microbatches: int, activations: int, objective: str = "span") -> Problem:
-    """The 1.5B profile of the Zero Bubble paper with memory for some activations, as its instance files count it."""
+    """Return the 1.5B profile of the Zero Bubble paper, with memory for `activations` activations a device."""
     return problem(
         devices,
         microbatches,
@@ -42,12 +43,12 @@ def gpt_1_5b(devices: int, microbatches: int, activations: int, objective: str =
 
 
 def schedule(*rows: str, name: str = "by-hand") -> Schedule:
-    """One row a device: `F0.0 F0.1 F0.2&BW0.0`."""
+    """Return a schedule from one text a device, such as `F0.0 F0.1 F0.2&BW0.0`."""
     return Schedule(tuple(tuple(map(parse_slot, row.split())) for row in rows), name)
 
 
 def measured(one: Problem, order: Schedule) -> Metrics:
-    """Of the order as soon as it can run, in which no rule is broken."""
+    """Return the metrics of an order, each pass as early as possible; asserts that no rule is broken."""
     timeline = simulate(one, order)
     assert validate(timeline) == []
     return measure(timeline)
@@ -58,12 +59,12 @@ def always(stage: int, microbatch: int) -> bool:
 
 
 def visit(stage: int, microbatch: int, fused: bool) -> list[Pass]:
-    """The passes of one micro-batch at one stage."""
+    """Return the passes of one micro-batch at one stage, the backward fused or split."""
     return [Pass(kind, stage, microbatch) for kind in ((F, BW) if fused else (F, B, W))]
 
 
 def passes_of(one: Problem, is_fused: IsFused) -> list[list[Pass]]:
-    """Every pass of a problem, device by device."""
+    """Return every pass of a problem, a list a device."""
     passes: list[list[Pass]] = [[] for _ in range(one.devices)]
     for stage, device in enumerate(one.placement.stage_device):
         for j in range(one.microbatches):
@@ -73,7 +74,7 @@ def passes_of(one: Problem, is_fused: IsFused) -> list[list[Pass]]:
 
 
 def random_kinds(one: Problem, rng: Random) -> IsFused:
-    """Each backward fused or split, by chance; all fused where no backward splits."""
+    """Return a random choice of fused and split backwards; all are fused where no backward can be split."""
     fused = {
         (stage, j): not one.splittable or rng.random() < 0.5
         for stage in range(one.placement.stages)
@@ -83,7 +84,8 @@ def random_kinds(one: Problem, rng: Random) -> IsFused:
 
 
 def random_order(one: Problem, rng: Random, pairs: float = 0.0, kinds: IsFused | None = None) -> Schedule:
-    """A random order that runs to its end; `pairs` is how often a forward and a backward after it share a slot."""
+    """Return a random order that can run; `pairs` is the probability that a forward shares its slot with the backward
+    after it."""
     is_fused = kinds or random_kinds(one, rng)
     needs = waits(one, is_fused)
     todo = {p for row in passes_of(one, is_fused) for p in row}
@@ -99,7 +101,7 @@ def random_order(one: Problem, rng: Random, pairs: float = 0.0, kinds: IsFused |
 
 
 def shuffled(one: Problem, rng: Random, pairs: float = 0.0) -> Schedule:
-    """A random order that mostly cannot run."""
+    """Return a random order of all passes, which mostly deadlocks."""
     orders = passes_of(one, random_kinds(one, rng))
     for order in orders:
         rng.shuffle(order)
@@ -128,7 +130,10 @@ PLACEMENTS: dict[str, Callable[[int], dict[str, object]]] = {
 
 
 def random_problem(rng: Random, blocks: bool = True, parts: bool = True) -> Problem:
-    """Up to three devices and micro-batches, any placement, times with zeros; overlapped blocks and parts by chance."""
+    """Return a problem of up to three devices and micro-batches on any placement, with times of 0 and more.
+
+    Overlapped blocks (`blocks`) and passes of several tasks (`parts`) occur by chance.
+    """
     devices = rng.randint(1, 3)
     keys = PLACEMENTS[rng.choice(sorted(PLACEMENTS))](devices)
     stages = problem(devices, 1, **keys).placement.stages
@@ -148,7 +153,10 @@ def random_problem(rng: Random, blocks: bool = True, parts: bool = True) -> Prob
 
 
 def with_parts(one: Problem, rng: Random) -> Problem:
-    """Some passes become several tasks on several streams, and transfers, where there are no blocks, some of these."""
+    """Return the problem with some passes made of several tasks on several streams.
+
+    Transfers become tasks too by chance, where there are no blocks.
+    """
     kinds = (F, B, W, BW) if one.splittable else (F, BW)
     streams = (COMPUTE, "ep", "d2h")
     parts = {
@@ -167,7 +175,7 @@ def with_parts(one: Problem, rng: Random) -> Problem:
 
 
 def waits(one: Problem, is_fused: IsFused) -> dict[Pass, list[tuple[Pass, int]]]:
-    """Of every pass those that must have ended before it starts, and how long before."""
+    """Return for each pass its predecessors, each with the ticks between its end and the pass's start."""
     pairs = ((stage, j) for stage, walked in enumerate(one.microbatches_of) for j in walked)
     game = Game(one, frozenset(pair for pair in pairs if is_fused(*pair)))
     found: dict[Pass, list[tuple[Pass, int]]] = {p: [] for p in game.passes}

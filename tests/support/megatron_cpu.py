@@ -12,7 +12,7 @@ from megatron.core.transformer.moe import moe_utils
 
 
 def _on_cpu(make: Any) -> Any:
-    """A function that makes tensors, on the CPU where a GPU is asked for."""
+    """Return a function that makes tensors as `make` does, on the CPU where a GPU is asked for."""
 
     def made(*args: Any, **named: Any) -> Any:
         if str(named.get("device", "")).startswith("cuda"):
@@ -23,7 +23,7 @@ def _on_cpu(make: Any) -> Any:
 
 
 class _Stream:
-    """There is one order of execution, so streams wait for nothing."""
+    """A stand-in for CUDA streams and events: all runs in one order, so that nothing needs to be waited for."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: self

@@ -1,4 +1,4 @@
-"""A tiny model in Megatron-Core and its training step, as a process of several holds it."""
+"""A tiny model in Megatron-Core and its training step, as one of several processes has it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _SIZES: list[tuple[int, int, int]] = []
 
 
 class Job:
-    """A model of this process and its training step."""
+    """The model of one process and its training step, for a test case (sizes, options) and a placement of stages on
+    ranks."""
 
     def __init__(self, case: dict[str, Any], rank_of_stage: list[int]) -> None:
         self.case, self.chunks_each, self.pp = case, case.get("chunks", 1), case.get("pp", RANKS)
@@ -89,7 +90,7 @@ class Job:
                 (self.config.param_sync_func,) = self.config.param_sync_func
 
     def _forget_what_others_hold(self) -> None:
-        """With a distributed optimizer: what this rank gets of the parameters by gathering is no number before."""
+        """Overwrite with NaN, under a distributed optimizer, the parameters that this rank is to gather from others."""
         for chunk in self.chunks:
             for group in chunk.bucket_groups + chunk.expert_parallel_bucket_groups:
                 for bucket in () if group.param_gather_dispatched else group.buckets:
@@ -99,7 +100,7 @@ class Job:
                             shard.fill_(float("nan"))
 
     def _whole_gradients(self) -> None:
-        """With a distributed optimizer each rank has the sum of its shard alone: that of the others too."""
+        """Gather, under a distributed optimizer, the gradient shards of all ranks, so that each has whole gradients."""
         for chunk in self.chunks:
             for group in chunk.bucket_groups + chunk.expert_parallel_bucket_groups:
                 for bucket in group.buckets:
@@ -120,7 +121,8 @@ class Job:
         return output, lambda losses: (losses.mean(), {"loss": losses.detach().double().mean().item()})
 
     def step(self, microbatches: int, forward_only: bool = False) -> tuple[list[float], dict[str, Any]]:
-        """Losses by micro-batch, and every parameter's gradient."""
+        """Run a step; return the losses by micro-batch, and every parameter's gradient by its name (None: it has
+        none)."""
         for chunk in self.chunks:
             chunk.zero_grad_buffer() if "ddp" in self.case else chunk.zero_grad()
         if self.case.get("ddp", {}).get("overlap_param_gather"):
@@ -146,7 +148,8 @@ class Job:
 
 
 def _initialize(tensor: int, pipeline: int, expert: int) -> None:
-    """Megatron's process groups, which take long to make: those of the case before where they are the same."""
+    """Make Megatron's process groups, or keep those of the case before if they have the same sizes: making them takes
+    long."""
     if _SIZES and _SIZES[-1] == (tensor, pipeline, expert):
         return
     if _SIZES:
@@ -160,7 +163,7 @@ def _gradient(parameter: Any) -> Any:
 
 
 def of_all_ranks(one: Any) -> list[Any]:
-    """The values of all ranks of this pipeline."""
+    """Return the values that all ranks of this pipeline have, by rank."""
     group = state.get_pipeline_model_parallel_group()
     found = [None] * group.size()
     dist.all_gather_object(found, one, group=group)

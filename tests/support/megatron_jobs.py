@@ -41,7 +41,11 @@ def _of_all_stages(gradients: dict[str, Any]) -> dict[str, Any]:
 
 
 def compared(right: dict[str, Any], found: dict[str, Any]) -> dict[str, float | str]:
-    """The parameters whose gradients are not equal to the last bit, each with its difference relative to its norm."""
+    """Return the parameters whose gradients differ in any bit, each with the difference relative to the gradient's
+    norm.
+
+    It is "missing" or "not finite" in place of a number where one of the two is.
+    """
     unequal: dict[str, float | str] = {}
     for name, have in found.items():
         want = right[name]
@@ -55,7 +59,10 @@ def compared(right: dict[str, Any], found: dict[str, Any]) -> dict[str, float | 
 
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
-    """For each schedule some steps, and one by Megatron's own for comparison, with all of them installed."""
+    """Run a case: for each schedule some steps with all schedules installed, and one by Megatron's own for comparison.
+
+    Returns differences, losses, executed steps and refusals as JSON values.
+    """
     _restore()
     devices, where = max(case["rank_of_stage"]) + 1, case["rank_of_stage"]
     loop = [stage % devices for stage in range(len(where))]
@@ -111,7 +118,7 @@ def _install(path: str) -> None:
 
 
 def _refusal(job: Job, microbatches: int, **settings: Any) -> str:
-    """The message of a step with other settings."""
+    """Return the error message of a step with other settings; "it ran" if there was none."""
     was = {name: getattr(job.config, name) for name in settings}
     vars(job.config).update(settings)
     try:

@@ -28,12 +28,12 @@ _STREAMS = (("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE), (COMPUTE, "copy
 
 
 def mode_problem(rng: Random) -> Problem:
-    """Of one of five kinds."""
+    """Return a problem of one of five kinds, each aimed at another limit of one device's activations."""
     return rng.choice((small_memory, tiny_memory, putting_off, copying_back, _tight))(rng)
 
 
 def putting_off(rng: Random) -> Problem:
-    """Long weight passes, some of which can wait, as far as memory allows, until the gradients return."""
+    """Return a problem of long weight passes, some of which can wait for memory or for the gradients to return."""
     forward, backward, weight = rng.randint(1, 3), rng.randint(1, 3), rng.randint(3, 9)
     again = (Recomputation("full", rng.randint(1, 3), 0),)
     stage = Stage(forward, backward, weight, backward + weight, rng.randint(0, 3), recompute=again)
@@ -68,7 +68,7 @@ def copying_back(rng: Random) -> Problem:
 
 
 def _tight(rng: Random) -> Problem:
-    """Room for little more than one activation of each stage, several modes, stages that are mere delays."""
+    """Return a problem with room for little more than one activation of each stage, several modes, and short stages."""
     where, most = rng.choice(_SHAPES)
     splits, longest, streams = rng.random() < 0.5, rng.choice((2, 4, 8)), rng.choice(_STREAMS)
 

@@ -1,4 +1,5 @@
-"""Tiny problems with modules that feed a trunk, at random: devices in common or their own, copies, several of them."""
+"""Tiny problems with modules that feed a trunk, at random: on the trunk's devices or others, replicated, several of
+them."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ _FEW: tuple[tuple[int, list[int], int, tuple[Any, ...]], ...] = (
 
 
 def tiny_modules(random: Random, few: bool = False) -> Problem:
-    """Times of all, activations, links or transfers, memory from too little to ample; `few` passes."""
+    """Return a problem with random times, activations, transfers or links, and memory from too little to ample.
+
+    With `few` it has so few passes that other features can be added and all orders still be tried.
+    """
     devices, trunk, microbatches, places = random.choice(_FEW if few else _SHAPES)
     split, longest = random.random() < 0.2 and microbatches * len(trunk) <= 2, random.choice((2, 5))
 
@@ -80,7 +84,7 @@ def tiny_modules(random: Random, few: bool = False) -> Problem:
 
 
 def _shared(random: Random, stages: int, microbatches: int, times: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
-    """A head on all devices after the last stage, or an embedding before the first."""
+    """Return a module shared by all devices: a head after the last stage, or an embedding before the first."""
     common = {
         "placement": "shared",
         "times": {key: value[0] for key, value in times(1).items()} | {"transfer": random.randint(0, 2)},

@@ -12,7 +12,8 @@ from tests.support.task_brute_force import tiny_reductions
 
 
 def tiny_norms(random: Random) -> Problem:
-    """Reductions and steps, with gatherings, pieces, modules or frozen stages, and a norm on any stream."""
+    """Return a problem of reductions and steps, with gatherings, pieces, modules or frozen stages, and a norm on any
+    stream."""
     while True:
         one = tiny_reductions(random) if random.random() < 0.5 else tiny_collectives(random)
         if not any(stage.once for stage in one.stages):

@@ -1,4 +1,5 @@
-"""Tiny problems in span of which more than one device may begin or end by itself: spans are then often fractions."""
+"""Tiny problems in span in which several devices may begin or end early, so that spans are often fractions of a
+tick."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ KINDS = ("lookups", "parameters", "weights", "two ways", "module")
 
 
 def open_ends(random: Random, kind: str | None = None) -> Problem:
-    """Two devices of two micro-batches: lookups, parameters, weight passes, two directions, or a module.
+    """Return a problem of two devices and two micro-batches of a kind of `KINDS`, drawn if it is not given.
 
-    One device is mostly busy with short passes for the other and, by itself, with something long before or after these.
+    One device mostly has short passes that the other waits for and, before or after them, something long of its own.
     """
     most = random.choice((4, 10, 20))
 

@@ -63,7 +63,7 @@ Found = TypeVar("Found")
 
 
 class Optima:
-    """The table; `record` is what was computed meanwhile, None where the table is only read."""
+    """The table of stored optima; `record` has what was computed in this run, None where the table is only read."""
 
     def __init__(self) -> None:
         self.read = False
@@ -72,14 +72,15 @@ class Optima:
         self._inside = False
 
     def use(self, record: str | None) -> None:
-        """Read the table from now on; "more" also writes down what it lacks, and "all" starts from an empty one."""
+        """Read the table from now on; with "more" also record what it lacks, with "all" begin with an empty one and
+        record all."""
         self.record = None if record is None else {}
         self.stored = {} if record == "all" or not TABLE.exists() else json.loads(TABLE.read_text(encoding="utf-8"))
         self.read = record is None
 
     @contextmanager
     def every_order(self) -> Iterator[None]:
-        """Inside, every optimum is computed: of problems that no table can have."""
+        """Context in which every optimum is computed and none looked up, for problems that no table can have."""
         inside, self._inside = self._inside, True
         try:
             yield
@@ -87,7 +88,10 @@ class Optima:
             self._inside = inside
 
     def find(self, key: str, compute: Callable[[], Any]) -> Any:
-        """The value of a key as JSON has it: the stored one, or that of the computation, which has to be the same."""
+        """Return the value of a key, as JSON: the stored one, or the computed one.
+
+        On the day that draws the key both are found, and must be equal. A warning names what is not stored.
+        """
         if self._inside or not (self.read or self.record is not None):
             return compute()
         known = self.stored.get(key, MISSING)
@@ -113,7 +117,10 @@ OPTIMA = Optima()
 def stored(
     write: Callable[[Found], Any], parse: Callable[[Any], Found], error: type[Exception]
 ) -> Callable[[Callable[Asked, Found]], Callable[Asked, Found]]:
-    """Decorate a search over every order: `write` and `parse` are its results as JSON and back; `error` is kept too."""
+    """Return a decorator for a search over every order, whose results are stored.
+
+    `write` converts a result to JSON and `parse` back; an `error` of this class is stored and raised again too.
+    """
 
     def decorated(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
         @wraps(search)
@@ -135,17 +142,18 @@ def stored(
 
 
 def fraction_as_json(value: Fraction | None) -> str | None:
-    """A fraction as text."""
+    """Return a fraction as text; None for None."""
     return None if value is None else str(value)
 
 
 def fraction_of_json(text: str | None) -> Fraction | None:
-    """A fraction from its text."""
+    """Return the fraction of a text; None for None."""
     return None if text is None else Fraction(text)
 
 
 def key_of(*asked: object) -> str:
-    """A hash of all numbers that define what is asked; names of problems and fields left at their default do not count."""
+    """Return a hash of all numbers that define a call; names of problems and fields left at their default do not
+    count."""
     return sha256(repr(_numbers(asked)).encode()).hexdigest()[:14]
 
 
@@ -171,7 +179,8 @@ def _numbers(value: object) -> object:
 
 
 def without_later_fields(value: Sequence[Any]) -> Sequence[Any]:
-    """The entries of a list or tuple, without newer fields that are left at their default."""
+    """Return the entries of a list or tuple without fields newer than the stored keys that are left at their
+    default."""
     if isinstance(value, Choice):
         # Stored keys have the number and lengths of pieces as fields of a choice.
         return [*value[:2], *value.cut]
@@ -182,17 +191,18 @@ def without_later_fields(value: Sequence[Any]) -> Sequence[Any]:
 
 
 def _rows(value: Any) -> list[tuple[str, object, object]]:
-    """The fields of a value: each with its name, what it is and its default."""
+    """Return (name, value, default) of each field of a dataclass that counts in comparisons."""
     return [(one.name, getattr(value, one.name), one.default) for one in fields(value) if one.compare]
 
 
 def _drawn(key: str) -> bool:
-    """True if the key is in the share of the day."""
+    """Return True if the key is in the day's share of those computed again."""
     return int(sha256(f"{SEED} {key}".encode()).hexdigest(), 16) % SHARE == 0
 
 
 def main(files: list[str]) -> int:
-    """Run the tests that compare with optima, all in this process, which writes the table; pytest's exit code."""
+    """Run the tests that compare with optima (or `files`) in this process, which writes the table; return pytest's exit
+    code."""
     import pytest
 
     tests = Path(__file__).parents[1]
@@ -202,7 +212,7 @@ def main(files: list[str]) -> int:
 
 
 def write(more: bool) -> None:
-    """Write what was computed, added to what is stored or in its place."""
+    """Write the recorded optima to the table, in addition to the stored ones (`more`) or in their place."""
     known = json.loads(TABLE.read_text(encoding="utf-8")) if more and TABLE.exists() else {}
     rows = sorted((known | (OPTIMA.record or {})).items())
     text = ",\n".join(f"{json.dumps(key)}:{json.dumps(one, separators=(',', ':'))}" for key, one in rows)

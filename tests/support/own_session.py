@@ -1,6 +1,6 @@
-"""A process with children of its own, all of which are ended once they stand still.
+"""A process with child processes, all of which are ended once they make no progress.
 
-No clock of the wall decides: a group that a busy machine gives little time takes as long as it takes.
+Progress is processor time: a group that a busy machine gives little of it may take as long as it needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Ended(NamedTuple):
 def run_in_own_session(
     command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], still: float = _STILL
 ) -> Ended:
-    """Run a command in a folder.
+    """Run a command in a folder with this environment; return its exit code and stderr.
 
     `subprocess.TimeoutExpired`, with all its processes ended, where these have used no processor for `still` seconds,
     or far more than any group of a test needs.
@@ -53,7 +53,7 @@ def run_in_own_session(
 
 
 def processor_seconds(session: int) -> float:
-    """The processor time of the living processes of a session, and of children that these waited for.
+    """Return the processor seconds of the living processes of a session, and of the children that they waited for.
 
     Needs /proc, as Linux has it; 0.0 elsewhere.
     """

@@ -1,4 +1,5 @@
-"""Tiny problems whose micro-batches are several pieces, at random, and what is claimed of them against every order."""
+"""Tiny problems whose micro-batches are in several pieces, at random, and a comparison of all claims with every
+order."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ _MOST_ORDERS = 1_000
 
 
 def tiny_pieces(random: Random) -> Problem:
-    """Times and activations of every piece and stage, links, streams of transfers, memory from too little to ample."""
+    """Return a problem with random times and activations of every piece and stage, links or transfers on a stream.
+
+    Memory is from too little to ample.
+    """
     on_stream = random.random() < 0.2
     devices, keys, stages, counts = random.choice(_ON_STREAM if on_stream else _SHAPES)
     microbatches, count = random.choice(counts)
@@ -83,7 +87,7 @@ def tiny_pieces(random: Random) -> Problem:
 
 
 def tiny_saving_pieces(random: Random) -> Problem:
-    """Pieces whose activations may move to the host and back, each in its time, or be computed again."""
+    """Return a problem of pieces whose activations may be offloaded, each in a time of its own, or recomputed."""
     devices, microbatches, count = random.choice(((1, 1, 2), (2, 1, 2), (1, 2, 2), (1, 1, 3)))
 
     def some(least: int, most: int) -> list[int]:
@@ -115,7 +119,10 @@ def _transfer(random: Random, devices: int) -> dict[str, object]:
 
 
 def least_of(one: Problem) -> int | None:
-    """The least value over all orders, micro-batches out of turn too; None if none fits."""
+    """Return the least whole number of ticks of any order, micro-batches out of turn too; None if none fits.
+
+    Asserts that the validator accepts that order, and that the simulator gives it this value.
+    """
     if not of_whole_passes(one):
         found = least(one, one.objective, 5, _MOST_ORDERS)
         # A value that no whole tick reaches is that of the next one.
@@ -130,7 +137,7 @@ def least_of(one: Problem) -> int | None:
 
 
 def features(one: Problem) -> tuple[str, ...]:
-    """The features of the problem, by the names under which they are counted."""
+    """Return the names of a problem's features, and "all", by which drawn problems are counted."""
     where = one.placement
     count = one.chain_arcs.pieces
     has = {
@@ -197,16 +204,17 @@ def compared(one: Problem) -> tuple[str, ...]:
 
 
 def _not_covered(one: Problem) -> bool:
-    """True if passes may be tasks of their own, on several streams, for which not every argument is checked."""
+    """Return True if the check may answer "not verified": collectives with transfers on a stream or passes of several
+    tasks."""
     return one.network.has_collectives and (
         one.resources.transfer_stream is not None or any(stage.tasks for stage in one.stages)
     )
 
 
 def _agrees(one: Problem, found: Solution, best: int) -> None:
-    """Solve found the least value, and `check` does not refuse its certificate.
+    """Assert that solve found the least value and proved it, and that `check` does not refuse its certificate.
 
-    It is proved too. Of a span all is proved but the last fraction of a tick: CP-SAT counts in whole ones.
+    Of a span all is proved but the last fraction of a tick: CP-SAT counts in whole ones.
     """
     assert found.value_ticks is not None and found.timeline is not None
     value, bound = (in_ticks_of(one, ticks, found.problem) for ticks in (found.value_ticks, found.lower_bound_ticks))

@@ -20,7 +20,8 @@ from tests.support.exhaustive.optimum import least
 
 
 def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
-    """All partitions of the model, each with all recomputations of its layers."""
+    """Yield all partitions of the model on a placement, each with all recomputations of its layers that the plan
+    allows."""
     stages, layers = len(choice.on(plan.cluster.devices).chains[0]), len(plan.model.sequence)
     empty = plan.model.empty_stages
     every = combinations_with_replacement(range(layers + 1), stages - 1) if empty else None
@@ -62,7 +63,7 @@ def _recomputations(plan: PlanProblem, layers_by_name: Counter[str]) -> Iterator
 
 
 def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
-    """The least value of each placement in the file's unit; None where no plan fits."""
+    """Return the least value of each placement in the file's unit; None where no plan fits."""
     found: dict[Choice, Fraction | None] = {}
     for choice in plan.choices:
         values = []
@@ -76,7 +77,8 @@ def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
 
 
 def tiny_plan(random: Random) -> PlanProblem:
-    """Two or three devices, three or four layers, two or three micro-batches; every key of the file now and then."""
+    """Return a plan problem of two or three devices and micro-batches, three or four layers, each key of the file by
+    chance."""
     devices = random.choice((2, 2, 3))
     split = random.random() < 0.4 and devices == 2
     chunks = random.choice((1, 1, 2)) if devices == 2 and not split else 1
@@ -116,7 +118,10 @@ def tiny_plan(random: Random) -> PlanProblem:
 
 
 def in_pieces(plan: PlanProblem, random: Random) -> PlanProblem:
-    """Sequences that may be cut in two, of layers with attention; fewer micro-batches, so that all can be tried."""
+    """Return the plan problem with sequences that may be cut in two, of layers with attention.
+
+    It has fewer micro-batches, so that all orders can be tried.
+    """
 
     def layer(one: LayerType) -> LayerType:
         whole, split = one.backward + (one.weight or 0), min(one.backward, one.full_backward)
@@ -140,7 +145,10 @@ def in_pieces(plan: PlanProblem, random: Random) -> PlanProblem:
 
 
 def with_parameters(random: Random) -> PlanProblem:
-    """Two or three layers on a device or two that reduce, step and gather, so few that all orders can be tried."""
+    """Return a plan problem of two or three layers on one or two devices that reduce, step and gather.
+
+    It has so few passes that all orders can be tried.
+    """
     devices, chunks, microbatches = random.choice(((1, 1, 2), (2, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2)))
     gathers = devices * microbatches < 4 and random.random() < 0.6
 

@@ -1,4 +1,4 @@
-"""First plans alone."""
+"""The plan search stopped before any search: the first plans that it constructs."""
 
 from __future__ import annotations
 

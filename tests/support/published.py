@@ -12,7 +12,7 @@ from pipesched.problem.problem import Problem
 
 
 class Memory(NamedTuple):
-    """The memory of one activation: F takes 34h+5as, B gives 2h+5as back, W the remainder."""
+    """The memory of one activation, in the paper's unit: F takes 34h+5as, B gives 2h+5as back, W the remainder."""
 
     activation: int
     freed: int
@@ -20,7 +20,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One row of the paper's tables: the profile in ms, and the published bubble rates of the span."""
+    """One row of the paper's tables: the profile in ms, and the published bubble rate of the span by schedule."""
 
     model: str
     p: int
@@ -32,7 +32,7 @@ class Row:
     bubbles: dict[str, float]
 
     def problem(self, cap: Fraction | int = 1, objective: str = "span", **changes: object) -> Problem:
-        """The problem with room for cap x p activations a device."""
+        """Return the row's problem, with room for cap x p activations a device; `changes` replace keys of the file."""
         memory = MEMORY[self.model]
         times = {kind: Decimal(getattr(self, kind)) for kind in ("forward", "backward", "weight", "transfer")}
         document = {

@@ -1,4 +1,4 @@
-"""Configurations of published models, as Hugging Face has them, with their billions of parameters."""
+"""Configurations of published models, as Hugging Face has them, with their parameters in billions."""
 
 from __future__ import annotations
 

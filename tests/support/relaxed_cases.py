@@ -1,4 +1,4 @@
-"""Tiny problems of all pairs of features of the problem file, and where a relaxation of them raises an optimum."""
+"""Tiny problems of all pairs of features of the problem file, and a search for relaxations that raise an optimum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Value = Fraction | float
 
 
 def drawn(seed: int, most: int | None = None) -> Iterator[tuple[tuple[str, ...], Problem]]:
-    """Single features and all pairs of them, in an order that the seed draws, as far as they go together."""
+    """Yield (names of features, problem) for single features and all pairs that go together, in a random order."""
     names = [own for size in (1, 2) for own in together([*BY_NAME.values()], size)]
     Random(seed).shuffle(names)
     for own in names[:most]:
@@ -49,7 +49,11 @@ def _problem(names: tuple[str, ...], seed: int) -> Problem | None:
 
 @cache
 def richest(names: tuple[str, ...], seed: int) -> Value | None:
-    """The optimum of the drawn document in its unit of time, by an exact model that reads no network; None unknown."""
+    """Return the optimum of the drawn document in its unit of time, by an exact model that does not use the task
+    network.
+
+    `NOTHING_FITS` if there is no schedule, None if it is not known.
+    """
     try:
         most = exact_optimum(problem_case(names, seed).plain, 2.0).most
     except TooLargeError:
@@ -59,7 +63,10 @@ def richest(names: tuple[str, ...], seed: int) -> Value | None:
 
 @cache
 def least(problem: Problem) -> Value | None:
-    """The optimum by trying every order, in the unit of time; None where there are too many."""
+    """Return the optimum by trying every order, in the unit of time; None where there are too many orders.
+
+    `NOTHING_FITS` if there is no schedule.
+    """
     try:
         found = least_of_orders(problem, problem.objective, _WAITS, _ORDERS)
     except TooManyOrdersError:
@@ -68,7 +75,8 @@ def least(problem: Problem) -> Value | None:
 
 
 class Drawn(NamedTuple):
-    """A problem, its features, and what gives its optimum in the unit of time, None where that is not known."""
+    """A problem, the names of its features, and a function for its optimum in the unit of time, None where not
+    known."""
 
     names: tuple[str, ...]
     problem: Problem
@@ -76,7 +84,8 @@ class Drawn(NamedTuple):
 
 
 def of_features(seed: int) -> Iterator[Drawn]:
-    """All that `drawn` gives but periods, and numbers that are rounded on reading."""
+    """Yield the problems of `drawn` but those of the objective period, and those whose numbers are rounded on
+    reading."""
     for names, problem in drawn(seed):
         if problem.objective != Objective.PERIOD and "17 digits" not in names:
             yield Drawn(names, problem, partial(richest, names, seed))
@@ -85,9 +94,10 @@ def of_features(seed: int) -> Iterator[Drawn]:
 def raised(
     relaxations: Sequence[Relaxation], cases: Iterable[Drawn], enough: int, only: Relaxation | None = None
 ) -> Iterator[tuple[Relaxation, tuple[str, ...], bool]]:
-    """Each relaxation of problems of which two optima are known, and whether the poorer one's is above.
+    """Yield for each relaxation applied to a problem: it, the features, and True if it raises the optimum, an error.
 
-    At most `enough` of each are compared, or of the `only` one.
+    Only problems are compared of which both optima are known, at most `enough` for each relaxation, or for the `only`
+    one.
     """
     counted = Counter[str]()
     for names, problem, optimum in cases:

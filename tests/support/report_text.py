@@ -1,4 +1,5 @@
-"""A report in HTML as its reader sees it: a line for each paragraph, heading, point and row, cells apart by ` | `."""
+"""The text of an HTML report as its reader sees it: a line for each paragraph, heading and row, with ` | ` between
+cells."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class _Reader(HTMLParser):
 
 
 def report_text(path: Path) -> str:
-    """All that is written in the report, without what its scripts draw."""
+    """Return all text of the report, without what its scripts draw."""
     reader = _Reader()
     reader.feed(path.read_text(encoding="utf-8"))
     return "\n".join(line.removesuffix(" | ") for line in "".join(reader.parts).splitlines() if line.strip())

@@ -1,4 +1,7 @@
-"""Tiny problems whose passes are several tasks, and rows of them that `TasksAsStages` may hold, at random."""
+"""Tiny problems whose passes are several tasks, and random rows of tasks that the relaxation `TasksAsStages` allows.
+
+A row is a forward, a backward and perhaps a weight task of one stage on one stream, treated as a stage of its own.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ _SHAPES: tuple[tuple[Placement, int, int, bool], ...] = (
 
 
 def tiny_mirrored(random: Random) -> Problem:
-    """Passes of tasks on one or two streams; a full backward is B with each task of W after its predecessors."""
+    """Return a problem with passes of tasks on one or two streams, backwards mostly the forwards' tasks in reverse.
+
+    A full backward is B with each task of W after its predecessors.
+    """
     where, microbatches, parts, splits = random.choice(_SHAPES)
     stages, longest = where.stages, random.choice((1, 3, 6))
     streams = ("compute", "comm")[: random.choice((1, 2, 2))]
@@ -78,7 +84,7 @@ def _in_one_go(backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> Iter
 
 
 def random_rows(random: Random, one: Problem) -> tuple[Row, ...]:
-    """Rows that break no condition."""
+    """Return random rows of tasks that break no condition of `TasksAsStages`."""
     return tuple(row for chain in one.placement.chains for s in chain for row in _rows(random, one.stages[s], s))
 
 
@@ -103,18 +109,18 @@ def _rows(random: Random, stage: Stage, number: int) -> list[Row]:
 
 
 def _pair(forward: Sequence[TaskSpec], backward: Sequence[TaskSpec]) -> list[tuple[int, int]]:
-    """The first pair of tasks on one stream, if there is one."""
+    """Return the first pair of a forward and a backward task on one stream, by index; empty if there is none."""
     pairs = [(f, b) for f, one in enumerate(forward) for b, other in enumerate(backward) if one.stream == other.stream]
     return pairs[:1]
 
 
 def proved_of(plain: Problem) -> list[Certificate]:
-    """Every certificate and diagram of the problem of the rows."""
+    """Return every certificate of the problem of the rows: of analytic bounds and of decision diagrams."""
     return [*certificates(plain, plain.objective), *bounds_of_all_orders(plain, Event(), 64)]
 
 
 def carried(one: Problem, rows: tuple[Row, ...]) -> list[Certificate]:
-    """The bounds proved for the problem of the rows, as certificates of the problem itself."""
+    """Return the bounds proved for the problem of the rows, as certificates of the problem `one` itself."""
     as_tasks = TasksAsStages(rows)
     return [
         replace(found, kind="tasks as stages", evidence=OfRelaxed(as_tasks, found.kind, found.evidence))

@@ -49,25 +49,25 @@ TINY = ModelSpec("gpt", {"hidden": 16, "heads": 2, "sequence": 6, "vocabulary": 
 
 
 def job(one: Problem, order: Schedule, name: str = "", **options: object) -> Job:
-    """Two compared steps of a tiny GPT in float64, unless `options` say otherwise."""
+    """Return a job that compares two steps of a tiny GPT in float64, unless `options` say otherwise."""
     made = job_for(simulate(one, order), Job("", one, order, (), model=TINY))
     return replace(made, name=name or made.name, **options)  # type: ignore[arg-type]
 
 
 def with_comms(one: Problem, order: Schedule) -> list[list[str]]:
-    """The cells of the text with sends and receives, a list a device."""
+    """Return the cells of the CSV with sends and receives, a list a device."""
     text = EXPORTERS["torch-csv-comms"].export(simulate(one, order), {"torch": csv_version()})
     (csv,) = (value for suffix, value in text.items() if suffix.endswith(".csv"))
     return [line.split(",") for line in csv.splitlines()]
 
 
 def from_rows(like: Job, rows: list[list[str]], name: str, comms: bool = True) -> Job:
-    """The job with other text for PyTorch's runtime."""
+    """Return the job with other cells for PyTorch's runtime to load."""
     return replace(like, name=name, rows="".join(",".join(row) + "\n" for row in rows), comms=comms)
 
 
 def solved(one: Problem) -> Schedule:
-    """The schedule that the solver finds in a little, counted work."""
+    """Return the schedule that the solver finds with little, counted work."""
     timeline = solve(one, counted(0.05)).timeline
     assert timeline is not None
     return timeline.schedule
@@ -79,7 +79,10 @@ def both_splits(one: Problem, order: Schedule, name: str) -> Iterator[Job]:
 
 
 def on_two_devices() -> Iterator[Job]:
-    """Random orders with random kinds of backward on every placement, and what the solver finds; the splits in turn."""
+    """Yield jobs of random orders with random kinds of backward on every placement, and of solved ones.
+
+    The method that splits backwards alternates from job to job and from day to day.
+    """
     shapes = SHAPES | {"explicit": {"placement": [1, 0, 0, 1, 1]}}
     for number, (shape, keys) in enumerate(shapes.items()):
         one = problem(2, 4, times=TIMES, **keys)
@@ -107,7 +110,8 @@ def on_three_devices() -> Iterator[Job]:
 
 
 def on_four_devices() -> Iterator[Job]:
-    """Every published schedule where it is first defined, with 6 micro-batches rather than 8; one step, the splits in turn."""
+    """Yield a job of every published schedule on the first placement where it applies, of 6 micro-batches, else 8; one
+    step."""
     for number, heuristic in enumerate(HEURISTICS):
         for microbatches, (shape, keys) in product((6, 8), (SHAPES | SAVING).items()):
             one = problem(4, microbatches, **keys)
@@ -127,13 +131,14 @@ def on_four_devices() -> Iterator[Job]:
 
 
 def of_the_day() -> list[Job]:
-    """The published schedules that today's seed draws."""
+    """Return the jobs of the published schedules that today's seed draws."""
     every = [*on_four_devices()]
     return every if SEED == "all" else Random(SEED).sample(every, DRAWN)
 
 
 def doctored() -> Iterator[Job]:
-    """Each with one fault that a runtime does not report, or for which it refuses the schedule."""
+    """Yield jobs with one fault each that a runtime does not report, or refuses, and the faultless ones for
+    comparison."""
     one = problem(2, 3)
     order = schedule("F0.0 F0.1 F0.2 B0.0 W0.0 B0.1 W0.1 B0.2 W0.2", "F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2")
     plain = job(one, order, "plain")
@@ -157,14 +162,17 @@ def doctored() -> Iterator[Job]:
 
 
 def _received_in_another_order(rows: list[list[str]]) -> list[list[str]]:
-    """Device 1 posts its first two receives first of all, and in the wrong order."""
+    """Return the rows with device 1's first two receives posted first of all, and in the wrong order."""
     first, second = "1RECV_F0", "1RECV_F1"
     assert {first, second} <= set(rows[1])
     return [rows[0], [second, first, *(cell for cell in rows[1] if cell not in (first, second))]]
 
 
 def _last_stage_out_of_order() -> list[list[str]]:
-    """Runs without a word: torch looks its losses up by number in a list that has them in order of execution."""
+    """Return rows that run without an error and give wrong losses.
+
+    torch looks losses up by micro-batch number in a list that has them in order of execution.
+    """
     return [
         ["0F2", "0F0", "0F1", "0B2", "0B0", "0B1"],
         ["1F2", "1F0", "1F1", "1B2", "1B0", "1B1"],
@@ -181,7 +189,8 @@ UNIT = 0.01  # seconds of one unit of time of sleeping stages
 
 
 def asleep() -> Iterator[Job]:
-    """Three schedules on stages of exact duration, and one with autograd's split, whose first stage is different."""
+    """Yield jobs of three schedules on stages of exact duration, and one with autograd's split, with another first
+    stage."""
     one = problem(3, 6, times={"forward": 2, "backward": 2, "weight": 2})
     orders = {name: HEURISTICS[name].order(one) for name in ("1f1b", "zb-h1")} | {"solved": solved(one)}
     orders["late W"] = schedule_of([_late_weights(orders["zb-h1"], device) for device in range(3)])
@@ -193,7 +202,7 @@ def asleep() -> Iterator[Job]:
 
 
 def _late_weights(order: Schedule, device: int) -> list[Pass]:
-    """A device's passes with every W after all others."""
+    """Return a device's passes with every W after all others."""
     return sorted(order.passes_on(device), key=lambda p: p.kind is W)
 
 
@@ -207,7 +216,7 @@ Ran = dict[str, tuple[Job, Outcome]]
 
 
 def run_all(jobs: list[Job]) -> Ran:
-    """Every job with what came of it, by name."""
+    """Run jobs in one group of processes; return each with its outcome, by name."""
     outcomes = launch(jobs, timeout=300, device="cpu")
     assert len({one.name for one in jobs}) == len(jobs)
     return {one.name: (one, outcome) for one, outcome in zip(jobs, outcomes, strict=True)}
@@ -215,5 +224,5 @@ def run_all(jobs: list[Job]) -> Ran:
 
 @cache
 def ran(devices: int) -> Ran:
-    """A group's jobs, run in one group of processes the first time it is asked for."""
+    """Return the jobs of a group with their outcomes, by name; they are run the first time it is asked for."""
     return run_all(GROUPS[devices]())

@@ -23,7 +23,7 @@ def named(name: str, devices: int, microbatches: int, **keys: Any) -> Timeline:
 
 
 def mixed() -> Timeline:
-    """Copies to the host, recomputation and neither, on both stages; on the last one too, with whole and split backwards."""
+    """Return a timeline with offload, recomputation and neither, on both stages, with full and split backwards."""
     order = schedule(
         "F0.0 O0.0 F0.1 F0.2 L0.0 B0.0 W0.0 R0.1 B0.1 F0.3 W0.1 B0.2 W0.2 BW0.3",
         "F1.0 B1.0 F1.1 O1.1 W1.0 F1.2 L1.1 B1.1 W1.1 R1.2 BW1.2 F1.3 BW1.3",

@@ -1,4 +1,4 @@
-"""The files that a page of HTML would load, and the documents packed in it."""
+"""The files that an HTML page would load, and the documents packed in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Tags(HTMLParser):
 
 
 def loaded_by(text: str) -> list[str]:
-    """Everything in a page that asks for something from elsewhere, or would run as an attribute; none is wanted."""
+    """Return everything in a page that would load something from elsewhere, or run as an attribute; none is wanted."""
     asks = re.findall(r"@import|url\(|\bfetch\(|XMLHttpRequest|WebSocket|EventSource|\bimport\(|sendBeacon", text)
     return [*_Tags(text).loaded, *asks]
 
@@ -41,7 +41,7 @@ def scripts_of(text: str) -> int:
 
 
 def packed_in(text: str, name: str) -> Any:
-    """A document that a page holds."""
+    """Return the document of this name that is packed in a page."""
     found = re.search(rf'id="data-{name}">([^<]*)</script>', text)
     assert found
     return json.loads(gzip.decompress(base64.b64decode(found[1])))

@@ -1,4 +1,4 @@
-"""One slice of a part of a search by itself."""
+"""Single slices of work of one subsolver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from solver.engine.slices import Slice
 
 
 def run_slice(part: Subsolver, search: Search, slices: int = 1) -> None:
-    """So many slices of a minute each, or of all the units that are counted."""
+    """Run `slices` slices of a subsolver, each of a minute or of all counted units of the limits; ends when it is
+    done."""
     work = part.work(search)
     next(work)
     for _ in range(slices):

@@ -15,7 +15,7 @@ _STREAMS = (("d2h", "h2d"), ("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE))
 
 
 def small_memory(rng: Random) -> Problem:
-    """One or two devices, some with two stages; room for one activation or two, copies as long as all the passes."""
+    """Return a problem of one or two devices with room for one or two activations, and copies as long as all passes."""
     where = rng.choice((placement.linear(1), placement.linear(2), placement.explicit(1, [0, 0])))
     microbatches = 2 if where.stages > 1 else rng.randint(2, 3)
     out, back = rng.choice(_STREAMS)

@@ -1,4 +1,4 @@
-"""States of iterations under way, at random, and the least end of what remains by trying every order."""
+"""States of iterations under way, at random, and the least end of the remaining tasks by trying every order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHAPES = (
 
 
 def tiny_state(random: Random) -> tuple[Problem, State]:
-    """A random order of a tiny problem, run for a while, then times and transfers that have changed."""
+    """Return a problem and a state: a random order run for a random time, after which times and transfers change."""
     devices, keys, microbatches = random.choice(_SHAPES)
     pieces = {"sequence_chunks": 2} if random.random() < 0.3 else {}
     microbatches = microbatches if not pieces or keys.get("placement") == "bidirectional" else 1
@@ -69,7 +69,8 @@ def tiny_state(random: Random) -> tuple[Problem, State]:
 
 
 def tiny_state_in_span(random: Random) -> tuple[Problem, State]:
-    """Any of the others, for the span, with at most one device that has not begun."""
+    """Return a problem and state of any other kind for the objective span, with at most one device that has not
+    begun."""
     while True:
         kinds = (tiny_state, tiny_state_of_tasks, tiny_state_of_memory, tiny_state_of_gathers)
         one, state = random.choice(kinds)(random)
@@ -78,7 +79,7 @@ def tiny_state_in_span(random: Random) -> tuple[Problem, State]:
 
 
 def _run_for_a_while(orders: _Orders, random: Random, most: int = 6) -> tuple[dict[Task, Ran], int]:
-    """Some tasks that may run, each for any time, and when the last of them began."""
+    """Return random tasks run with random durations, by task, and the tick at which the last of them began."""
     ran, now = dict[Task, Ran](), 0
     for _ in range(random.randint(0, most)):
         able = list(orders.able({task: end for task, (_, end) in ran.items()}, now))
@@ -89,7 +90,7 @@ def _run_for_a_while(orders: _Orders, random: Random, most: int = 6) -> tuple[di
 
 
 def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
-    """Passes of several tasks on several streams, reductions and steps among them, run for a while for any times."""
+    """Return a problem of passes of several tasks, reductions and steps among them, and a state of it."""
     one = tiny_reductions(random) if random.random() < 0.4 else tiny_tasks(random)
     one = replace(one, objective=Objective.ITERATION if one.network.has_collectives else Objective.MAKESPAN)
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
@@ -100,7 +101,7 @@ def tiny_state_of_tasks(random: Random) -> tuple[Problem, State]:
 
 
 def tiny_state_of_norms(random: Random) -> tuple[Problem, State]:
-    """Steps that wait for the norm of all gradients, which may have ended by now, as may some of the steps."""
+    """Return a problem whose steps wait for the norm of all gradients, and a state in which the norm may have ended."""
     while True:
         one = replace(tiny_norms(random), objective=Objective.ITERATION)
         if not one.network.options and norm_of(one) is not None and not any(stage.gather for stage in one.stages):
@@ -113,7 +114,7 @@ def tiny_state_of_norms(random: Random) -> tuple[Problem, State]:
 
 
 def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
-    """Activations that are kept, offloaded or recomputed, run for a while in one mode; the state names what is
+    """Return a problem of activations that are kept, offloaded or recomputed, and a state that names those
     recomputed."""
     one = replace(tiny_memory(random), objective=Objective.MAKESPAN)
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
@@ -127,7 +128,7 @@ def tiny_state_of_memory(random: Random) -> tuple[Problem, State]:
 
 
 def tiny_state_of_gathers(random: Random) -> tuple[Problem, State]:
-    """Parameters that are gathered up to three times, some of them by now; little memory, a window, or a limit."""
+    """Return a problem of parameters gathered up to three times, with little memory, and a state with some gathered."""
     one = replace(tiny_gathers(random), objective=Objective.ITERATION)
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
     fused = frozenset(pair for pair in pairs if not one.splittable or random.random() < 0.5)
@@ -138,7 +139,7 @@ def tiny_state_of_gathers(random: Random) -> tuple[Problem, State]:
 
 
 def _as_often(one: Problem, state: State) -> Iterator[dict[int, int]]:
-    """Counts of gathers of each stage, none less than those that have run."""
+    """Yield counts of gathers by stage, none less than those that have begun."""
     begun = {task.of for task in state.ran}
     for counts in gather_counts(one):
         if all(sum(p.kind is UNSHARD and p.stage == stage for p in begun) <= n for stage, n in counts.items()):
@@ -146,7 +147,7 @@ def _as_often(one: Problem, state: State) -> Iterator[dict[int, int]]:
 
 
 def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], mode: PassKind | None) -> bool:
-    """True if an activation may be saved in this mode, where these passes have begun."""
+    """Return True if the activation of this (stage, micro-batch) can still be in this mode, given the passes begun."""
     again = mode if mode in RECOMPUTATIONS else None
     if Pass(F, *pair) in begun and again != state.recomputed.get(pair):
         return False
@@ -158,10 +159,10 @@ def _may_save(state: State, begun: Set[Pass], pair: tuple[int, int], mode: PassK
 
 
 def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
-    """The least end of all orders of what remains, or span, in every mode; None if memory lets none run to its end.
+    """Return the least makespan, or span, over all orders and modes of the remaining tasks, in ticks.
 
-    For a span a device that has not begun may do so at any tick. ValueError where there are more than `most` beginnings
-    of orders.
+    None if memory lets no order run to its end. For a span a device that has not begun may do so at any tick.
+    ValueError where there are more than `most` beginnings of orders.
     """
     begun = {task.of for task in state.ran}
     pairs = [(s, j) for s in range(one.placement.stages) for j in one.microbatches_of[s]]
@@ -182,7 +183,10 @@ def least_end(one: Problem, state: State, most: int = 200_000) -> int | None:
 
 
 class _Orders:
-    """Tasks are placed in the order of their starts, each as soon as what it needs, its stream and memory let it."""
+    """A search that places tasks in the order of their starts, each as soon as predecessors, stream and memory allow.
+
+    `most` limits the number of partial orders tried; `first` has the start of each device for a span (None: not begun).
+    """
 
     def __init__(self, most: int, one: Problem | None = None, first: Mapping[int, int | None] | None = None) -> None:
         self._left, self._one, self._first = most, one, first or {}
@@ -196,7 +200,7 @@ class _Orders:
             self._needs[after].append((before, lag))
 
     def try_all(self, ends: dict[Task, int], now: int) -> None:
-        """Place one task after the other at `now` or later; `ends` are those of all that have been placed."""
+        """Try every continuation at tick `now` or later; `ends` are the ends of all tasks placed so far."""
         late = [device for device, since in self._first.items() if since is None and device not in self._since]
         if late:
             ample = now + sum(self._game.ticks.values()) + sum(self._game.lags.values())
@@ -217,7 +221,7 @@ class _Orders:
             self.try_all(ends | {task: start + self._game.ticks[task]}, start)
 
     def _value(self, ends: Mapping[Task, int]) -> int:
-        """The end, or the longest time from a device's beginning to its end."""
+        """Return the last end, or for a span the longest time from a device's start to its end, in ticks."""
         begin: dict[int, int] = {device: since for device, since in self._first.items() if since is not None}
         if not self._first or self._one is None:
             return max(ends.values(), default=0)
@@ -226,7 +230,7 @@ class _Orders:
         return max((end - begin[self._one.device(task.of)] for task, end in ends.items()), default=0)
 
     def able(self, ends: Mapping[Task, int], now: int) -> Iterator[tuple[Task, int]]:
-        """The tasks that can come next, with their starts."""
+        """Yield the tasks that can come next, each with its start tick."""
         game = self._game
         for task in game.ticks:
             if task not in ends and all(before in ends for before, _ in self._needs[task]):
@@ -242,7 +246,11 @@ class _Orders:
                 yield from islice(((task, at) for at in times if self._fits(task, at, ends)), 1)
 
     def _there(self, task: Task, ends: Mapping[Task, int]) -> int | None:
-        """From when on the parameters that a task computes with are there, or can be dropped; None if they are not."""
+        """Return the tick from which a task has its stage's gathered parameters, or can drop them; None if they are not
+        gathered.
+
+        It is 0 for tasks that need none.
+        """
         game, stage = self._game, self._game.holder(task.of.stage)
         if stage not in game.gaps or not (task.of.kind is RESHARD or game.computes_with(task.of, stage)):
             return 0
@@ -253,7 +261,7 @@ class _Orders:
         return ends[begun[-1]] if len(begun) > dropped else None
 
     def _fits(self, task: Task, start: int, ends: Mapping[Task, int]) -> bool:
-        """True if there is enough memory for a task, where all others have begun and some have ended."""
+        """Return True if memory suffices for a task to start at a tick, where the tasks in `ends` have begun."""
         for memory, room in self._game.rooms.items():
             here = [own for own in self._game.holdings if own.memory == memory]
             takes = sum(own.takes for own in here if task in own.begins and not ends.keys() & own.begins)

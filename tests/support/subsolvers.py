@@ -1,4 +1,4 @@
-"""Parts of an engine for tests, and a search that they share."""
+"""A subsolver made for tests, and a search that tests share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.makers import problem
 
 @dataclass(frozen=True)
 class MadeSubsolver:
-    """A part that serves every problem and needs no compiled code; each test says what its slices do."""
+    """A subsolver that serves every problem and needs no compiled code; each test defines the work of its slices."""
 
     name: str
     parallel: bool = True
@@ -28,7 +28,7 @@ class MadeSubsolver:
 
 
 def open_search(limits: Limits, engine: Engine) -> Search:
-    """With a gap of 55 ticks."""
+    """Return a search that is not finished: its best schedule is 55 ticks above the bound."""
     search = Search(problem(3, 6, memory={"capacity": 2}), limits, lambda _: None, Event(), engine)
     search.offer_order(sequential(search.problem))
     return search

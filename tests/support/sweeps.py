@@ -59,10 +59,10 @@ def published(name: str, value: float, memory: float, fits: bool = True) -> Publ
 
 
 def sweep(*options: str, document: dict[str, Any] | None = None, same_model: bool = False) -> Sweep:
-    """The sweep of a document, a tiny problem without one."""
+    """Return the sweep of a document, by default a tiny problem, with these options of `--set`."""
     return sweep_of(document or TINY, options, same_model)
 
 
 def table(of: Sweep, outcomes: Sequence[Outcome | None]) -> Table:
-    """The table in which these are known of the cells, in turn."""
+    """Return the table of a sweep with these outcomes of its cells, in order (None: not solved)."""
     return Table(of, tuple(Row(cell, known) for cell, known in zip(of.cells, outcomes, strict=True)))

@@ -1,6 +1,6 @@
-"""A problem by the definitions alone, and exact optima by every order of every stream, mode and wait.
+"""A problem by its definition alone, and exact optima by trying every order of every stream, every mode and wait.
 
-Knows neither simulator nor solver, and no more of the task network than names. `exhaustive/` tries the orders of whole
+It uses neither simulator nor solver, and only names of the task network. `exhaustive/` tries the orders of whole
 passes, which are fewer.
 """
 
@@ -52,11 +52,12 @@ Arcs = frozenset[tuple[Task, Task]]
 
 
 class TooManyOrdersError(ValueError):
-    """There are more than may be tried."""
+    """There are more orders than may be tried."""
 
 
 class _Pass(NamedTuple):
-    """The tasks of a pass: those that begin it, those that end it, and the one that sends its tensor on."""
+    """The tasks of a pass: those that begin it, those that end it, and the one that sends its tensor (None: none
+    does)."""
 
     begins: tuple[Task, ...]
     ends: tuple[Task, ...]
@@ -83,9 +84,11 @@ Modes = Mapping[tuple[int, int], PassKind]
 
 
 class Game:
-    """One choice of fused backwards, of activation modes and of blocks: durations, precedences, memory.
+    """A problem with fused backwards, activation modes and blocks chosen: durations, precedences and memory of its
+    tasks.
 
-    A block, of a forward and the full backward that runs with it, is the forward's task.
+    `ticks` are durations, `lags[a, b]` the least ticks from the end of a to the start of b, `holdings` the memory
+    taken, `rooms` its limits. A block, of a forward and the full backward that runs with it, is the forward's task.
     """
 
     def __init__(
@@ -141,27 +144,28 @@ class Game:
         return Pass(BW if (stage, j) in self._fused else B, stage, j)
 
     def _lag(self, sender: int, here: int, there: int) -> int:
-        """The ticks of a stage's transfer from one device to another."""
+        """Return the ticks of the transfer of stage `sender`'s output from one device to another; 0 on one device."""
         links = self.problem.links
         return self.problem.stages[sender].transfer + (links[here][there] if links else 0) if here != there else 0
 
     def _back(self, receiver: int, here: int, there: int) -> int:
-        """Ticks of a gradient to a stage; none is sent to one that runs forwards alone."""
+        """Return the ticks of the transfer of a gradient to stage `receiver`; 0 if it runs forwards alone and gets
+        none."""
         return 0 if self.problem.stages[receiver].forward_only else self._lag(receiver, here, there)
 
     def _need(self, one: Pass, other: Pass, lag: int) -> None:
-        """The second one begins so long after the first one has ended."""
+        """Add a precedence: the second pass begins at least `lag` ticks after the first one has ended."""
         pair = self.passes[one].ends[-1], self._entry(other)
         self.lags[pair] = max(lag, self.lags.get(pair, 0))
 
     def _tie_chains(self, arc: StageArc) -> None:
-        """Passes of two chains, micro-batch by micro-batch."""
+        """Add the precedences of an arc between stages of two chains, micro-batch by micro-batch."""
         kind = self._backward if arc.backward else partial(Pass, F)
         for i, j in zip(self.problem.microbatches_of[arc.before], self.problem.microbatches_of[arc.after], strict=True):
             self._need(kind(arc.before, i), kind(arc.after, j), 0)
 
     def _in_line(self) -> None:
-        """Forwards and backwards of each stage run in the order of micro-batches."""
+        """Add the precedences that make forwards and backwards of each stage run in the order of micro-batches."""
         for stage in range(self.problem.placement.stages):
             for first, then in pairwise(self.problem.microbatches_of[stage]):
                 lines = [(Pass(F, stage, j), self._backward(stage, j)) for j in (first, then)]
@@ -169,7 +173,10 @@ class Game:
                     self.lags.setdefault((self.passes[before].begins[0], self.passes[after].begins[0]), 0)
 
     def _feed(self, module: Module) -> None:
-        """The n-th pass of a module, on one of its copies, is for so many micro-batches of all stages that it feeds."""
+        """Add the precedences between a module and the stages that it feeds.
+
+        Its n-th pass, on copy n mod the number of copies, serves `serves` consecutive micro-batches.
+        """
         where, trunk = self.problem.placement.stage_device, self.problem.walking[0]
         for n in range(trunk.stop // module.serves):
             last = module.chains[n % module.copies][-1]
@@ -180,7 +187,7 @@ class Game:
                 self._need(self._backward(fed, j), self._backward(last, own), lag)
 
     def _share(self, module: Module) -> None:
-        """Parts of one pass on all devices: each is needed by all that follows the collective."""
+        """Add the precedences of a module shared by all devices: each part precedes all that follows the collective."""
         where, (fed,) = self.problem.placement.stage_device, module.feeds
         for place in self.problem.walking[0]:
             parts = [(s, self.problem.microbatches_of[s][place // module.serves]) for (s,) in module.chains]
@@ -203,7 +210,7 @@ class Game:
                 self._need(forward if module.barriers == 1 else back, self._backward(fed, place), joined)
 
     def _gather(self, stage: int, count: int) -> None:
-        """So many gatherings of a stage's parameters, each followed by its release."""
+        """Add `count` gatherings of a stage's parameters, each followed by its release, with their memory."""
         own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
         assert own.gather is not None
         pairs = [(Task(Pass(UNSHARD, stage, k)), Task(Pass(RESHARD, stage, k))) for k in range(count)]
@@ -225,7 +232,7 @@ class Game:
         self.gaps[stage] = [(end, begin) for (_, end), (begin, _) in pairwise(pairs)]
 
     def _on(self, device: int, stream: str) -> Stream:
-        """The stream of a device, which others may share."""
+        """Return the stream of this name that a device uses, by its first device where several share it."""
         shared = (
             one.devices[0]
             for one in self.problem.resources.shared_streams
@@ -234,16 +241,19 @@ class Game:
         return next(shared, device), stream
 
     def holder(self, stage: int) -> int:
-        """The stage whose parameters a stage computes with."""
+        """Return the stage whose parameters a stage computes with."""
         return self.problem.parameters.holder(stage)
 
     def computes_with(self, p: Pass, stage: int) -> bool:
-        """True if a pass computes with the parameters that a stage holds."""
+        """Return True if a pass computes with the parameters of a stage."""
         kinds = (F,) if self.problem.stages[p.stage].forward_only else (F, B, W, BW)
         return self.holder(p.stage) == stage and p.kind in kinds
 
     def gathered(self, orders: Mapping[Any, Sequence[Task]]) -> Arcs:
-        """Arcs from each gather to the passes that follow the release before it. Of passes that are one task each."""
+        """Return arcs from each repeated gather to the passes that the orders have after the release before it.
+
+        Only for passes that are one task each.
+        """
         found = set[tuple[Task, Task]]()
         for stage, gaps in self.gaps.items():
             for end, begin in gaps:
@@ -253,7 +263,8 @@ class Game:
         return frozenset(found)
 
     def _run_once(self, stage: int) -> None:
-        """The reduction of a stage's gradients after every backward for its parameters, and its step after that."""
+        """Add the reductions of a stage's gradients, after the backwards that compute them, and its step after
+        those."""
         device, own_stage = self.problem.placement.stage_device[stage], self.problem.stages[stage]
         own = [p for p in self.passes if p.kind in (W, BW) and self.computes_with(p, stage)]
         whole, last = [task for p in own for task in self.passes[p].ends], list[Task]()
@@ -282,7 +293,8 @@ class Game:
             last = [task]
 
     def _take_norm(self, stage: int, spec: TaskSpec) -> None:
-        """The norm of all gradients, after all that computes or reduces some, and before the steps that use them."""
+        """Add the norm of all gradients, after all tasks that compute or reduce some, and before the steps that use
+        them."""
         task, problem = Task(Pass(NORM, stage, 0)), self.problem
         self.ticks[task], self.stream[task] = (
             spec.ticks,
@@ -298,7 +310,7 @@ class Game:
         self.lags |= dict.fromkeys(((task, step) for step in steps), 0)
 
     def _reduction(self, stage: int, spec: TaskSpec, number: int, p: Pass) -> Task:
-        """That of one micro-batch's gradients, after its own backward."""
+        """Add and return the reduction of one micro-batch's gradients, after the backward `p` that computes them."""
         task = Task(Pass(REDUCE, stage, number))
         self.ticks[task] = spec.ticks
         self.stream[task] = self._on(self.problem.placement.stage_device[stage], spec.stream)
@@ -306,7 +318,7 @@ class Game:
         return task
 
     def _unequal(self, scale: Sequence[Fraction]) -> None:
-        """Every micro-batch takes and holds as much as its factor says."""
+        """Multiply durations, lags and memory of every micro-batch by its factor."""
         for task in self.ticks:
             self.ticks[task] = int(self.ticks[task] * scale[task.of.microbatch])
         for (one, other), lag in self.lags.items():
@@ -316,7 +328,7 @@ class Game:
             self.holdings[n] = own._replace(takes=int(own.takes * factor), gives=int(own.gives * factor))
 
     def _save(self, stage: int, j: int, mode: PassKind) -> None:
-        """The copies or the recomputation of an activation, and what they change of its memory."""
+        """Add the copies or the recomputation of an activation, and their changes of memory."""
         own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
         forward = self.passes[Pass(F, stage, j)]
         if mode is OFFLOAD:
@@ -381,7 +393,7 @@ class Game:
         self.holdings.append(_Holding(f"device {device}", tasks[:1], tasks[-1:], takes, gives))
 
     def _sending(self, p: Pass, part: int) -> Task | None:
-        """The task that sends the tensor of a pass on, where that occupies a stream."""
+        """Return the task that sends a pass's tensor on, added as part `part`; None where that occupies no stream."""
         problem, walked = self.problem, next(c for c in self.problem.placement.chains if p.stage in c)
         place = walked.index(p.stage) + (1 if p.kind is F else -1)
         if problem.resources.transfer_stream is None or not 0 <= place < len(walked):
@@ -396,22 +408,22 @@ class Game:
         return task
 
     def streams_of(self, task: Task) -> tuple[Stream, ...]:
-        """All streams that a task occupies, each once."""
+        """Return all streams that a task occupies, each once."""
         return tuple(dict.fromkeys((self.stream[task], *self.also.get(task, ()))))
 
     def devices_of(self, task: Task) -> set[int]:
-        """The devices that it occupies a stream of."""
+        """Return the devices of the streams that a task occupies."""
         return {device for device, _ in self.streams_of(task)}
 
     def _entry(self, p: Pass) -> Task:
-        """The first task that waits for other passes, after one that receives; those before it need nothing."""
+        """Return the first task of a pass that needs the tensor of another pass; lookups before it need nothing."""
         if p in self._block:
             return self.passes[p].begins[0]
         tasks = self.problem.stages[p.stage].tasks_of(p.kind)
         return Task(p, [task.needs_input and not task.receives for task in tasks].index(True))
 
     def _receipt(self, p: Pass) -> Task | None:
-        """The task that receives a pass's tensor, where that occupies a stream."""
+        """Return the task that receives a pass's tensor; None where that occupies no stream."""
         tasks = self.problem.stages[p.stage].tasks_of(p.kind)
         return next((Task(p, part) for part, task in enumerate(tasks) if task.receives), None)
 
@@ -434,7 +446,8 @@ class Game:
                 )
 
     def orders(self, most: int = MOST_ORDERS) -> Iterator[dict[Stream, tuple[Task, ...]]]:
-        """Every order of every stream that what tasks wait for does not forbid."""
+        """Yield every choice of an order for each stream that the precedences allow; `TooManyOrdersError` for more than
+        `most`."""
         known = paths(self.ticks, frozenset(self.lags))
         tasks_of_stream: dict[Stream, list[Task]] = {}
         for task in self.stream:
@@ -455,7 +468,10 @@ class Game:
             yield dict(zip(tasks_of_stream, chosen, strict=True))
 
     def _before(self, arcs: Arcs) -> dict[Task, list[tuple[Task, int]]] | None:
-        """Each task's predecessors with lags, tasks in topological order; None where they wait in a cycle."""
+        """Return each task's predecessors with lags, tasks in topological order; None where they wait in a cycle.
+
+        `arcs` are precedences in addition to the problem's own.
+        """
         before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
         for (one, other), lag in (dict.fromkeys(arcs, 0) | self.lags).items():
             before[other].append((one, lag))
@@ -463,9 +479,10 @@ class Game:
         return None if sequence is None else {task: before[task] for task in sequence}
 
     def starts(self, arcs: Arcs, idle: Sequence[int] | None = None) -> dict[Task, int] | None:
-        """When tasks start at the earliest if also these wait for each other; None where they do so in a cycle.
+        """Return the earliest start of each task in ticks, with the precedences `arcs` added; None for a cycle of
+        waits.
 
-        No task of a device starts while that is idle at first.
+        No task of a device starts before `idle[device]`.
         """
         before, starts = self._before(arcs), dict[Task, int]()
         for task, needs in (before or {}).items():
@@ -474,7 +491,8 @@ class Game:
         return None if before is None else starts | {Task(b): starts[Task(f)] for f, b in self.blocks.items()}
 
     def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
-        """The least value if also these tasks wait for each other; None where they do so in a cycle."""
+        """Return the least value of the objective in ticks, with the precedences `arcs` added; None for a cycle of
+        waits."""
         if objective == Objective.SPAN:
             before = self._before(arcs)
             return None if before is None else self._span(before)
@@ -482,7 +500,11 @@ class Game:
         return None if starts is None else Fraction(max((starts[t] + own for t, own in self.ticks.items()), default=0))
 
     def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]]) -> Fraction:
-        """The greatest mean over cycles of devices of the paths from one's first start to the next one's last end."""
+        """Return the least span of the precedence network in ticks.
+
+        It is the greatest mean, over cycles of devices, of the longest paths from one's first start to the next one's
+        last end.
+        """
         devices = sorted(set[int]().union(*map(self.devices_of, self.stream)))
         far: dict[tuple[int, int], int] = {}
         for begin in devices:
@@ -504,8 +526,10 @@ class Game:
         return max(means, default=Fraction(0))
 
     def fits(self, arcs: Arcs) -> bool:
-        """True if memory suffices on any timing: for each set of begun passes that take some, with all that has surely
-        ended."""
+        """Return True if memory suffices on any timing of these precedences.
+
+        Checked is each set of begun holdings, together with all that has surely ended when they have begun.
+        """
         surely = ancestors(self.ticks, frozenset(self.lags) | arcs)
         for memory, room in self.rooms.items():
             here = [own for own in self.holdings if own.memory == memory]
@@ -522,9 +546,10 @@ class Game:
     def least(
         self, turns: Arcs, events: Sequence[tuple[Task, Task]], objective: Objective, bar: Fraction | None
     ) -> Fraction | None:
-        """The least value below the bar of these orders with some of the events, such that memory holds; None if none.
+        """Return the least value less than `bar` of these stream orders with some of the `events` added, such that
+        memory fits.
 
-        An event more makes no value less, and what fits without it need not have it.
+        None if there is none. An additional event makes no value less, and an order that fits without it needs it not.
         """
         value = self.value(turns, objective)
         if value is None or (bar is not None and value >= bar):
@@ -539,7 +564,10 @@ class Game:
         return best
 
     def waits(self) -> list[tuple[Task, Task]]:
-        """Waits that passes that take memory may have: for the ends of passes that give some back."""
+        """Return the (before, after) pairs of tasks that may be events for memory: one frees some that the other takes.
+
+        Pairs on one stream, or ordered by precedences, are left out.
+        """
         found = []
         for own in self.holdings:
             if own.takes and self.rooms[own.memory] is not None:
@@ -555,7 +583,7 @@ class Game:
 
 
 def block_ticks(forward: Stage, backward: Stage) -> int | None:
-    """The ticks of a block of passes of these stages; None where there is none."""
+    """Return the ticks of a block of passes of these stages; None where there is no such block."""
     if forward.overlapped is not None:
         return forward.overlapped
     if forward.block_saves is None or backward.block_saves is None:
@@ -564,12 +592,12 @@ def block_ticks(forward: Stage, backward: Stage) -> int | None:
 
 
 def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Task]]:
-    """The pairs of tasks with a path from one to the other."""
+    """Return the pairs (a, b) of tasks with a path from a to b."""
     return frozenset((one, task) for task, before in ancestors(tasks, arcs).items() for one in before)
 
 
 def ancestors(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]:
-    """The tasks from which there is a path to each task."""
+    """Return for each task the tasks from which there is a path to it."""
     before: dict[Task, list[Task]] = {task: [] for task in tasks}
     for one, other in arcs:
         before[other].append(one)
@@ -584,7 +612,7 @@ def ancestors(tasks: Mapping[Task, object], arcs: Arcs) -> dict[Task, set[Task]]
 
 
 def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | None:
-    """The tasks in topological order; None where they wait in a cycle."""
+    """Return the tasks in topological order; None where they wait in a cycle."""
     missing = {task: len(needs) for task, needs in before.items()}
     after: dict[Task, list[Task]] = {task: [] for task in before}
     for task, needs in before.items():
@@ -603,7 +631,7 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
 def optimum(
     problem: Problem, objective: Objective, most_waits: int = MOST_WAITS, most_orders: int = MOST_ORDERS
 ) -> Fraction | None:
-    """The least value over modes, blocks, orders and waits; None if nothing fits.
+    """Return the least value in ticks over modes, blocks, orders and waits; None if nothing fits.
 
     `TooManyOrdersError` where there are too many to try.
     """
@@ -628,7 +656,7 @@ def optimum(
 
 
 def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int) -> Iterator[tuple[Problem, Fraction]]:
-    """The problems in which something fits and every order can be tried, with their optimum."""
+    """Yield the problems in which something fits and every order can be tried, with their optimum in ticks."""
     for one in problems:
         with suppress(TooManyOrdersError):
             best = optimum(one, one.objective, most_waits, most_orders)
@@ -639,7 +667,7 @@ def with_optimum(problems: Iterable[Problem], most_waits: int, most_orders: int)
 def blockings(
     problem: Problem, forwards: Sequence[tuple[int, int]], fused: Iterable[tuple[int, int]]
 ) -> Iterator[dict[Pass, Pass]]:
-    """All choices of pairs of these forwards and full backwards that run as blocks, none among them."""
+    """Yield all choices of pairs of these forwards and full backwards that run as blocks, the choice of none too."""
     if not forwards or not problem.overlaps:
         yield {}
         return
@@ -653,7 +681,7 @@ def blockings(
 
 
 def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
-    """All counts of gathers of each stage."""
+    """Yield all choices of the number of gathers of each stage that has them."""
     most = {s: own.gather.most for s, own in enumerate(problem.stages) if own.gather is not None}
     for counts in product(*(range(1, each + 1) for each in most.values())):
         if problem.parameters.most is None or sum(counts) <= problem.parameters.most:
@@ -661,7 +689,7 @@ def gather_counts(problem: Problem) -> Iterator[dict[int, int]]:
 
 
 def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Modes]:
-    """All modes of all activations: kept, offloaded, or recomputed."""
+    """Yield all choices of the mode of each activation, by (stage, micro-batch); kept ones have no entry."""
     able = [
         [
             *([None] if own.may_keep else []),
@@ -675,7 +703,7 @@ def savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Mode
 
 
 def game_of(problem: Problem, schedule: Schedule) -> Game:
-    """The choices of a schedule."""
+    """Return the problem with the choices (fused backwards, modes, blocks, gathers) of a schedule."""
     every = [*schedule.passes()]
     modes = {p[1:]: p.kind for p in every if p.kind in (OFFLOAD, *RECOMPUTATIONS)}
     fused = frozenset((p.stage, p.microbatch) for p in every if p.kind is BW)
@@ -685,16 +713,16 @@ def game_of(problem: Problem, schedule: Schedule) -> Game:
 
 
 def arcs_of(game: Game, schedule: Schedule) -> Arcs:
-    """The precedences of tasks by orders and events."""
+    """Return the precedences of tasks that a schedule adds: by the orders of streams, and by waits."""
     orders = schedule.task_orders or stream_orders(game.problem, schedule)
     turns = {pair for order in orders.values() for pair in pairwise(order)}
     return game.gathered(orders) | turns | {(wait.before, wait.after) for wait in schedule.waits}
 
 
 def drawn(problem: Problem, rng: Random, passes: Schedule | None = None) -> Schedule:
-    """Any choice, in any order that what tasks wait for allows, with any of the waits that memory may need.
+    """Return a random schedule: any choice of modes, any order that precedences allow, some of the waits for memory.
 
-    With `passes` the choice is theirs, and they stay in their order: what is drawn is that of the tasks.
+    With `passes` modes and the order of passes are that schedule's, and only the order of tasks is drawn.
     """
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     fused = frozenset(pair for pair in pairs if not problem.splittable or rng.random() < 0.5)
@@ -725,9 +753,9 @@ def drawn(problem: Problem, rng: Random, passes: Schedule | None = None) -> Sche
 
 
 def always_fits(problem: Problem, schedule: Schedule) -> bool:
-    """True if no order of events that the schedule allows takes more memory than there is: every state is visited.
+    """Return True if no timing that the schedule allows exceeds memory; every reachable set of begun tasks is visited.
 
-    The tasks that must have ended for a task to begin have; what else has ended only gives back.
+    When a task begins exactly its predecessors count as ended; whatever else has ended only frees memory.
     """
     game = game_of(problem, schedule)
     before: dict[Task, set[Task]] = {task: set() for task in game.ticks}
@@ -763,7 +791,8 @@ TWO_CHAINS = replace(placement.explicit(1, [0, 0]), name="chains", chains=((0,),
 
 
 def with_lookups(rng: Random, problem: Problem) -> Problem:
-    """The same, where some tasks at the beginning of forwards of several tasks need nothing of the stage before."""
+    """Return the problem with lookups: the first tasks of forwards of several tasks may need nothing of the stage
+    before."""
     stages = []
     for stage in problem.stages:
         own = stage.tasks_of(F)
@@ -774,7 +803,7 @@ def with_lookups(rng: Random, problem: Problem) -> Problem:
 
 
 def tiny_tasks(rng: Random, shapes: Sequence[tuple[Placement, int, int]] = SHAPES) -> Problem:
-    """Few tasks on one to three streams, zero durations, transfers, caps that bind, backwards that take memory."""
+    """Return a problem of few tasks on one to three streams, with durations of 0, transfers and tight memory."""
     where, microbatches, parts = rng.choice(shapes)
     stages, longest = where.stages, rng.choice((2, 6))
 
@@ -811,7 +840,7 @@ def tiny_tasks(rng: Random, shapes: Sequence[tuple[Placement, int, int]] = SHAPE
 
 
 def with_parameters(rng: Random, problem: Problem) -> Problem:
-    """The same problem with reductions and steps, on streams and of lengths as they come; to be done soonest."""
+    """Return the problem with reductions and steps of random streams and durations, for the iteration or its span."""
     streams, longest = (*problem.streams, "dp"), rng.choice((1, 4))
 
     def once(where: Sequence[str]) -> list[TaskSpec]:
@@ -832,12 +861,12 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
 
 
 def tiny_reductions(rng: Random) -> Problem:
-    """Passes of several tasks, and reductions and steps; chains with parameters in common are among them."""
+    """Return a problem of passes of several tasks with reductions and steps; sometimes two chains share parameters."""
     return with_parameters(rng, tiny_tasks(rng, (*SHAPES, (TWO_CHAINS, 2, 1))))
 
 
 def tiny_gathers(rng: Random) -> Problem:
-    """Passes of one task whose parameters are gathered up to three times, and little memory for them."""
+    """Return a problem of passes of one task whose parameters are gathered up to three times, with little memory."""
     shapes = ((placement.linear(1), 2), (placement.linear(2), 1), (placement.explicit(1, [0, 0]), 1), (TWO_CHAINS, 2))
     where, microbatches = rng.choice(shapes)
 

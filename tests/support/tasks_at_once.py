@@ -14,7 +14,7 @@ from tests.support.task_brute_force import tiny_tasks, with_parameters
 
 
 def tiny_at_once(rng: Random) -> Problem:
-    """Transfers of both devices, or tasks on one or two further streams of any device, or both of these."""
+    """Return a problem of transfers that occupy both devices, tasks on one or two further streams, or both."""
     while not (found := _drawn(rng)).network.occupies_several:
         pass
     return found
@@ -32,7 +32,7 @@ def _drawn(rng: Random) -> Problem:
 
 
 def with_further_streams(rng: Random, problem: Problem) -> Problem:
-    """The same problem, in which each task may occupy further streams, of its device or of others."""
+    """Return the problem with some tasks that occupy further streams, of their device or of others."""
     share = rng.choice((0.2, 0.5))
     everywhere = [Resource(device, stream) for device in range(problem.devices) for stream in problem.streams]
 

@@ -1,7 +1,7 @@
-"""The shapes of Tessel (HPCA'24): blocks that several devices run at once.
+"""The placements ("shapes") of Tessel (HPCA'24): blocks that several devices may run at once.
 
-A forward takes 1, a backward 3 (in one go), a block shared by all devices 1; a forward of one device holds one
-activation until its backward.
+A forward takes 1 tick, a backward (fused) 3, a block shared by all devices 1; a forward on one device takes one unit of
+memory until its backward.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipesched.problem.network.task_network import MemoryChange
 
 
 class Step(NamedTuple):
-    """A block of a shape; `memory` is what it takes (or gives back, negative) on each of its devices."""
+    """A block of one micro-batch; `memory` is what it takes (negative: frees) on each of its devices."""
 
     devices: tuple[int, ...]
     ticks: int
@@ -23,17 +23,17 @@ class Step(NamedTuple):
 
 
 def forward(device: int) -> Step:
-    """A stage's forward."""
+    """Return a stage's forward."""
     return Step((device,), 1, 1)
 
 
 def backward(device: int) -> Step:
-    """A stage's backward, in one go."""
+    """Return a stage's fused backward."""
     return Step((device,), 3, -1)
 
 
 def shared(devices: int, memory: int = 0) -> Step:
-    """A block that all devices run together."""
+    """Return a block that all devices run together."""
     return Step(tuple(range(devices)), 1, memory)
 
 
@@ -42,29 +42,29 @@ def _there_and_back(devices: Sequence[int]) -> list[Step]:
 
 
 def v_shape(p: int) -> list[list[Step]]:
-    """Down the devices and back."""
+    """Return one sequence: forwards on device 0 to p - 1, and back."""
     return [_there_and_back(range(p))]
 
 
 def x_shape(p: int) -> list[list[Step]]:
-    """Two models at once, one down the devices, one up."""
+    """Return two sequences, of two models at once: one from device 0 to p - 1 and back, one the other direction."""
     return [_there_and_back(range(p)), _there_and_back(range(p - 1, -1, -1))]
 
 
 def m_shape(p: int) -> list[list[Step]]:
-    """A shared block before the first stage, as of an embedding split over all devices."""
+    """Return the V with a shared block at either end, as of an embedding split over all devices."""
     return [[shared(p), *v_shape(p)[0], shared(p)]]
 
 
 def nn_shape(p: int) -> list[list[Step]]:
-    """Shared blocks before the first stage and in the middle of the model."""
+    """Return the V with shared blocks at either end and in the middle of the model."""
     there, back = v_shape(p)[0][:p], v_shape(p)[0][p:]
     half = p // 2
     return [[shared(p), *there[:half], shared(p), *there[half:], *back[:half], shared(p), *back[half:], shared(p)]]
 
 
 def k_shape(p: int) -> list[list[Step]]:
-    """Two branches on half of the devices each, which meet in shared blocks for the loss."""
+    """Return two sequences, of two branches on half of the devices each, which meet in shared blocks for the loss."""
     meeting, parting = shared(p, 1), shared(p, -1)
     branches = (range(p // 2), range(p // 2, p))
     return [[*map(forward, part), meeting, parting, *map(backward, reversed(part))] for part in branches]
@@ -80,7 +80,10 @@ SHAPES: dict[str, Callable[[int], list[list[Step]]]] = {
 
 
 def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
-    """A shape as a block graph: each sequence in turn; shared blocks that end one branch and another are one block."""
+    """Return a shape as a block graph of one micro-batch, with the memory of each device.
+
+    Each sequence runs in order; a shared block with memory that both branches have is one block.
+    """
     blocks: list[Block] = []
     waits: set[Precedence] = set()
     meetings: dict[int, int] = {}
@@ -103,5 +106,5 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
 
 
 def load(graph: BlockGraph) -> Fraction:
-    """The busiest device's work for each micro-batch: no period is shorter."""
+    """Return the busiest device's ticks of work for each micro-batch: no period is shorter."""
     return Fraction(max(sum(graph.blocks[b].ticks for b in blocks) for blocks in graph.on_device))

@@ -21,7 +21,7 @@ def data(number: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 class Named(nn.Module):
-    """Takes a tensor, a scale and a mask by name; gives them on as a dict, the mask untouched."""
+    """A stage that takes a tensor, a mask and a scale by name, and returns a dict with the mask unchanged."""
 
     def __init__(self, first: bool, last: bool) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Named(nn.Module):
 
 
 def dicts(stages: int, dtype: torch.dtype) -> PipelineModel:
-    """A dict in, dicts between the stages, a dict out; one of the tensors is of whole numbers."""
+    """Return a model with dicts as its input, between stages and as output; one tensor is of integers."""
     torch.manual_seed(3)
     made = [Named(s == 0, s == stages - 1).to(dtype) for s in range(stages)]
 
@@ -89,7 +89,7 @@ class Mixed(nn.Module):
 
 
 def autocast(stages: int) -> PipelineModel:
-    """Parameters in float32, whatever is asked for."""
+    """Return a model of float32 parameters, whatever type is asked for."""
     torch.manual_seed(6)
     one = partial(data, dtype=torch.float32)
     return PipelineModel([Mixed() for _ in range(stages)], one, one, nn.functional.mse_loss)
@@ -104,7 +104,7 @@ def small(stages: int) -> PipelineModel:
 
 
 def logged(stages: int, dtype: torch.dtype) -> PipelineModel:
-    """Each stage is built by a function that writes down which process called it."""
+    """Return a model whose stages are built by functions that record which process called them."""
 
     def build(number: int) -> nn.Module:
         with (Path(os.environ["PIPESCHED_TEST_LOG"]) / f"{number}.{os.environ['RANK']}").open("w"):

@@ -1,4 +1,4 @@
-"""Tiny problems whose weight passes are two tasks of one stage, aimed at what these hold of a device's memory."""
+"""Tiny problems whose weight passes are two tasks of one stage, aimed at the memory that each of them frees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _MOST_WORK = 0.5
 
 
 class Times(NamedTuple):
-    """Of the tasks of one stage: attention and experts forwards and back, what is sent between, weight tasks of both."""
+    """Ticks of the tasks of one stage: attention and experts of forward and backward, the exchange between, weight
+    tasks.
+
+    `send` is None where nothing is exchanged.
+    """
 
     attn: int
     mlp: int
@@ -33,7 +37,7 @@ class Times(NamedTuple):
 def exchange(
     placement: str, devices: int, microbatches: int, ticks: Times, memory: Mapping[str, int], **more: object
 ) -> Problem:
-    """The same tasks on all stages; without something to send passes run on the main stream alone."""
+    """Return a problem with the same tasks on all stages; without an exchange all passes are on the compute stream."""
     between = [] if ticks.send is None else [{"name": "send", "on": "comm", "time": ticks.send}]
     tasks = {
         "forward": [{"name": "attn", "time": ticks.attn}, *between, {"name": "mlp", "time": ticks.mlp}],
@@ -56,7 +60,8 @@ def exchange(
 
 
 def tiny_exchange(random: Random) -> Problem:
-    """Often with short passes and long weight tasks, and memory for one or two micro-batches a stage."""
+    """Return a problem, often of short passes and long weight tasks, with memory for one or two micro-batches a
+    stage."""
     placement, devices, most = random.choice(_SHAPES)
     short, long = random.choice(((2, 2), (2, 5), (5, 5)))
     send = random.choice((None, random.randint(1, 5)))
@@ -76,9 +81,9 @@ def tiny_exchange(random: Random) -> Problem:
 
 
 def least_value(problem: Problem) -> int:
-    """The optimum in ticks, by a model of its own of starts and of what each micro-batch holds.
+    """Return the optimum in ticks, by a separate CP-SAT model of starts and memory.
 
-    Of the few that take too long the value of a schedule.
+    For the few problems that take too long it is the value of a schedule.
     """
     model, horizon = cp_model.CpModel(), _horizon(problem)
     streams, memory_of = dict[tuple[int, str], list[Any]](), dict[int, list[tuple[Any, int]]]()
@@ -134,7 +139,7 @@ def least_value(problem: Problem) -> int:
 
 
 def _horizon(problem: Problem) -> int:
-    """All micro-batches one after the other."""
+    """Return a makespan in ticks that is always enough: all micro-batches one after the other."""
     stages = range(problem.placement.stages)
     once = sum(task.ticks for s in stages for kind in (F, B, W) for task in problem.tasks_of(kind, s))
     return problem.microbatches * (once + 10 * len(stages))

@@ -15,7 +15,7 @@ _SPARE = placement.explicit(2, [0])
 
 
 def tiny_lent(rng: Random) -> Problem:
-    """Problems of `tiny_memory` whose activations move from one device to the other, or from both to each other."""
+    """Return a problem of `tiny_memory` whose activations move from one device to the other, or both to each other."""
     while True:
         one = tiny_memory(rng)
         if not any(stage.offload for stage in one.stages):
@@ -38,7 +38,7 @@ def tiny_lent(rng: Random) -> Problem:
 
 
 def tiny_lent_of_files(rng: Random) -> Problem:
-    """Problems of `tiny_lent` whose devices all have a stage, as files want it."""
+    """Return a problem of `tiny_lent` whose devices all have a stage, as problem files require."""
     while True:
         one = tiny_lent(rng)
         if all(one.placement.stages_of):

@@ -27,7 +27,10 @@ _STREAMS = (("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE))
 
 
 def tiny_memory(rng: Random) -> Problem:
-    """Caps that bind, partial copies, host limits, shared links, recompute modes, stages that must save or cannot."""
+    """Return a problem with tight memory, partial copies, host limits, shared links and several recomputation modes.
+
+    Some stages must save activations, others cannot.
+    """
     where, microbatches = rng.choice(SHAPES)
     out, back = rng.choice(_STREAMS)
     splits = microbatches == 1 and rng.random() < 0.5
@@ -50,7 +53,10 @@ def tiny_memory(rng: Random) -> Problem:
 
 
 def tiny_unequal_memory(rng: Random) -> Problem:
-    """The same with factors on micro-batches in an order that is fixed or free, and more memory for the larger ones."""
+    """Return a problem of `tiny_memory` with micro-batches of several sizes, in a fixed or free order.
+
+    Memory mostly grows with the largest of them.
+    """
     one, scale = tiny_memory(rng), list[Fraction]()
     while set(scale) <= {1}:
         scale = [Fraction(rng.choice((1, 2, 3)), rng.choice((1, 2))) for _ in range(one.microbatches)]

@@ -1,4 +1,4 @@
-"""Small problems whose activations move to partners' memory, where all of it together is too little for some orders."""
+"""Small problems whose activations may move to partner devices, whose memory in all is too little for some orders."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SHAPES: tuple[tuple[Placement, tuple[int | None, ...]], ...] = (
 
 
 def tiny_partners(rng: Random, most: int = 3) -> Problem:
-    """Transfers as long as several passes, so that many micro-batches are in flight, and memory for few of them.
+    """Return a problem with long transfers, so that many micro-batches are in flight, and memory for few of them.
 
-    At most `most` micro-batches; some stages may recompute, or move to the host, or keep a part.
+    It has at most `most` micro-batches; some stages may recompute, offload to the host, or keep a part.
     """
     where, moving = rng.choice(SHAPES)
     microbatches = 2 if where.stages > 2 else rng.randint(2, most)
@@ -52,7 +52,8 @@ def tiny_partners(rng: Random, most: int = 3) -> Problem:
 
 
 def further_partners(rng: Random) -> Problem:
-    """The same with one more feature, which a relaxation before that of partners' memory leaves out, or stages."""
+    """Return a problem of `tiny_partners` with one more feature, which an earlier relaxation leaves out or turns into
+    stages."""
     return rng.choice((_unequal, _with_workspace, *(_of_tasks,) * 3, _with_blocks, _in_pieces))(rng)
 
 

@@ -28,7 +28,7 @@ SHAPES: tuple[tuple[Placement, int, int], ...] = (
 
 
 def tiny_problem(random: Random, shapes: tuple[tuple[Placement, int, int], ...] = SHAPES) -> Problem:
-    """Random times with zeros, transfers and memory; tight, loose and absurd caps; blocks now and then."""
+    """Return a problem with random times, transfers and memory, from too little to ample; blocks by chance."""
     where, most_split, most_fused = random.choice(shapes)
     stages, split = where.stages, random.random() < 0.6
     microbatches = random.randint(1, most_split if split else most_fused)

@@ -22,7 +22,7 @@ SHAPES: tuple[tuple[Placement, int], ...] = (
 
 
 def tiny_weights(rng: Random) -> Problem:
-    """A backward in one go is that in two, so that it is never better."""
+    """Return a problem whose full backward takes as long as B and W, so that it is never better."""
     where, microbatches = rng.choice(SHAPES)
 
     def some(low: int, high: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Traces of a timeline as other programs would have written them, made by code."""
+"""Traces of a timeline as other programs would have written them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ TICK, STEP = 1000, 10**7
 
 
 def kernels(timeline: Timeline, device: int, steps: int) -> Iterator[tuple[Pass, int, int]]:
-    """A device's passes with start and end in microseconds, step after step."""
+    """Yield a device's passes with start and end in microseconds, step after step."""
     for step in range(steps):
         for p in timeline.schedule.passes_on(device):
             yield p, step * STEP + timeline.start(p) * TICK, step * STEP + timeline.end(p) * TICK
 
 
 def write_kineto(timeline: Timeline, folder: Path, steps: int = 2) -> list[Path]:
-    """One file a rank: annotations where the host launches, long before the kernels run; a RECV kernel that waits."""
+    """Write a file of torch's profiler for each rank; return their paths.
+
+    Annotations are where the host launches, long before the two kernels of each pass run; a W gives memory back.
+    """
     paths = []
     for device in range(timeline.problem.devices):
         events: list[dict[str, Any]] = []
@@ -62,7 +65,8 @@ def _memory(at: int, size: int) -> dict[str, Any]:
 
 
 def write_nsys(timeline: Timeline, folder: Path, steps: int = 2) -> list[Path]:
-    """The tables that an export of Nsight Systems has, with the columns that tell."""
+    """Write the tables of an export of Nsight Systems for each rank, with the columns that are read; return their
+    paths."""
     paths = []
     for device in range(timeline.problem.devices):
         paths.append(folder / f"rank{device}.sqlite")
@@ -94,7 +98,10 @@ def write_nsys(timeline: Timeline, folder: Path, steps: int = 2) -> list[Path]:
 
 
 def write_primus(timeline: Timeline, folder: Path, named: bool, steps: int = 2) -> list[Path]:
-    """Of an interleaved or linear placement; `named`: with chunk and micro-batch of each pass."""
+    """Write Primus' files of an interleaved or linear placement; return their paths.
+
+    With `named` each pass has its chunk and micro-batch.
+    """
     devices = timeline.problem.devices
     chunks = timeline.problem.placement.stages // devices
     (folder / "config.json").write_text(json.dumps({"pp_size": devices, "vp_size": chunks}))
@@ -116,7 +123,7 @@ def write_primus(timeline: Timeline, folder: Path, named: bool, steps: int = 2) 
 
 
 def megatron_log(forward: Mapping[int, float], backward: Mapping[int, float], iterations: int = 3) -> str:
-    """The log of Megatron's timers for all ranks: milliseconds of a step by rank."""
+    """Return a log of Megatron's timers, given the milliseconds of a step by rank."""
     lines = []
     for iteration in range(iterations):
         lines += [f" iteration {iteration}/ 10 | elapsed time per iteration (ms): 99.0 |", "times across ranks (ms):"]

@@ -13,7 +13,7 @@ _SLOWNESS = (Fraction(1), Fraction(1), Fraction(2), Fraction(1, 2), Fraction(3, 
 
 
 def on_unequal_devices(random: Random, plan: PlanProblem) -> PlanProblem:
-    """With a speed drawn for each device, and of a limited memory now and then more or less on some."""
+    """Return the plan problem with a random speed of each device, and by chance more or less memory on some."""
     cluster = plan.cluster
     slowness = tuple(random.choice(_SLOWNESS) for _ in range(cluster.devices))
     capacity = cluster.capacity

@@ -12,7 +12,7 @@ _MODES = ("full", "selective", "communication")
 
 
 def varied_plan(random: Random) -> PlanProblem:
-    """Every placement that two devices have is allowed now and then, and every rule for recomputation."""
+    """Return a plan problem; every placement of two devices is allowed by chance, and every rule for recomputation."""
     split = random.random() < 0.3
     devices = 2 if split else random.choice((2, 2, 3))
     free = devices == 2 and random.random() < 0.5

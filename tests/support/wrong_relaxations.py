@@ -1,4 +1,4 @@
-"""Relaxations that raise some optimum, each by a mistake that tests must find."""
+"""Relaxations with a mistake that raises some optimum, to be found by tests."""
 
 from __future__ import annotations
 

@@ -13,7 +13,11 @@ OF_ROLE, OF_PAIR, ALONE = 10_000, 100, 99
 
 @compiled
 def choose(passes: Passes, start: Numbers, memory: Numbers, ran: int, room: Numbers, choices: Numbers) -> int:
-    """Write into `choices` what may be next on the device that has fewest of these, the earliest first; how many."""
+    """Write into `choices` the choices of the device that has the fewest, those of least start first; return their
+    number.
+
+    A choice is a pass that may run next, or a forward with the backward of its block, as a number (see `OF_ROLE`).
+    """
     pairs, fewest = len(passes.device), 2**30
     found = np.zeros(len(choices), np.int64)
     for d in range(len(room)):
@@ -47,13 +51,14 @@ def choose(passes: Passes, start: Numbers, memory: Numbers, ran: int, room: Numb
 
 @compiled
 def node_of(role: int, k: int) -> int:
-    """The node of a pass."""
+    """Return the node of a pass of pair k: a backward, split or full, is one node."""
     return 3 * k + (B if role == BW else role)
 
 
 @compiled
 def _is_ready(passes: Passes, role: int, k: int, memory: int, ran: int, room: int) -> bool:
-    """True if a pass may be next on its device, where so much memory is in use."""
+    """Return True if a pass can be next on its device: its predecessors ran, and its memory fits on top of `memory` in
+    use."""
     node = node_of(role, k)
     waits = ran >> node & 1 or passes.ticks[role, k] < 0 or passes.needs[node] & ~ran
     return not waits and memory + passes.takes[role, k] <= room

@@ -20,7 +20,10 @@ _NONE = -1
 
 
 def of_whole_passes(problem: Problem) -> bool:
-    """True if each pass is a task that occupies one stream of its device, the same for all, and no mode is chosen."""
+    """Return True if each pass is one task on one stream, the same for all stages, and there are no activation modes.
+
+    Collectives and transfers on a stream are excluded too.
+    """
     own = problem.stages
     tasks = [task for stage in own for _, specs in stage.tasks for task in specs]
     single = all(len(specs) == 1 for stage in own for _, specs in stage.tasks) and not any(t.also for t in tasks)
@@ -30,7 +33,7 @@ def of_whole_passes(problem: Problem) -> bool:
 
 
 class PassesOf:
-    """The pairs of a stage and a micro-batch, and the numbers of their passes.
+    """The (stage, micro-batch) pairs of a problem, and its passes as arrays (`numbers`) for the compiled search.
 
     With `in_order` forwards and backwards of each stage run in the order of micro-batches. Otherwise micro-batches that
     are alike are numbered as they start: they may change places.
@@ -52,7 +55,8 @@ class PassesOf:
         return 3 * self._number[stage, j] + (limits.B if kind is BW else _ROLES[kind])
 
     def _needs(self, ancestors: list[int], in_order: bool) -> list[int]:
-        """Passes that precede each one on its device, by need or by number, as bits."""
+        """Return for each node a bit set of the nodes of its device that precede it, by dependence or by micro-batch
+        number."""
         device = self._problem.placement.stage_device
         here = [
             sum(7 << 3 * k for k, (s, _) in enumerate(self.pairs) if device[s] == d) for d in range(max(device) + 1)
@@ -71,9 +75,11 @@ class PassesOf:
                 yield self._number[stage, one], self._number[stage, other]
 
     def _alike(self) -> Iterator[tuple[int, int]]:
-        """Pairs of the first stage of a chain whose micro-batches are alike, each with the next such one.
+        """Yield pairs (k, q) of numbers: a pair of the first stage of a chain, and the next whose micro-batch is of
+        equal size.
 
-        Where arcs tie the n-th micro-batches of chains, all chains change theirs together.
+        Where arcs tie the n-th micro-batches of chains, all chains exchange theirs together, so only the first chain
+        counts.
         """
         arcs, scale = self._problem.chain_arcs, self._problem.walks.scale
         if arcs.modules:
@@ -87,7 +93,7 @@ class PassesOf:
                 last[size] = k
 
     def _numbers(self, lags: dict[tuple[int, int], int], sequence: list[int], needs: list[int]) -> Passes:
-        """All columns."""
+        """Return all arrays of the problem for the compiled search."""
         count = len(self.pairs)
         ticks, takes, adds = np.full((4, count), _NONE), np.zeros((4, count), int), np.zeros((4, count), int)
         for game in self._games:
@@ -117,7 +123,7 @@ class PassesOf:
         )
 
     def _leave_out(self, ticks: Numbers, takes: Numbers, adds: Numbers) -> None:
-        """The full backwards that the two parts replace, one after the other: no sooner done, and with no less memory."""
+        """Mark as absent each full backward that B and then W replace: they end no later, and take no more memory."""
         for k in range(len(self.pairs)):
             split = ticks[limits.B, k] + ticks[limits.W, k]
             most = max(takes[limits.B, k], adds[limits.B, k] + takes[limits.W, k])
@@ -125,14 +131,15 @@ class PassesOf:
                 ticks[limits.BW, k] = _NONE
 
     def _block(self, one: tuple[int, int], other: tuple[int, int]) -> int:
-        """The ticks of a block of the forward of one pair and the backward of another one."""
+        """Return the ticks of a block of the forward of one pair and the full backward of another; -1 if there is
+        none."""
         (here, _), (there, _) = one, other
         where, stages = self._problem.placement.stage_device, self._problem.stages
         ticks = block_ticks(stages[here], stages[there]) if where[here] == where[there] else None
         return _NONE if ticks is None else ticks
 
     def orders(self, choices: Numbers) -> tuple[tuple[Slot, ...], ...]:
-        """The slots of each device by the choices of a search, which are in their order."""
+        """Return the slots of each device, in order, from the choices of a search (negative ones are padding)."""
         found: list[list[Slot]] = [[] for _ in range(self._problem.devices)]
         for choice in (int(one) for one in choices if one >= 0):
             k, mate = choice // OF_PAIR % OF_PAIR, choice % OF_PAIR
@@ -143,7 +150,7 @@ class PassesOf:
 
 
 def _sorted(nodes: int, lags: dict[tuple[int, int], int]) -> tuple[list[int], list[int]]:
-    """The nodes in topological order, and the ancestors of each as bits."""
+    """Return the nodes in topological order, and for each node a bit set of its ancestors."""
     before: list[set[int]] = [set() for _ in range(nodes)]
     for one, other in lags:
         before[other].add(one)

@@ -45,8 +45,11 @@ class Passes(NamedTuple):
 
 
 class State(NamedTuple):
-    """Facts known while passes are put in order: `start`, which ends with those of the devices; the `ticks` of each
-    pass; of each device the `last` pass, -1 for none, and the ticks of work that are `left` to it."""
+    """Facts about passes while they are put in order.
+
+    `start` has lower bounds on starts, first of passes, then of devices; `ticks` the duration of each pass, `last` the
+    last pass of each device (-1: none), `left` the ticks of work that it still has.
+    """
 
     start: Numbers
     ticks: Numbers
@@ -55,8 +58,10 @@ class State(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The passes in order so far, `ran`, and the backwards known to be `split`, as bits; the pass before each one on
-    its device, `previous`, and the other one of its block, `same`; -1 for none."""
+    """The order so far: bit sets of the passes in it, `ran`, and of the backwards known to be `split`.
+
+    `previous` has the pass before each one on its device, `same` the other pass of its block; -1 for none.
+    """
 
     ran: int
     split: int
@@ -65,8 +70,10 @@ class Order(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question about all orders: the `tails` of passes, whether the span counts, and the `parts` of a tick in which
-    values are counted."""
+    """The objective of a search: `tails` of passes in ticks, True if the span counts (else the makespan).
+
+    Values are counted in whole numbers of 1/`parts` tick.
+    """
 
     tails: Numbers
     span: bool
@@ -75,9 +82,9 @@ class Question(NamedTuple):
 
 @compiled
 def least_ticks(passes: Passes, blocks: bool) -> tuple[Numbers, Numbers]:
-    """The least ticks from start to end of each forward and backward; the least work that a backward is in all.
+    """Return the least ticks from start to end of each node, and the least work of a backward in all, by pair.
 
-    A full backward in a block of its device takes no time of its own.
+    A full backward in a block of its device takes no time of its own (`blocks`: there are some).
     """
     pairs = len(passes.device)
     least, work = np.zeros(3 * pairs, np.int64), np.zeros(pairs, np.int64)
@@ -104,7 +111,11 @@ def least_ticks(passes: Passes, blocks: bool) -> tuple[Numbers, Numbers]:
 
 @compiled
 def tails_of(passes: Passes, least: Numbers, devices: int, span: bool) -> Numbers:
-    """From the end of each pass to the last end on each device that surely follows, if any; of all for makespan."""
+    """Return for each node the least ticks from its end to the last end on each device that surely follows, else
+    `NEVER`.
+
+    For the makespan (not `span`) there is one column, for the last end on any device.
+    """
     pairs, owners = len(passes.device), devices if span else 1
     tails = np.full((3 * pairs, owners), NEVER)
     for e in range(owners):
@@ -124,8 +135,11 @@ def tails_of(passes: Passes, least: Numbers, devices: int, span: bool) -> Number
 
 @compiled
 def settle(passes: Passes, state: State, order: Order, asked: Question, limit: int) -> bool:
-    """Raise starts to the least that order, needs and limit allow; False if there are none within the limit, in
-    parts of a tick."""
+    """Raise the bounds on starts to the least that order, dependences and `limit` allow; return False if none is within
+    it.
+
+    `limit` is on the objective, in 1/`parts` tick.
+    """
     start, ticks, last, left = state
     tails, span, parts = asked
     n, devices, tick = len(ticks), len(last), parts * UNIT
@@ -173,7 +187,7 @@ def settle(passes: Passes, state: State, order: Order, asked: Question, limit: i
 
 @compiled
 def raised(passes: Passes, state: State, order: Order, asked: Question, until: int) -> bool:
-    """One round over all arcs; whether any start was raised."""
+    """Propagate once over all arcs; return True if the bound on any start was raised."""
     start, ticks, last, left = state
     ran, split, previous, same = order
     span, n, tick, changed = asked.span, len(ticks), asked.parts * UNIT, False

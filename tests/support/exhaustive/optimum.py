@@ -26,7 +26,10 @@ _ROOM = 2**40
 
 
 class Answer(NamedTuple):
-    """Two answers: a schedule is below the value; one has just this value (not asked where one is below)."""
+    """Two answers about a value: some schedule is better (`beaten`); some has just this value (`attained`).
+
+    `attained` is not examined where the value is beaten.
+    """
 
     beaten: bool
     attained: bool
@@ -51,10 +54,12 @@ def optimum(
     in_order: bool | None = None,
     most_steps: int = MOST_STEPS,
 ) -> Optimum | None:
-    """The least value of any schedule, and one that has it; None if none fits, or is at most so many ticks.
+    """Return the least value of any schedule, and one that has it; None if none fits, or none is at most `at_most`
+    ticks.
 
     With `in_order` forwards and backwards of each stage run in the order of micro-batches, by default where the problem
-    says so. `TooManyOrdersError` where that would take too long to find out, and of what is more than whole passes.
+    says so. `TooManyOrdersError` where that would take too long to find out, and for problems of more than whole
+    passes.
     """
     parts = _parts(problem)
     return _least(problem, objective, None if at_most is None else at_most * parts, -1, in_order, most_steps)
@@ -63,7 +68,7 @@ def optimum(
 def least_value(
     problem: Problem, objective: Objective, at_most: int | None = None, most_steps: int = MOST_STEPS
 ) -> Fraction | None:
-    """The least value of any schedule in ticks; None if none fits, or is at most so much."""
+    """Return the least value of any schedule in ticks; None if none fits, or none is at most `at_most` ticks."""
     found = optimum(problem, objective, at_most, most_steps=most_steps)
     return None if found is None else found.value
 
@@ -71,9 +76,9 @@ def least_value(
 def least(
     problem: Problem, objective: Objective, most_waits: int = MOST_WAITS, most_orders: int = MOST_ORDERS
 ) -> Fraction | None:
-    """The least value of a problem of any kind, whole passes or not; None if nothing fits.
+    """Return the least value in ticks of a problem of any kind, whole passes or not; None if nothing fits.
 
-    `TooManyOrdersError` where there is more to try than so many waits and orders.
+    `TooManyOrdersError` where there are more than so many waits or orders to try.
     """
     if of_whole_passes(problem):
         return least_value(problem, objective)
@@ -81,14 +86,15 @@ def least(
 
 
 def compared(problem: Problem, objective: Objective, value: Fraction, most_steps: int = MOST_STEPS) -> Answer:
-    """The optimum as compared with a value in ticks; many times as fast where these are near each other."""
+    """Compare the optimum with a value in ticks, which is much faster than to compute it where the two are near each
+    other."""
     exact = value * _parts(problem)
     found = _least(problem, objective, floor(exact), ceil(exact) - 1, None, most_steps)
     return Answer(beaten=found is not None and found.value < value, attained=found is not None and found.value >= value)
 
 
 def _parts(problem: Problem) -> int:
-    """Values are counted in this part of a tick: the span of an order is a mean over some of the devices."""
+    """Return into how many parts a tick is divided to count values: a span is a mean over some of the devices."""
     return lcm(*range(1, problem.devices + 1))
 
 

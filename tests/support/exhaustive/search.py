@@ -36,10 +36,11 @@ NOTHING, TOO_MANY = -1, -2
 def search(
     passes: Passes, parts: int, room: Numbers, span: bool, limit: int, enough: int, most: int, best: Numbers
 ) -> int:
-    """The least value of a schedule, or one that is at most `enough`, in `parts` of a tick; its choices go to `best`.
+    """Return the least value of a schedule, or any value of at most `enough`, in 1/`parts` tick; write its choices to
+    `best`.
 
-    `NOTHING` if none is at most `limit`, `TOO_MANY` after `most` slots were tried. A device's start is a node of its
-    own after the pairs' three.
+    `NOTHING` if none is at most `limit`, `TOO_MANY` after `most` slots were tried. The start of each device is a node
+    of its own, after those of the passes.
     """
     pairs, devices = len(passes.device), len(room)
     least, work = least_ticks(passes, passes.block.max() >= 0)
@@ -88,7 +89,7 @@ def search(
 
 @compiled
 def _value(passes: Passes, state: State, order: Order, asked: Question, most: int) -> int:
-    """Of passes that are all in order, which `most` allows: found by halving."""
+    """Return the least value of a complete order, which is at most `most`, by bisection; in 1/`parts` tick."""
     least = 0
     while least < most:
         middle = (least + most) // 2
@@ -101,7 +102,7 @@ def _value(passes: Passes, state: State, order: Order, asked: Question, most: in
 
 @compiled
 def _depths(passes: Passes, least: Numbers, work: Numbers, devices: int) -> _Depths:
-    """Zeros for all depths, with nothing in order yet at the first."""
+    """Return the arrays of all depths of the search, with the state of an empty order at depth 0."""
     pairs = len(passes.device)
     deep = 3 * pairs + 2
     start = np.zeros((deep, 3 * pairs + devices), np.int64)
@@ -119,9 +120,9 @@ def _depths(passes: Passes, least: Numbers, work: Numbers, devices: int) -> _Dep
 def _put_next(
     passes: Passes, work: Numbers, choice: int, depth: int, of: _Depths, previous: Numbers, same: Numbers
 ) -> None:
-    """Put a choice last on its device: what is known of the next depth, but for starts, follows from that of this one.
+    """Append a choice to the order of its device: fill in depth + 1 from `depth`, but for bounds on starts.
 
-    `previous` and `same` are those of `Order`, and change with it.
+    `previous` and `same` are those of `Order`, and are updated.
     """
     start, ticks, last, left, memory, done, split = of
     child = depth + 1
