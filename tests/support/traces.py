@@ -27,7 +27,7 @@ def kernels(timeline: Timeline, device: int, steps: int) -> Iterator[tuple[Pass,
 def write_kineto(timeline: Timeline, folder: Path, steps: int = 2) -> list[Path]:
     """Write a file of torch's profiler for each rank; return their paths.
 
-    Annotations are where the host launches, long before the two kernels of each pass run; a W gives memory back.
+    Annotations and memory events are where the host launches a pass, long before its two kernels run.
     """
     paths = []
     for device in range(timeline.problem.devices):
