@@ -95,9 +95,9 @@ class _Caller(CPUDispatcher):
 
 
 class _Callee(CPUDispatcher):
-    """The dispatcher that compiled code calls.
+    """The dispatcher that compiled code calls; numbers known at compile time are passed to it as variables.
 
-    It is separate, since Numba may know a number's first value and compile once more for it.
+    Else Numba would compile the function once more for each such number.
     """
 
     def get_call_template(self, args: Any, kws: Any) -> Any:

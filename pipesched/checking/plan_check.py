@@ -187,7 +187,8 @@ def _searched(
 
 
 def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[SolvedPartition]:
-    """Return the partitions that a search for plans below the bound may leave out, since they have no such plan."""
+    """Return the partitions that a search for plans below the bound may leave out: proved to be no better, or to fit no
+    memory."""
     return [one for one in solved if one.bound is None or one.bound >= bound]
 
 

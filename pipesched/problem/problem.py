@@ -149,7 +149,8 @@ class Problem:
         return self.with_stages(overlapped=nothing, block_saves=nothing) if self.overlaps else self
 
     def with_stages(self, **columns: Sequence[object]) -> Problem:
-        """Return the problem with other values in some fields of its stages, given as one sequence by field."""
+        """Return the problem with other values in some fields of its stages: for each field named a sequence with an
+        entry by stage."""
         entries = zip(self.stages, *columns.values(), strict=True)
         return replace(self, stages=tuple(replace(s, **dict(zip(columns, new, strict=True))) for s, *new in entries))
 
@@ -194,7 +195,7 @@ class Problem:
 
     @cached_property
     def queue_of(self) -> tuple[int, ...]:
-        """The number of the queue of each stage, in which passes keep the order of micro-batches.
+        """The number of the queue of each stage; passes on stages of one queue keep the order of micro-batches.
 
         Where any order is allowed, each stage has a number of its own.
         """

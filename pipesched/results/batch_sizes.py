@@ -18,8 +18,9 @@ _OPEN = "of the others none is known better"
 class SizeResult(NamedTuple):
     """The result for one micro-batch size: value and lower bound of a whole batch, in the file's unit.
 
-    `sequences` are those of a micro-batch, None where the file does not say; `reason` says why there is no value;
-    `free` is the free memory, if it is maximised first: value and lower bound are then of what leaves as much.
+    `microbatches` is their number; `sequences` are those of a micro-batch, None where the file does not say; `reason`
+    says why there is no value; `free` is the free memory, if it is maximised first: value and lower bound are then of
+    what leaves as much.
     """
 
     microbatches: int

@@ -18,9 +18,9 @@ from pipesched.schedule.timeline import Timeline
 class Candidate:
     """A published schedule on a problem: its timeline and metrics, or the reason why it does not apply.
 
-    `defect` is True if the reason is a defect of this tool; `tried` is False if the time limit left no time for it.
-    With `extended_from`, the figures were computed for that many micro-batches and extended, since every further one
-    takes equally long; the timeline of all of them is not made.
+    `fits` is True if it keeps the memory limits. `defect` is True if the reason is a defect of this tool; `tried` is
+    False if the time limit left no time for it. With `extended_from`, the figures were computed for that many
+    micro-batches and extended, since every further one takes equally long; the timeline of all of them is not made.
     """
 
     name: str

@@ -37,8 +37,9 @@ class TimeParts:
 class StepTime(NamedTuple):
     """The time of a whole training step, in the file's unit: the `pipeline` to the last backward, and what follows it.
 
-    A device reduces its gradients after its own last pass, unless passes hide that. `optimizer` is the optimizer step
-    of the slowest device. Loading of data is not counted.
+    `reduction` is the additional time until the last device has reduced its gradients, which each does after its own
+    last pass, unless passes hide that. `optimizer` is the optimizer step of the slowest device. Loading of data is not
+    counted.
     """
 
     pipeline: Fraction
@@ -59,9 +60,10 @@ class StepTime(NamedTuple):
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage: its device, runs of equal layers with their numbers, costs, and recomputed layers by mode.
+    """One stage of a plan: its device, its layers as runs (layer type, number of equal layers), costs, and recomputed
+    layers.
 
-    `again` has the recomputed layers by type.
+    `recomputed` is the number of recomputed layers by mode, `again` by type of layer.
     """
 
     stage: int

@@ -37,7 +37,10 @@ def order_of(microbatches: int, devices: int, group: int) -> str:
 
 
 def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
-    """Return the group size in an order's name, or the least one for any other order; None if Megatron accepts none."""
+    """Return the group size in an order's name, or for any other order the least that Megatron accepts.
+
+    None if Megatron does not accept it, or accepts none.
+    """
     base, _, number = (order or "").partition(":")
     if base == ORDER and not number:
         return _own_group(microbatches, devices)

@@ -81,7 +81,8 @@ def _of_microbatches(problem: Problem, slot: Slot) -> Iterator[Pass]:
 
 
 def uncompleted(schedule: Schedule) -> Schedule:
-    """Return the order of the passes of micro-batches only."""
+    """Return the schedule without passes for parameters, without orders of tasks and waits; itself if it has no such
+    passes."""
     kept = tuple(tuple(slot for slot in order if slot[0].kind not in OF_PARAMETERS) for order in schedule.orders)
     return schedule if kept == schedule.orders else Schedule(kept, schedule.name)
 
@@ -109,7 +110,8 @@ def of_microbatches(timeline: Timeline) -> Timeline:
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:
-    """Return for each stage that has parameters the position of the last backward for them."""
+    """Return by stage that holds parameters the index in the device's order of the last backward that computes their
+    gradients."""
     found: dict[int, int] = {}
     for place, slot in enumerate(order):
         for p in slot:

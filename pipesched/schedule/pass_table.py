@@ -84,7 +84,8 @@ class PassTable:
         return slice(*np.searchsorted(self.device, (device, device + 1)).tolist())
 
     def rows(self, kind: PassKind, stage: int) -> Ints:
-        """Return the row of this kind and stage for each micro-batch of the table, in ascending order; -1 for none."""
+        """Return by micro-batch of the table, in ascending order, the row of its pass of this kind and stage; -1
+        without one."""
         if (kind, stage) not in self.pass_types:
             return np.full(self._rows.shape[1], -1)
         found: Ints = self._rows[self.pass_types.index((kind, stage))]

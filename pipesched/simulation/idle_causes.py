@@ -253,7 +253,8 @@ class _Waiting:
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: int) -> Fraction | int:
-        """Return the least memory of the waiting nodes that have their inputs by `moment`; there is at least one."""
+        """Return the least memory taken by a waiting node that has its inputs by the tick `moment`; 0 if there is
+        none."""
         while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
             self._number[self._takes[self._sorted[self._arrived][1]]] += 1
             self._arrived += 1

@@ -93,7 +93,7 @@ def factors(task: Task, noise: float, count: int, seed: int, batch: int = 0) -> 
 
 
 def _number(task: Task) -> tuple[int, int, int, int]:
-    """Return the identity of a task, as integers."""
+    """Return a task as integers (kind, stage, micro-batch, part), to seed its random numbers."""
     return list(PassKind).index(task.of.kind), task.of.stage, task.of.microbatch, task.part
 
 

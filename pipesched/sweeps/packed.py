@@ -46,7 +46,8 @@ def schedule_text(known: Outcome) -> str:
 
 
 def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
-    """Return the file with another bound, in the file's unit, and its argument; itself if it has this bound already."""
+    """Return the file with another bound, in the file's unit, and its argument; itself for a period or if it has this
+    bound."""
     problem = file.timeline.problem
     if bound is None or (file.lower_bound_ticks is not None and file.lower_bound_ticks * problem.tick == bound):
         return file

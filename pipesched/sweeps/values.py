@@ -60,7 +60,7 @@ def values_from_text(field: str, text: str, where: str) -> tuple[Value, ...]:
 
 
 def label(value: object) -> str:
-    """Return a value as tables show it."""
+    """Return a value as text for tables: lists in brackets, mappings in braces, `none` for None."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(label, value)) + "]"
     if isinstance(value, Mapping):

@@ -17,8 +17,11 @@ _BACKWARDS = (B, W, BW)
 
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Yield violations unless gatherings and drops alternate, numbered from 0, and every pass that needs one is between
-    them."""
+    """Yield violations unless gatherings and drops of each stage alternate, with every pass that needs one between
+    them.
+
+    Also if they are not numbered from 0, or exceed the limits on gatherings.
+    """
     count, window = 0, problem.parameters.window
     for device in range(problem.devices):
         there: dict[int, int] = {}  # how often each stage has been gathered, and it is now
@@ -73,7 +76,11 @@ def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, i
 
 
 def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
-    """Yield pairs of passes of which the first must have ended before the second starts; for valid orders."""
+    """Yield pairs of passes of which, because of gathered parameters, the first must have ended before the second
+    starts.
+
+    For orders that `gathers` finds valid.
+    """
     if all(stage.gather is None for stage in problem.stages):
         return
     for device in range(problem.devices):

@@ -138,7 +138,7 @@ def run_once(problem: Problem, stage: int) -> list[Pass]:
 
 
 def each_microbatch(problem: Problem, p: Pass) -> bool:
-    """Return True for the reduction of one micro-batch's gradients."""
+    """Return True if the pass is a reduction of one micro-batch's gradients, of which each micro-batch has one."""
     return any(one.each_microbatch and one.kind is p.kind for one in problem.stages[p.stage].once)
 
 
@@ -315,7 +315,8 @@ def changes_elsewhere(problem: Problem, kind: PassKind, stage: int) -> tuple[int
 
 
 def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Return the host memory taken by a pass at its start and at its end; negative if freed."""
+    """Return the host memory taken by a pass at its start and at its end; negative if freed, 0 if activations move to a
+    device."""
     return (0, 0) if peer_of(problem, stage) is not None else changes_elsewhere(problem, kind, stage)
 
 

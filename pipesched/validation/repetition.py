@@ -46,7 +46,8 @@ class _Part:
         }
 
     def place(self, kind: PassKind, stage: int, index: int) -> tuple[int, int]:
-        """Return the slot of a pass, and how many repetitions after the first one it runs."""
+        """Return the slot of the pass of a chain's micro-batch number `index`, and how many repetitions after the first
+        one it runs."""
         found = self._places[kind, stage, index % self._copies]
         return found.node, (index - found.number) // self._copies
 
@@ -108,8 +109,10 @@ class _Part:
         return total
 
     def _copies_begun(self, place: _Place, before: int) -> int:
-        """Return the number of micro-batches of this residue that have begun the pass before slot `before`, from the
-        start on."""
+        """Return how many micro-batches with the pass's number, modulo `copies`, have begun it before slot `before`.
+
+        It counts from the start of the schedule on, in the first repetition.
+        """
         return place.number // self._copies + (1 if place.node < before else 0)
 
 

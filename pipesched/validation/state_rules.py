@@ -214,7 +214,10 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
 def _of_copies(
     problem: Problem, tasks: Mapping[Task, Ran], copies: list[Pass], turn: int
 ) -> list[tuple[int, bool, int, int, Pass]]:
-    """Return the changes of the memory where copies move activations; at a tick memory is freed before it is taken."""
+    """Return the changes of a memory by copies, as (tick, True if taken, place among changes of a tick, amount, copy).
+
+    At a tick memory is freed before it is taken.
+    """
     found = []
     for p in copies:
         takes, gives = changes_elsewhere(problem, p.kind, p.stage)

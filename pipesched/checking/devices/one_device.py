@@ -40,14 +40,18 @@ class OneDevice:
 
     @property
     def firsts(self) -> list[list[int]]:
-        """Return the chains whose micro-batch may be the device's first: of each queue, the chain with the first
-        micro-batch."""
+        """Return the device's stages on each chain whose micro-batch may be the device's first.
+
+        It is for each queue the chain with the queue's first micro-batch.
+        """
         return self._ends_of_queues(False)
 
     @property
     def lasts(self) -> list[list[int]]:
-        """Return the chains whose micro-batch may be the device's last: of each queue, the chain with the last
-        micro-batch."""
+        """Return the device's stages on each chain whose micro-batch may be the device's last.
+
+        It is for each queue the chain with the queue's last micro-batch.
+        """
         return self._ends_of_queues(True)
 
     def _ends_of_queues(self, last: bool) -> list[list[int]]:
@@ -85,7 +89,7 @@ class OneDevice:
 
     @property
     def first_start(self) -> int:
-        """The earliest start of any pass of the device after time 0."""
+        """The earliest start, in ticks from time 0, of any pass of the device."""
         return min(self.times[chain[0]].begins for chain in self.firsts)
 
     @property

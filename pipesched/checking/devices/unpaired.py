@@ -100,7 +100,7 @@ class ModeNumbers:
         self.mixed = (self.alone < self.total) | here.backward_before_last_forward
 
     def _saved(self) -> Table:
-        """Return an array whose entry n is no less than n blocks save, for each forward and backward in one of them.
+        """Return an array whose entry n is an upper bound on the ticks that n blocks save together.
 
         A block saves at most what its forward can save in any block; and its duration is no less than the least with
         its forward, so that it saves at most the forward less this, and its backward.
@@ -121,8 +121,11 @@ class ModeNumbers:
         return {s: one.fused for s, one in self.stages.items()}
 
     def sums(self, value: dict[int, int], most: bool = True) -> Table:
-        """Return an array whose entry n is the largest (or least) sum of `value` over n passes of different
-        micro-batches."""
+        """Return an array whose entry n is the largest (or least) sum of `value`, given by stage, over n passes of the
+        device.
+
+        The passes are of different micro-batches or stages.
+        """
         each = sorted((value[s] for s in self.stages for _ in range(self.here.count[s])), reverse=most)
         return np.array([0, *accumulate(each)], np.int64)
 

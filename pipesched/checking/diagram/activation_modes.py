@@ -81,7 +81,7 @@ def _require(problem: Problem, evidence: Diagram) -> None:
 
 
 class ActivationModes:
-    """The model of orders of the modelled stages' steps; the layer of a state is the number of steps run."""
+    """The `StateModel` of orders of the modelled stages' steps; the layer of a state is the number of steps run."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders, self.first, self.last = orders, orders.first, orders.last

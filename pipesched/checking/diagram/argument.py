@@ -72,7 +72,8 @@ def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, .
 
 
 def _require(problem: Problem, evidence: Diagram) -> None:
-    """Raise an error unless the replay knows this diagram and covers the problem."""
+    """Raise `RefusedEvidenceError` unless the evidence is a diagram that bounds the problem, `NotCoveredError` for
+    other problems."""
     where, stages, fewer_stages, device = problem.placement, evidence.stages, evidence.guide, evidence.device
     for some in (stages, fewer_stages):
         if some != tuple(stage for chain in where.chains for stage in chain if stage in some):

@@ -42,7 +42,8 @@ class StateModel(Protocol[State]):
 
 
 class ByState(Generic[State]):
-    """The replay's view of a `StateModel`: all labels are kept apart, without completion bounds or repetition."""
+    """A `StateModel` as a `Model` of the replay: all labels of a state are arrays, without completion bounds or
+    repetition."""
 
     most = 3_000_000
 
@@ -53,7 +54,8 @@ class ByState(Generic[State]):
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), _rows([model.begin()]))
 
     def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
-        """Yield the labels reached from a layer, state by state, in groups of many labels."""
+        """Yield the labels reached from a layer by all moves, in groups of many labels; `done` is the number of the
+        layer."""
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
         rows = list(map(tuple, layer.labels.tolist()))
         at = layer.at.tolist()
@@ -89,14 +91,14 @@ class ByState(Generic[State]):
 
 
 def _arrays(ahead: dict[int, tuple[list[int], list[Label]]]) -> list[Reached]:
-    """Return the reached labels as arrays, in a list by number of layers further, from 1 on."""
+    """Return the reached labels as arrays: entry n has those n + 1 layers further."""
     nothing = list[int](), list[Label]()
     columns = [ahead.get(further, nothing) for further in range(1 + max(ahead, default=-1))]
     return [Reached(np.array(keys, np.int64), _rows(labels)) for keys, labels in columns]
 
 
 def _rows(labels: Sequence[Label]) -> Labels:
-    """Return labels as rows of one array; shorter labels end with zeros."""
+    """Return labels as rows of one array; shorter labels end with zeros, and small times have 32 bits."""
     size = max(map(len, labels), default=0)
     rows: Labels = int64_array([label + (0,) * (size - len(label)) for label in labels]).reshape(len(labels), size)
     return rows.astype(np.int32) if not rows.size or rows.max() < _SHORT else rows

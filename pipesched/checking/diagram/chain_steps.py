@@ -23,7 +23,10 @@ _ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 
 
 class ChainSteps:
-    """The orders along a walk that the completion bounds of fewer stages admit; a block leads two layers further."""
+    """The `Model` of the orders of a walk's steps, without those that completion bounds of fewer stages exclude.
+
+    A layer is a number of steps run; a block of two steps leads two layers further.
+    """
 
     most = 150_000_000  # labels beyond which the check would take minutes
 
@@ -38,7 +41,8 @@ class ChainSteps:
         self._repeats = not bounds and one_chain and from_start and bool((steps.together < 0).all())
 
     def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
-        """Yield the labels after the steps of all labels of a layer, and after the blocks."""
+        """Yield the labels of a layer after each single step, and then after each block, as far as they end before
+        `threshold`."""
         run = runs_of(layer.keys, done, self._steps)
         moves = moves_from(layer.keys, run, self._steps)
         blocks = moves[:, 2] >= 0
@@ -62,8 +66,12 @@ class ChainSteps:
         return stay
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
-        """Return the layer after skipping rounds that only repeat earlier ones, for one chain, and the layers
-        skipped."""
+        """Return the layer after skipping rounds that only repeat earlier ones, and the number of layers skipped (0:
+        none).
+
+        In a round every step runs once. Rounds are skipped for a single chain without completion bounds, once enough of
+        them are known.
+        """
         size = len(self._steps.ticks)
         if not self._repeats or done % size or len(self._rounds) == _ROUNDS:
             return layer, 0

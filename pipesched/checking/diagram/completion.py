@@ -25,7 +25,11 @@ NEVER, FOREVER, _MOST_NUMBERS = -(2**29), 2**29, 60_000_000
 
 
 def reachable(steps: Steps) -> list[Layer]:
-    """Return the states reached before all is over, without labels, as a layer for each number of steps run."""
+    """Return the keys of the states that some order reaches before its end, as a layer without labels by number of
+    steps run.
+
+    Raises `NotCoveredError` if there are too many.
+    """
     none, left = np.zeros(0, np.int64), _MOST_NUMBERS
     keys, waits, layers = np.zeros(1, np.int64), none, list[Layer]()
     while len(keys) or len(waits):
@@ -41,10 +45,10 @@ def reachable(steps: Steps) -> list[Layer]:
 
 
 def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: int = 0) -> list[Layer]:
-    """Return, for each layer, rows of completion bounds for its states that can complete.
+    """Return for each layer the completion bounds of its states from which an order can end, in rows.
 
-    `rows` is the number kept for each state. Where layers have labels, rows are omitted with which every label ends at
-    `threshold` or later.
+    A row has the least remaining ticks after each time of a label. `rows` is the most kept for each state. Where layers
+    have labels, rows are omitted with which every label ends at `threshold` or later.
     """
     steps, left = walk.steps, _MOST_NUMBERS
     if walk.longest + max(0, int(steps.tail.max())) >= FOREVER:
@@ -73,7 +77,10 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: i
 def rows_before(
     run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, threshold: int
 ) -> tuple[Numbers, Labels]:
-    """Return the number of rows of each state, and the rows, computed from the states one step or one block later."""
+    """Return the number of rows of completion bounds of each state, and the rows, from those of states after one move.
+
+    `near` has the rows of the states one step later, `far` of those two steps (a block) later.
+    """
     size, total, over_all = near.labels.shape[1], 0, steps.columns + len(steps.room)
     many, found = np.zeros(len(run), np.int64), np.empty((len(moves) + 1, size), np.int32)
     now, end = np.empty(size, np.int64), np.full((1, size), NEVER, np.int32)
@@ -102,9 +109,11 @@ def rows_before(
 
 @inner
 def back_over(now: Numbers, then: Labels, n: int, g: int, tail: int, run: Numbers, may: int, steps: Steps) -> None:
-    """Fill in `now`: the remaining time after each time before a move, from `then`, the remaining times after the move.
+    """Fill in `now`, the remaining ticks after each time before a move, from `then`, the remaining ticks after the
+    move.
 
-    `tail` is the time until a micro-batch that ends its chain with the move is done.
+    The move is step `n`, or the block of `n` and `g` (else -1). `tail` is the time until a micro-batch that ends its
+    chain with the move is done.
     """
     free, device, last = steps.columns, steps.device[n], 0
     over = free + len(steps.room) + device

@@ -21,10 +21,10 @@ _DIGITS, _TOGETHER = 63, 32
 
 @compiled
 def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
-    """Return the number of labels kept for each state, and the labels, after pruning and merging to at most `width` a
-    state.
+    """Return the number of labels kept for each state, and all labels kept, at most `width` a state.
 
-    The labels of state n are numbers `order[at[n]:at[n + 1]]`.
+    The labels of state n are rows `order[at[n]:at[n + 1]]` of `labels`; dominated ones are pruned, and those too many
+    merged.
     """
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
     digits = np.empty(len(labels), np.int64)
@@ -48,7 +48,8 @@ def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> 
 
 @compiled
 def _numbers(labels: Labels) -> tuple[Numbers, int]:
-    """Return a number for each label with a few digits for each time, and a mask of the bit above each digit group.
+    """Return a rank number for each label, with a few binary digits for each time, and a mask of the top bit of each
+    group.
 
     Times that are equal in all labels get no digits, and where there are many times, the last ones get none.
     """
@@ -73,7 +74,7 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 
 @compiled
 def _is_dominated(others: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
-    """Return True if a label already kept dominates this one.
+    """Return True if one of the labels already kept (`others`) is in no time later than this one.
 
     Rank numbers, compared digit by digit, rule out most of those kept before their times are compared.
     """
@@ -99,9 +100,11 @@ def _no_later(one: Labels, other: Labels) -> bool:
 
 @compiled
 def _merge(labels: Labels, width: int) -> None:
-    """Merge all labels after the first `width` into these, in place, by making the most similar one earlier.
+    """Merge all labels after the first `width` into these, in place, each into the one that it makes earlier by the
+    least.
 
-    Afterwards none of the others is earlier than the one it was merged into.
+    Differences count as the sum over all times. Afterwards none of the others is earlier than the one it was merged
+    into.
     """
     stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
     for one in range(width, len(labels)):

@@ -103,7 +103,8 @@ class Move(NamedTuple):
 
 
 class Orders:
-    """The orders of the steps of modelled stages, and the possible moves in each state."""
+    """All orders of the modelled stages' steps: the layout of states and labels, and the moves possible in each
+    state."""
 
     def __init__(self, problem: Problem, stages: tuple[int, ...], owner: int | None) -> None:
         where, plain = problem.placement, least_times(problem.keeping_activations())
@@ -208,7 +209,8 @@ class Orders:
         return (0,) * (len(self._streams) + len(self.devices) + 1)
 
     def cuts(self, state: State) -> list[int]:
-        """Return the index at which each part of a label's times starts, and the total length."""
+        """Return the indices at which the groups of a label's times (`Times`) start in this state, and the total
+        length."""
         return [*accumulate((sum_over(one, state) for one in self._lengths), initial=0)]
 
     def moves(self, state: State) -> Iterator[Move]:

@@ -6,7 +6,7 @@ from pipesched.checking.diagram.mode_steps import ANY, COPIED, END, FORWARD, FRE
 
 
 def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | None:
-    """Return the times after a move; None if an offload, the first of which ends at `over`, ends before the move.
+    """Return the times after a move; None if the first offload to end, at tick `over`, ends before the move starts.
 
     That offload's end is a move of its own, taken before this one.
     """
@@ -90,5 +90,6 @@ def _step(
 
 
 def _others(orders: Orders, times: Times, device: int, open_: int) -> int:
-    """Return the end of all weight passes but `open_` pending ones; 0 if any number may be pending."""
+    """Return the tick at which all weight passes but `open_` pending ones have ended; 0 if any number may be
+    pending."""
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

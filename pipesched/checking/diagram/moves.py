@@ -90,7 +90,7 @@ def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
 
 @inner
 def place_of(n: int, run: Numbers, steps: Steps) -> int:
-    """Return the column of the time of the micro-batch that runs step `n` next."""
+    """Return the column of a label that has the time of the micro-batch that runs step `n` next."""
     return int(steps.column[n] + run[n] - run[steps.last[n]])
 
 
@@ -129,10 +129,11 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps
 
 @inner
 def raise_times(label: Labels, run: Numbers, looks: Numbers, count: int, steps: Steps) -> None:
-    """Raise times in place to the latest for which no remaining step runs later.
+    """Raise a label's times in place to the latest for which no remaining step runs later.
 
     A micro-batch waits for its next device, and a device for the first arrival: of those in flight, or the next one of
-    a chain. Until then it runs pending weight passes.
+    a chain. Until then it runs pending weight passes. `looks` has the `count` micro-batches in flight, as `waiting`
+    fills it.
     """
     free = steps.columns
     for which in range(count):

@@ -108,7 +108,8 @@ def clear_excluded(
 def _limited_times(run: Numbers, looks: Numbers, steps: Steps, bounds: SmallerBounds) -> int:
     """Fill `looks` with the times of a label that a completion bound of fewer stages limits; returns their number.
 
-    For each there is a column of the label, the column of the bound's rows, and the ticks to subtract.
+    For each there is a column of the label (row 2), the column of the bound's rows (row 3), and the ticks to subtract
+    (row 4).
     """
     found = 0
     for which in range(waiting(run, looks, steps)):

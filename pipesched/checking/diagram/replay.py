@@ -26,8 +26,8 @@ _NO_WIDTH = 2**40
 def least_end(model: Model, width: int | None, threshold: int | None, layers: list[Layer] | None = None) -> int:
     """Return the least end, in ticks, of all orders that end before `threshold`, or `threshold` if none does.
 
-    With `width` None no labels are merged. Layers are appended to `layers`. Raises `NotCoveredError` if there are too
-    many labels.
+    `width` is the most labels of a state, of which others are merged; None: no labels are merged. Layers are appended
+    to `layers`, if given. Raises `NotCoveredError` if there are too many labels.
     """
     least = limit = _LATE if threshold is None else threshold
     reached, ahead, done, tried = model.root, deque[list[Reached]](), 0, 0
@@ -53,8 +53,10 @@ def least_end(model: Model, width: int | None, threshold: int | None, layers: li
 
 
 def _reduced(model: Model, found: Reached, done: int, width: int, limit: int) -> Layer:
-    """Return the layer of the labels that completion bounds admit, after pruning and merging to `width` labels a
-    state."""
+    """Return the layer of the labels that completion bounds admit, after pruning and merging to `width` labels a state.
+
+    `done` is the number of steps run, `limit` the ticks before which an order has to end.
+    """
     keys, labels = found
     order = np.argsort(keys, kind="stable")
     since = _starts(keys[order])

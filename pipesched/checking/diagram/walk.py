@@ -177,7 +177,8 @@ def weights_of(steps: Steps) -> Numbers:
 
 
 def runs_of(keys: Numbers, done: int, steps: Steps) -> Numbers:
-    """Return by state how often each step has run, from the states' keys and the number `done` of all steps run."""
+    """Return an array by state and step of how often the step has run, from keys and the number `done` of all steps
+    run."""
     run, left, size = np.zeros((len(keys), len(steps.ticks)), np.int64), keys, steps.last[0] + 1
     for n, base in enumerate(steps.bases):
         run[:, n], left = left % base, left // base

@@ -21,7 +21,7 @@ def occupied_besides(problem: Problem) -> Iterator[Resource]:
 
 
 def without_further_resources(problem: Problem) -> Problem:
-    """Return the problem whose tasks occupy one stream each."""
+    """Return the problem whose tasks occupy their first stream only; the problem itself if none occupies more."""
     once = (one for stage in problem.stages for one in stage.once)
     if next(occupied_besides(problem), None) is None and not any(one.task.also for one in once):
         return problem

@@ -123,7 +123,10 @@ def follows(problem: Problem, stage: int, devices: Iterable[int]) -> int:
 
 
 def _after_barrier(problem: Problem, device: int, kinds: Collection[PassKind]) -> int:
-    """Return the most ticks that a stream of a device works for passes of these kinds that run once."""
+    """Return the most ticks that one stream of a device works for passes of these kinds, which run once an iteration.
+
+    Passes of stages that no gradient reaches do not count.
+    """
     works: dict[str, int] = {}
     for number in problem.placement.stages_of[device]:
         users = [s for s in range(len(problem.stages)) if problem.parameters.holder(s) == number]
@@ -134,7 +137,8 @@ def _after_barrier(problem: Problem, device: int, kinds: Collection[PassKind]) -
 
 
 def ahead_of_forwards(problem: Problem) -> int:
-    """Return the least ticks of gathering before the first forward, over the stages where micro-batches begin."""
+    """Return the least ticks of gathering before the first forward: the least over the first stages of chains; 0
+    without any."""
     least = None
     for chain, walked in zip(problem.placement.chains, problem.walking, strict=True):
         owner = problem.stages[problem.parameters.holder(chain[0])]

@@ -52,7 +52,11 @@ class TaskPaths:
                 self._add(Node(W, stage, number), task.ticks, task.stream, [Needed(of, 0)])
 
     def _pass(self, kind: PassKind, stage: int, needs: list[Needed], to: Sequence[int]) -> Node:
-        """Add the tasks of a pass, one after the other; returns the task that the tensor's receiver waits for."""
+        """Add the tasks of a pass, one after the other, the first after `needs`; returns the task that the tensor's
+        receiver needs.
+
+        A task that sends the tensor to stage `to` is added if transfers occupy a stream.
+        """
         tasks = [(task.ticks, task.stream) for task in self.problem.stages[stage].tasks_of(kind)]
         lag = self.problem.lag(stage, to[0]) if to else 0
         if lag and self.problem.resources.transfer_stream is not None:
@@ -71,5 +75,6 @@ class TaskPaths:
         return Node(kind, stage, len(self.problem.stages[stage].tasks_of(kind)) - 1)
 
     def _lag(self, stage: int, to: Sequence[int]) -> int:
-        """Return the ticks from the end of a pass's last task, or of the sending task, until its tensor arrives."""
+        """Return the ticks from the end of a pass until its tensor arrives at stage `to`, if any; 0 where a task sends
+        it."""
         return self.problem.lag(stage, to[0]) if to and self.problem.resources.transfer_stream is None else 0

@@ -87,7 +87,11 @@ def _in_one_go(stage: Stage) -> bool:
 
 
 def _require_rows(stage: Stage, number: int, rows: Sequence[Row]) -> None:
-    """Raise `RefusedEvidenceError` if rows of a stage are not consecutive tasks of its passes."""
+    """Raise `RefusedEvidenceError` if the rows of a stage could not be stages of one pass each.
+
+    Their tasks must exist and be on one stream a row, those of F in ascending and those of B in descending order, and
+    each task of W in one row.
+    """
     forwards, backwards, weights = ([task for row in rows if (task := row[at]) is not None] for at in (1, 2, 3))
     for kind, numbers in zip((F, B, W), (forwards, backwards, weights), strict=True):
         there = len(_tasks(stage, kind)) if kind is not W or stage.weight is not None else 0

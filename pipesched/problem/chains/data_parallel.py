@@ -103,8 +103,10 @@ def _shares(one: Problem, pipelines: int, left: list[Worker]) -> dict[_Path, int
 
 
 def _moving(stage: Stage, who: Worker, left: list[Worker]) -> Stage:
-    """Return the stage of a worker with the number, in the joined problem, of the worker that its activations move to:
-    of its own pipeline, or where that one is lost the first of the same stages."""
+    """Return the stage of worker `who` with the device that its activations move to renumbered for the joined problem.
+
+    That is the worker of its own pipeline, or where it is lost the first one left with the same stages.
+    """
     if stage.offload is None or stage.offload.to is None:
         return stage
     able = [worker for worker in left if worker.device == stage.offload.to]
@@ -113,6 +115,9 @@ def _moving(stage: Stage, who: Worker, left: list[Worker]) -> Stage:
 
 
 def _copies(devices: tuple[int, ...], left: list[Worker], number: Mapping[Worker, int]) -> list[tuple[int, ...]]:
-    """Return, for each pipeline that has some of `devices` left, their device numbers in the joined problem."""
+    """Return the joined problem's copies of a group of `devices` that share a host or stream: one for each pipeline.
+
+    Each is the numbers, in the joined problem, of the group's workers that are left; pipelines without any have none.
+    """
     pipelines = sorted({worker.pipeline for worker in left if worker.device in devices})
     return [tuple(number[w] for w in left if w.pipeline == n and w.device in devices) for n in pipelines]

@@ -95,7 +95,8 @@ def without_scale(problem: Problem) -> Problem:
 def is_job_shop(chains: Problem) -> bool:
     """Return True if unequal micro-batches may overtake each other and memory is unlimited: a plain job shop.
 
-    Almost any two passes of a device may then run in either order. CP-SAT solves such problems best with intervals.
+    `chains` is the form of the problem with a chain for each factor. Almost any two passes of a device may then run in
+    either order. CP-SAT solves such problems best with intervals.
     """
     return bool(chains.walks.shares) and not chains.walks.queues and set(chains.room) == {None}
 
@@ -114,8 +115,11 @@ def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
 
 
 def _scaled(problem: Problem, number: int, scale: Fraction) -> Stage:
-    """Return stage `number` for micro-batches with factor `scale`, its link's time included and static memory left
-    out."""
+    """Return stage `number` for micro-batches with factor `scale`: times and memory times it, with the time of its
+    link.
+
+    Static memory is left out (0).
+    """
     own, after = problem.stages[number], problem.placement.next[number]
     transfer = own.transfer if after is None else problem.lag(number, after)
     return replace(scaled_stage(own, scale, scale), transfer=int(transfer * scale), static=0)

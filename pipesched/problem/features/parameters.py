@@ -35,7 +35,8 @@ class StageParameters:
         return self.holders[stage] if self.holders else stage
 
     def users(self, stage: int, stages: int) -> list[int]:
-        """Return the stages (of `stages` in all) that compute with the parameters of this holder."""
+        """Return the stages that compute with the parameters that stage `stage` holds; `stages` is the number of all
+        stages."""
         return [one for one in range(stages) if self.holder(one) == stage]
 
     def needs(self, kind: PassKind, stage: int, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
@@ -70,7 +71,8 @@ class StageParameters:
                     yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
 
     def trained(self, stages: Sequence[Stage]) -> list[int]:
-        """Return the stages that hold parameters whose gradients some backward computes."""
+        """Return the stages that hold parameters (`holder`) whose gradients some backward computes, in ascending
+        order."""
         return sorted({self.holder(s) for s, stage in enumerate(stages) if not stage.forward_only})
 
     def line(self, stage: int, stages: Sequence[Stage]) -> list[tuple[int, Once]]:
@@ -90,7 +92,8 @@ OWN_PARAMETERS = StageParameters()
 
 
 def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
-    """Return the numbers, from 0, of the passes of a kind that a stage runs for its parameters.
+    """Return the numbers, from 0, of the passes of a kind that a stage runs for its parameters, in place of
+    micro-batches.
 
     `walked` are the micro-batches of the stage.
     """

@@ -31,7 +31,7 @@ def needs_of_backward(number: int, stage: Stage) -> Iterator[Need]:
 
 
 def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
-    """Return for each activation mode of a stage the set of saving passes that a micro-batch then runs.
+    """Return for each activation mode of a stage the set of saving passes (copies or a recomputation) that it runs.
 
     A micro-batch runs exactly one of these sets; the empty one where the activation is kept.
     """

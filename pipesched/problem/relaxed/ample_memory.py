@@ -31,7 +31,8 @@ def why_never_limited(problem: Problem) -> str | None:
 
 
 def asked(most: Fraction | int, capacity: Fraction | int) -> str:
-    """Return the question that ends the sentence if the capacity is implausibly large: a unit is likely to be wrong."""
+    """Return a question on the units, to end the sentence, if the capacity is over 10 times the most memory in use;
+    else empty."""
     return "; are capacity and activation in one unit?" if capacity > _FAR * most else ""
 
 
@@ -54,6 +55,6 @@ def _all_at_once(problem: Problem, device: int) -> int:
 
 
 def _number(problem: Problem, stage: int) -> Fraction | int:
-    """Return the number of micro-batches of a stage, weighted by their factors."""
+    """Return the sum of the factors of a stage's micro-batches: their number if all are equal."""
     scale, walked = problem.walks.scale, problem.microbatches_of[stage]
     return sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)

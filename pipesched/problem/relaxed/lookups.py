@@ -20,7 +20,7 @@ def drop_lookups(problem: Problem) -> Problem:
 
 
 def network_without_lookups(problem: Problem) -> TaskNetwork:
-    """Return the task network of `drop_lookups`."""
+    """Return the problem's task network without the first tasks of passes that need no input, as in `drop_lookups`."""
     return problem.network.drop(leading={of: n for of, n in _leading(problem).items() if of in problem.network.tasks})
 
 

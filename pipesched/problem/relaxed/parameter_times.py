@@ -62,7 +62,8 @@ def _least_after_backwards(problem: Problem) -> int:
 
 
 def _least_before_forwards(problem: Problem) -> int:
-    """Return the least ticks until the first forward: the gathering of its parameters."""
+    """Return the least ticks until the first forward: those of gathering its parameters, the least over the chains'
+    first stages."""
     first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
     return min(_gathering(problem, stage) for stage in first)
 
@@ -108,7 +109,8 @@ def _awaited(problem: Problem, stage: int) -> bool:
 
 
 def _parts_after(problem: Problem, stage: int, number: int) -> int:
-    """Return the least number of the reduction's `number` buckets that start after a stage's last weight task."""
+    """Return the least number of the reduction's `number` buckets that start only after a stage's last weight task has
+    ended."""
     of = problem.dependencies
     waiting = Counter[tuple[PassKind, int]]()
     kinds = [kind for kind in (W, BW) if (kind, stage) in problem.network.tasks]

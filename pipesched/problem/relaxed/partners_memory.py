@@ -19,8 +19,10 @@ ARGUMENT = (
 
 
 class _Shared(NamedTuple):
-    """The devices of a group that its memory limits more than their own: `activation` by stage of theirs is what a
-    micro-batch in flight there keeps in the group."""
+    """The `devices` of a group of partners that the group's memory `room` limits more than their own memory does.
+
+    `activation` is by stage of these devices the memory that a micro-batch in flight there keeps in the group.
+    """
 
     devices: tuple[int, ...]
     group: tuple[int, ...]

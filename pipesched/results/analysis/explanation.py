@@ -11,7 +11,11 @@ from pipesched.results.analysis.bottleneck import Bottleneck
 
 
 class PerturbationKind(StrEnum):
-    """The kind of quantity that a change of a problem changes."""
+    """The kind of change of a problem that an explanation tries.
+
+    More memory, faster transfers, passes or tasks of a stream, work of a stage moved to its neighbour, or additional
+    work of the end stages shared by all devices.
+    """
 
     MEMORY = "memory"
     TRANSFER = "transfer"
@@ -73,7 +77,8 @@ class Explanation:
 
     @property
     def as_it_is(self) -> BoundAndValue:
-        """All that is known of the unchanged problem; bounds of relaxed problems are also bounds of it."""
+        """The strongest bound and the best value known of the unchanged problem; bounds of relaxed problems hold for it
+        too."""
         searched = [self.known, *([self.again] if self.again else [])]
         relaxed = [e.outcome.lower_bound for e in self.effects if e.change.relaxes]
         values = [outcome.value for outcome in searched if outcome.value is not None]
@@ -109,7 +114,8 @@ class Explanation:
         return True, max(gain[0], min(gain[1], Fraction(0))), before - after, gain[1]
 
     def tells(self, effect: Effect) -> bool:
-        """Return True if the effect shows more than an equally short search of the unchanged problem."""
+        """Return True if an effect is certain, or bound or value show more than an equally short search of the
+        unchanged problem."""
         gain, before, after = self.gain(effect), self.as_it_is, effect.outcome
         if gain is None or before.value is None or after.value is None:
             return False
