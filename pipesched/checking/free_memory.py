@@ -55,7 +55,10 @@ def check_most_left(problem: Problem, bound: Fraction) -> Finding:
 
 
 def _needed(problem: Problem, chain: Sequence[int], device: int) -> int:
-    """Return the memory that one micro-batch of a chain takes on a device at least, in steps of the resolution."""
+    """Return the least memory, in steps of the resolution, that a device needs for one micro-batch of a chain.
+
+    The largest over its micro-batches, if their factors differ.
+    """
     here = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
     if not here:
         return 0

@@ -11,7 +11,10 @@ from pipesched.results.evidence import Evidence
 
 
 def in_own_ticks(problem: Problem, evidence: Evidence | None) -> Evidence | None:
-    """Return the evidence with its threshold in the problem's ticks, rounded; any threshold is sound."""
+    """Return the evidence with a diagram's threshold in the problem's ticks, rounded up; any threshold is sound.
+
+    Evidence without one is returned unchanged.
+    """
     if isinstance(evidence, Diagram):
         if evidence.below is None:
             return evidence

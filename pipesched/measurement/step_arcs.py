@@ -83,9 +83,9 @@ def step_arcs(problem: Problem, schedule: Schedule, step: Step, tick: float) -> 
 def _arcs(
     problem: Problem, ran: Mapping[Pass, MeasuredPass], p: Pass, waits: Sequence[tuple[Pass, float]]
 ) -> tuple[Arc, ...]:
-    """Return the arcs into a pass.
+    """Return the arcs into a pass, from the passes that it waits for with their planned lags in seconds (`waits`).
 
-    The measured lag is known for the last arrival, and for arcs shorter than planned.
+    The measured lag is known for the last arrival, and for arcs shorter than planned; else it is the planned one.
     """
     ready = max((ran[before].end + planned for before, planned in waits), default=0.0)
     found = []

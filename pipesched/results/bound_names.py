@@ -17,5 +17,5 @@ _NAMES = {
 
 
 def bound_name(kind: str) -> str:
-    """Return the name for people of a kind of bound."""
+    """Return the name for people of a kind of bound (`Certificate.kind`); the kind itself if it has no other."""
     return _NAMES.get(kind, kind)

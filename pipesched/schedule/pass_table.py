@@ -111,7 +111,7 @@ class PassTable:
 
     @cached_property
     def duplicate(self) -> Pass | None:
-        """Return a pass that appears twice, if there is one."""
+        """A pass that appears twice in the table; None if there is none."""
         if np.count_nonzero(self._rows >= 0) == len(self):
             return None
         return Counter(self.passes).most_common(1)[0][0]

@@ -30,12 +30,12 @@ class Reach:
 
     @property
     def makespan(self) -> Floats:
-        """Return the end of the last pass, for each sample."""
+        """Return an array of the end of the last pass in each sample, in ticks."""
         return np.asarray(self.last.max(axis=0))
 
     @property
     def span(self) -> Floats:
-        """Return the longest time from a device's first pass to its last, for each sample."""
+        """Return an array of the longest time from a device's first pass to its last in each sample, in ticks."""
         return np.asarray((self.last - self.first).max(axis=0))
 
 

@@ -96,7 +96,10 @@ def _add(axes: dict[str, Axis], axis: Axis, where: str) -> None:
 
 
 def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) -> Axis:
-    """Return an axis with full key paths; if the values are groups of settings, the axis's own name is a label."""
+    """Return the axis of a field with full key paths.
+
+    If the values are groups of settings, which name their own fields, `field` is only the axis's label.
+    """
     full = tuple(
         Value(one.label, tuple((full_path(path, document), value) for path, value in one.settings)) for one in values
     )
@@ -108,7 +111,7 @@ def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) ->
 
 
 def _with_chunks(value: Value) -> Value:
-    """Return the value with `interleaved x2` split into settings of placement and chunks."""
+    """Return a value such as `interleaved x2` as settings of placement and chunks; any other value unchanged."""
     found = _WITH_CHUNKS.fullmatch(value.label)
     if found is None or value.settings != (("placement", value.label),):
         return value

@@ -27,7 +27,7 @@ def is_plan(document: object) -> bool:
 
 
 def full_path(field: str, document: Mapping[str, object]) -> str:
-    """Return the key path of a field; short names stand for longer paths."""
+    """Return the key path of a field, for which short names may stand: `memory` for `memory.capacity`."""
     if field == "memory" and "hardware" in document:
         return "hardware.memory"
     return (_OF_PLANS if is_plan(document) else _OF_PROBLEMS).get(field, field)

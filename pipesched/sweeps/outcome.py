@@ -98,7 +98,10 @@ class Outcome:
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
 
     def merged(self, other: Outcome) -> Outcome:
-        """Return the better schedule and the stronger bound of two outcomes of a cell; this one's if equal."""
+        """Return the better schedule with the stronger bound of two outcomes of a cell; those of this one if equal.
+
+        If their free memory differs, the outcome with more of it is returned as it is.
+        """
         if self.free != other.free:
             # Value and bound are those of one amount: none of them says anything of another.
             return max(self, other, key=lambda one: (one.free is not None, (one.free and one.free.value) or 0))

@@ -85,9 +85,9 @@ def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: Ca
 
 
 def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., list[Fraction]]) -> None:
-    """Recut copies and recomputations, which grow with the layers of a stage, in place.
+    """Convert the times and amounts of copies and recomputations to the new stages with `recut`, in place.
 
-    The share of an activation that stays does not change.
+    They grow with the layers of a stage; the share of an activation that stays does not change.
     """
     memory.update(copy.deepcopy({key: memory[key] for key in ("offload", "recompute") if key in memory}))
     if isinstance(memory.get("offload"), dict):
@@ -99,7 +99,10 @@ def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., lis
 def _recut_static(
     memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: Callable[..., list[Fraction]]
 ) -> None:
-    """Recut static memory given by device, in place: a device with two chains has its layers twice."""
+    """Convert static memory given by device to amounts by new stage with `recut`, in place.
+
+    A device with two chains has its layers twice.
+    """
     static = memory.get("static")
     if static is None:
         return

@@ -40,7 +40,10 @@ class Value:
 
 
 def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
-    """Return the values of a field given in a `sweep` section; `where` names the entry in messages."""
+    """Return the values of a field given in a `sweep` section: a list with ranges, or groups of settings by name.
+
+    `BadInput`, which names the entry `where`, for no value, one given twice, or another form.
+    """
     if isinstance(given, Mapping):
         found = [_group(str(name), settings, f"{where}.{name}") for name, settings in given.items()]
     else:

@@ -79,7 +79,8 @@ def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterat
 
 
 def _ends(timeline: Timeline) -> dict[Pass, Task]:
-    """Return the last task of each pass; the two passes of a block are one task, its forward's first."""
+    """Return by pass its last task before its tensor is sent; the two passes of a block are one task, the forward's
+    first."""
     found: dict[Pass, Task] = {}
     for order in timeline.schedule.orders:
         for slot in order:

@@ -109,10 +109,11 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
 def met(
     problem: Problem, before: int, after: int, backward: bool, places: tuple[int, ...]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs (micro-batch of `before`, micro-batch of `after`) of which the second waits for the first.
+    """Yield pairs (micro-batch of stage `before`, micro-batch of stage `after`) of which the second waits for the
+    first.
 
     Where the numbers of micro-batches differ, each one of the smaller number is paired with equally many of the other.
-    `places` limits the fed chain's micro-batches to those positions.
+    `places`, if not empty, limits the micro-batches of `after` (with `backward` of `before`) to those positions.
     """
     first, then = list(problem.microbatches_of[before]), list(problem.microbatches_of[after])
     if places and backward:

@@ -131,9 +131,10 @@ class Orders:
         )
 
     def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
-        """Add a stage to the model, after those before it on its chain.
+        """Add stage `s` to the model, after those before it on its chain.
 
-        `done` is the least ticks from the beginning of a micro-batch to its end.
+        `done` is the least ticks from the beginning of a micro-batch to its end; `first` and `last` are True for the
+        first and the last modelled stage of the chain.
         """
         stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
         begun, arrivals, turns, modes = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()

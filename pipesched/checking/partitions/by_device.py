@@ -53,10 +53,10 @@ class _TooManyError(Exception):
 
 
 def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool | None:
-    """Return True if no partition has a plan below `bound`, in the file's unit; None if not covered, or too many
-    partitions.
+    """Return True if no partition has a plan below `bound`, in the file's unit; False if some may have one.
 
-    Covered are makespan, span and period of whole micro-batches on one chain whose work is all in its stages.
+    None if not covered, or too many partitions. Covered are makespan, span and period of whole micro-batches on one
+    chain whose work is all in its stages.
     """
     of_passes = plan.objective.passes is None and not plan.model.parameters.some
     if not of_passes or plan.additions or not choice.whole or len(choice.on(plan.cluster.devices).chains) > 1:
@@ -68,7 +68,8 @@ def no_better_plan(plan: PlanProblem, choice: Choice, bound: Fraction) -> bool |
 
 
 def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
-    """Return True if no partition fits the memory, in any time; None if not covered, or too many partitions."""
+    """Return True if no partition fits the memory, in any time; False if some may. None if not covered, or too many
+    partitions."""
     model, cluster = plan.model, plan.cluster
     fixed = model.forward_overhead + model.backward_overhead + 2 * cluster.longest_lag
     times = (
@@ -171,7 +172,7 @@ class _ByDevice:
         return found.take(np.all([cut - at >= least * (b - a) for (a, at), (b, cut) in between], axis=0))
 
     def _there_and_back(self, rows: _Rows, first: int) -> tuple[Array, Array]:
-        """Return the ticks before the device's first F, and those after its last B."""
+        """Return by row the ticks before the device's first F, on stage `first`, and those after its last B."""
         directions = zip(self._quick, self._lags[first], strict=True)
         there, back = (ticks[rows.cuts[first]] + first * added + lags for (ticks, added), lags in directions)
         return there, back

@@ -71,7 +71,10 @@ def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
 
 
 def _by_stage(problem: Problem, items: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return for each stage the ticks of a forward on the stream, its memory, and the number of forwards."""
+    """Return (ticks of its forward on the stream, memory of its activation, number of micro-batches) of each stage.
+
+    `items` are (ticks of a task, stage, number of micro-batches) of the forwards' tasks.
+    """
     ticks: dict[int, int] = {}
     counts = {stage: count for _, stage, count in items}
     for own, stage, _ in items:

@@ -40,7 +40,8 @@ def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> S
 
 
 def computing_alone(stage: Stage) -> Stage:
-    """Return the stage without the gathering tasks, but with their memory; the stage itself if it has none."""
+    """Return the stage without its gathering tasks, whose memory stays as workspace; the stage itself if it has
+    none."""
     if gathering_of(stage) is None:
         return stage
     tasks = {kind: own[1:] if own[0].gathers else own for kind, own in stage.tasks}

@@ -24,7 +24,8 @@ def needs(kind: PassKind, stage: int) -> list[Need]:
 
 
 def needs_of_backward(number: int, stage: Stage) -> Iterator[Need]:
-    """Yield the optional need of a backward for the copy back or the recomputation of its activation."""
+    """Yield the optional need of a backward for the copy back or the recomputation of its activation, if the stage may
+    run some."""
     saving = tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD)
     if saving:
         yield Need(saving, 0, optional=True)

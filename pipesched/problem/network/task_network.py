@@ -207,7 +207,11 @@ class TaskNetwork:
         return self.drop(passes=[of for of in self.tasks if of[0] in OF_PARAMETERS])
 
     def _refuse_what_holds(self, passes: frozenset[PassType], leading: Mapping[PassType, int]) -> None:
-        """Raise `ValueError` if dropping would leave memory taken that is never freed, or a pass without an end."""
+        """Raise `ValueError` if a dropped pass changes memory that others take or free, or all ends of a pass would be
+        dropped.
+
+        A gathering of parameters and its drop may be dropped together.
+        """
         for kind, stage in passes:
             together = (UNSHARD, stage), (RESHARD, stage)
             given = self.change[kind, stage] != MemoryChange(0, 0) or (kind, stage) in self.elsewhere
