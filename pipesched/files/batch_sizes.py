@@ -19,7 +19,10 @@ SEARCHED = "one here; solve, plan and sweep search a list"
 
 
 class Sizes(NamedTuple):
-    """The key path under which a document lists micro-batch sizes, and the values of the list."""
+    """The list of micro-batch sizes of a document: its key path, and its values.
+
+    Under `microbatches` a value is a number of micro-batches, under `model.microbatch_size` the sequences of one.
+    """
 
     path: str
     values: tuple[int, ...]
@@ -54,10 +57,7 @@ class OfOneSize(NamedTuple):
 
 
 def with_each_size(document: Any, source: str) -> Sequence[OfOneSize]:
-    """Return one document for each micro-batch size listed, in the order of the list.
-
-    The document itself if none is.
-    """
+    """Return one document for each micro-batch size listed, in the order of the list; the document alone if none is."""
     sizes = sizes_of(document, source)
     if sizes is None:
         return [OfOneSize(document, None)]
@@ -71,8 +71,10 @@ def _sequences(document: Mapping[str, Any]) -> int | None:
 
 
 def with_axis_of_sizes(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return the document with its list of micro-batch sizes moved into its `sweep` section, as an axis of the
-    sweep."""
+    """Return the document with its list of micro-batch sizes as an axis of its `sweep` section.
+
+    The first size is in the place of the list. Itself where it lists no sizes.
+    """
     sizes = sizes_of(document, source)
     if sizes is None:
         return document

@@ -25,6 +25,6 @@ def own_ending(path: Path) -> str:
 
 
 def packed(path: Path, text: str) -> bytes:
-    """Encode text for a file of this name, compressed if it ends in .gz; equal texts give equal bytes."""
+    """Return text as the bytes of a file of this name, compressed if it ends in .gz; equal texts give equal bytes."""
     data = text.encode()
     return gzip.compress(data, 9, mtime=0) if path.suffix.lower() == ENDING else data

@@ -16,7 +16,7 @@ from pipesched.errors import BadInput
 
 
 def common_step(numbers: Iterable[Fraction]) -> Fraction:
-    """The largest fraction that divides all the numbers; 1 if they are all zero."""
+    """Return the largest fraction of which all the numbers are multiples; 1 if they are all zero."""
     values = [abs(x) for x in numbers if x]
     if not values:
         return Fraction(1)
@@ -37,8 +37,7 @@ def as_decimal(number: Fraction) -> int | Decimal:
 
 
 def as_number(number: Fraction) -> int | Decimal | str:
-    """Return a fraction as a file writes it: an exact decimal, or text such as `5/3` if it has no finite decimal
-    form."""
+    """Return a fraction as a file writes it: an exact decimal, or text such as `5/3` if it has none."""
     try:
         return as_decimal(number)
     except ValueError:
@@ -46,7 +45,7 @@ def as_number(number: Fraction) -> int | Decimal | str:
 
 
 def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """Convert multiples of `step` to numbers for a file: one number where all are equal, else a list.
+    """Return multiples of `step` as numbers for a file: one number where all are equal, else a list.
 
     None is left out.
     """
@@ -59,8 +58,7 @@ _UNREADABLE = (ValueError, ArithmeticError, RecursionError)
 
 
 def _unreadable(source: str, error: Exception) -> BadInput:
-    """Return the error for text that is well formed but beyond Python's limits: nested too deep, or a number too
-    long."""
+    """Return the error for well-formed text beyond Python's limits: nested too deep, or with a number too long."""
     reason = str(error)
     if isinstance(error, RecursionError):
         reason = "found brackets or indents too deep; allowed: some hundred levels"

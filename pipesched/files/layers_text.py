@@ -1,4 +1,4 @@
-"""Text of the key `layers` of a plan file: YAML, one layer entry on a line."""
+"""The key `layers` of a plan file as text: YAML, one layer entry on a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DIGITS = 6  # after the point, of numbers that have no end
 
 
 def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
-    """Return the YAML lines from `layers:` on for these layer types. Default values are left out; memory is rounded up.
+    """Return the YAML lines from `layers:` on for these layer types; default values are left out, memory is rounded up.
 
     With `timed` False times are unknown: `forward` and `backward` are left out, for the user to add.
     """
@@ -52,8 +52,7 @@ def _mapping(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 
 
 def number_text(number: Fraction, up: bool = True) -> str:
-    """Return a number as decimal text: exact if it has at most six decimals, else rounded up (or down, without
-    `up`)."""
+    """Return a number as decimal text: exact if it has at most six decimals, else rounded up (down without `up`)."""
     step = Decimal(1).scaleb(-_DIGITS)
     scaled = number * 10**_DIGITS
     whole = Decimal(scaled.numerator) / Decimal(scaled.denominator)

@@ -1,4 +1,4 @@
-"""Detection of files of another kind than a command reads, with a message that names the command for them."""
+"""Refusal of files of another kind than a command reads, with a message that names the command for them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ _FORMATS = {"pipesched-schedule": Kind.SCHEDULE, "pipesched-plan": Kind.PLAN_ANS
 
 
 def refuse_other_kinds(document: object, path: object, wanted: Kind) -> None:
-    """Raise `BadInput` if a document is clearly of another kind than `wanted`.
-
-    Unclear ones are left to later checks.
-    """
+    """Raise `BadInput` if a document is clearly of another kind than `wanted`; later checks judge unclear ones."""
     found = _kind(document) if isinstance(document, dict) else None
     if found not in (None, wanted):
         raise BadInput(f"{path}: found {found.value}; allowed: {_WANTED[wanted]}")

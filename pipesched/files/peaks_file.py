@@ -1,4 +1,4 @@
-"""The file of measured memory peaks that `fit-memory` reads."""
+"""The file of measured memory peaks that the command `fit-memory` reads."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _listed(accept: Any, allowed: str) -> field:
 
 
 def _peak(value: object) -> object:
-    """Accept a peak, a number of at least 0, or null (returned as False) for a device that was not measured."""
+    """Return a peak of at least 0 as a fraction, False for null (a device not measured), and None for anything else."""
     return False if value is None else at_least(0)(value)
 
 
 def _again(value: object) -> object:
-    """Accept the recomputed layers of a stage: one number, or numbers by layer name; None for anything else."""
+    """Return the recomputed layers of a stage, one number or numbers by layer name; None for anything else."""
     if isinstance(value, Mapping):
         numbers = {str(name): whole_number(0)(number) for name, number in value.items()}
         return None if None in numbers.values() else numbers

@@ -1,4 +1,4 @@
-"""Plan answer files: the plan problem, the plan found with its schedule, and the lower bound with its evidence."""
+"""Answer files of `plan`: the plan problem, the plan found with its schedule, and the lower bound with its evidence."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ Read = TypeVar("Read")
 class PlanAnswer:
     """Contents of a plan answer file. Bounds are in the plan file's unit of time.
 
-    `capacities` are the memory of each device with which the bound was proved, where they are not the problem's. For a
-    problem with variants `choices` belong to the variant of the plan, and the bound covers all `variants`.
+    `choices` are the results of the placements. `capacities` are the memory of each device with which the bound was
+    proved, where they are not the problem's. For a problem with variants `choices` belong to the variant of the plan,
+    and the bound covers all `variants`.
     """
 
     problem: PlanProblem
@@ -50,8 +51,7 @@ class PlanAnswer:
 
 
 def plan_text(plan: Plan) -> str:
-    """Return the text of the answer file for a plan that was found; ValueError if no problem file can express its
-    problem."""
+    """Return the text of the answer file for a plan found; ValueError if no problem file can express its problem."""
     best = plan.best
     assert best is not None
     file = ScheduleFile(best.timeline, value_ticks=best.period_ticks)
@@ -122,7 +122,7 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
 
 
 def _part(path: str, key: str, read: Callable[[], Read]) -> Read:
-    """Return what `read` reads from one part of a plan answer file; `BadInput` naming `key` if it has another form."""
+    """Return what `read` reads from one key of a plan answer file; `BadInput` naming `key` if it has another form."""
     try:
         return read()
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
@@ -160,7 +160,10 @@ def variant_from(document: Any) -> VariantResult:
 
 
 def capacities_document(capacities: Capacities | None) -> list[str | None] | None:
-    """Return the memory of each device as exact text, None for no limit; None where `capacities` is None."""
+    """Return the memory of each device as exact text in the file's unit, None for no limit.
+
+    None where there are none.
+    """
     return None if capacities is None else [None if one is None else str(one) for one in capacities]
 
 

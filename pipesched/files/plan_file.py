@@ -50,10 +50,9 @@ def read_plan(path: str | Path) -> PlanProblem:
 
 
 def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
-    """Read a plan file as one plan problem for each micro-batch size that it lists, with the sequences of a
-    micro-batch.
+    """Return (plan problem, sequences of a micro-batch) for each micro-batch size that a plan file lists.
 
-    A file that lists no sizes gives one problem.
+    A file that lists no sizes gives one problem, with None.
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
@@ -162,7 +161,7 @@ def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, roundin
 
 
 def _suspicious(model: Model) -> list[str]:
-    """Return a note if the head's backward is shorter than its forward.
+    """Return a note for each head whose backward is shorter than its forward; such a time is measured wrongly.
 
     The backward of a matrix product takes at least as long as its forward, so the measurement must have missed a part.
     """
@@ -175,8 +174,7 @@ def _suspicious(model: Model) -> list[str]:
 
 
 def _layer(entry: LayerEntry, form: PlanFile, rounding: Rounding, splits: bool) -> LayerType:
-    """Return the layer type of an entry. Times are rounded to the nearest tick, activations down, memory that B frees
-    up.
+    """Return the layer type of an entry: times rounded to the nearest tick, activations down, memory that B frees up.
 
     This rounding lets whatever fits still fit. If other layers split their backward (`splits`), a layer that does not
     has all of it in B and nothing in W.

@@ -1,4 +1,4 @@
-"""The problem file: its keys, and its conversion into a Problem in integer ticks."""
+"""Reading of problem files: conversion of a document into a `Problem` in integer ticks."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
-    """Read a problem file as one problem for each micro-batch size that it lists, with the sequences of a micro-batch.
+    """Return (problem, sequences of a micro-batch) for each micro-batch size that a problem file lists.
 
-    A file that lists no sizes gives one problem.
+    A file that lists no sizes gives one problem, with None.
     """
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
@@ -76,14 +76,20 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
 
 
 def _in_folder(path: Path) -> str:
-    """The files of a folder that may be meant."""
+    """Return text that names the known files of a folder, for a message on a folder in place of a file.
+
+    Empty if none.
+    """
     names = ("schedule.json", "plan.json", "problem.yaml", "model.yaml", "config.json")
     known = [str(path / name) for name in names if (path / name).is_file()]
     return f", such as {' or '.join(known)}" if known else ""
 
 
 def read_document(path: str | Path) -> object:
-    """Read the content of a YAML or JSON file, with exact decimals."""
+    """Return the content of a YAML or JSON file, with exact decimals, decompressed if its name ends in .gz.
+
+    `BadInput` if it cannot be read.
+    """
     if not isinstance(path, str | PathLike):
         raise BadInput(f"found {type(path).__name__}; allowed: the path of a file")
     try:
@@ -158,13 +164,16 @@ class _Form(NamedTuple):
 
 
 def _parsed(document: object) -> tuple[_Form, list[str], frozenset[str]]:
-    """Read a document of one problem: its form without wrong values, a line for each of these, and their key paths."""
+    """Return the form of a document of one problem, a line for each wrong value, and the key paths of these values."""
     keys, found, wrong = parse_model(ProblemFile, document, required(document))
     return _Form(keys, features_of(document)), found, wrong
 
 
 def _documents(features: list[Feature], document: object) -> tuple[SeveralProblems | None, list[object], list[str]]:
-    """Split a document that stands for several problems; returns their feature (None if one problem), and mistakes."""
+    """Return the feature by which a document stands for several problems, a document for each of them, and mistakes.
+
+    Without such a feature, None and the document alone.
+    """
     for feature in features:
         if feature.several and isinstance(document, Mapping) and document.get(feature.name) is not None:
             return feature.several, *feature.several.documents(document)
@@ -172,7 +181,10 @@ def _documents(features: list[Feature], document: object) -> tuple[SeveralProble
 
 
 def _split_off(features: list[Feature], document: object) -> tuple[object, AttachedProblems | None, object]:
-    """Split a document with attached problems: its other keys, the feature that attaches them, and that key's value."""
+    """Return a document's other keys, the feature with which it attaches problems, and the value of that feature's key.
+
+    Without such a feature, the document itself and None twice.
+    """
     for feature in features:
         if feature.attached and isinstance(document, Mapping) and document.get(feature.name) is not None:
             left = {key: value for key, value in document.items() if key != feature.name}
@@ -183,7 +195,7 @@ def _split_off(features: list[Feature], document: object) -> tuple[object, Attac
 def _read_attached(
     of: AttachedProblems, value: object, form: ProblemFile, wrong: frozenset[str]
 ) -> tuple[list[tuple[Any, _Form]], list[str]]:
-    """Read the attached documents under a key: their forms, each with what it describes, and every mistake in them."""
+    """Return the forms of the documents attached under a key, each with its description, and every mistake in them."""
     read = list[tuple[Any, _Form]]()
     documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))
     for path, what, one in documents:
@@ -195,7 +207,7 @@ def _read_attached(
 
 
 def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
-    """Convert a form without mistakes into a problem with times in ticks and memory in whole units."""
+    """Return the problem of a form without mistakes, with times in ticks and memory in whole steps."""
     form, features = parsed
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
@@ -235,8 +247,7 @@ def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
 def _memory(
     parsed: _Form, section: MemorySection, where: Placement, most_steps: int
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """Convert the memory of stages, devices and hosts to multiples of a step; returns also the step and notes on
-    rounding.
+    """Return (columns by stage, pools by device, step, notes): all memory of a file in whole steps, and the step.
 
     Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits.
     """
@@ -298,8 +309,8 @@ def _memory(
 def with_objective(problem: Problem, objective: Objective) -> Problem:
     """Return the problem with another objective; `BadInput` where the problem does not allow it.
 
-    A period needs equal micro-batches; the iteration needs work once an iteration for parameters, and such work needs
-    it.
+    A period needs equal micro-batches; work for parameters once an iteration and the objective iteration need each
+    other.
     """
     parameters = problem.network.has_collectives or gathers_each_pass(problem.stages)
     if (objective.passes is not None) is not parameters:

@@ -1,4 +1,4 @@
-"""Problems built in code from typed arguments, with the checks of a problem file, and written to such a file."""
+"""Problems made in code from typed arguments, with the checks of a problem file, and their writing to such a file."""
 
 from __future__ import annotations
 

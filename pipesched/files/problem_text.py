@@ -1,4 +1,4 @@
-"""A problem as the text of a problem file in YAML."""
+"""The text of a problem file in YAML, made from a problem."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _QUANTITY, _FRACTION = re.compile(QUANTITY), re.compile(FRACTION)
 
 
 def in_plain_numbers(document: object, form: Form) -> object:
-    """Return the document with every value with a unit as a number; `BadInput` with a line for each wrong unit."""
+    """Return the document with every value with a unit as a number in the file's unit; `BadInput` lists wrong units."""
     if not isinstance(document, dict):
         return document
     walk = _Walk(document, form)
@@ -34,7 +34,7 @@ def in_plain_numbers(document: object, form: Form) -> object:
 
 
 class _Walk:
-    """Conversion of one document; `mistakes` collects those found."""
+    """Conversion of the values of one document; `mistakes` collects a line for each unit that a key may not have."""
 
     def __init__(self, document: Mapping[str, Any], form: Form) -> None:
         self._form, self.mistakes = form, list[str]()
@@ -81,7 +81,7 @@ class _Walk:
         return None
 
     def _number(self, number: Fraction, unit: str, kind: Kind, activation: object) -> object:
-        """Return the number in the file's unit, a share as its part of the activation. Raises `_WrongUnit`."""
+        """Return the number in the file's unit, a share as its part of the activation; `_WrongUnit` for other units."""
         if unit == "%" and kind in (Kind.SHARE, Kind.SHARE_OF_MEMORY):
             return number / 100
         if unit == "%" and kind is Kind.PART:
@@ -116,7 +116,10 @@ class _WrongUnit(Exception):
 
 
 def _part(number: Fraction, activation: object) -> Fraction:
-    """Return a percentage of an activation; 0 if the activation is no number, which is reported elsewhere."""
+    """Return a percentage of an activation as an amount.
+
+    0 if the activation is no number, which is reported elsewhere.
+    """
     whole = finite_number(activation)
     return number / 100 * (whole or 0)
 

@@ -42,5 +42,5 @@ def step_of(
 
 
 def short(step: Fraction) -> str:
-    """Return a power of ten as text for a note."""
+    """Return a number as text of up to six digits, for a note."""
     return f"{float(step):g}"

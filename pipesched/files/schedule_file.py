@@ -37,8 +37,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class ScheduleFile:
-    """Contents of a schedule file. `value` and `lower_bound` are in the file's unit, fields ending in `_ticks` in
-    ticks."""
+    """Contents of a schedule file; fields that end in `_ticks` are in ticks of the timeline's problem."""
 
     timeline: Timeline
     lower_bound_ticks: int | None = None
@@ -53,7 +52,10 @@ class ScheduleFile:
         return known if solution.free is None else known.leaving(solution.free)
 
     def leaving(self, free: MostFree) -> ScheduleFile:
-        """Return the contents with the free memory, and the problem with all of its memory."""
+        """Return the contents with this free memory stated, and with the problem that has all of its memory again.
+
+        The solution is of a problem from whose capacity the free memory was subtracted.
+        """
         own = self.timeline.problem
         amount = int(free.value / own.resolution)
         objective = FREE_MEMORY.then(own.objective)
@@ -62,7 +64,7 @@ class ScheduleFile:
 
     @property
     def bounded(self) -> Problem:
-        """The problem of which the lower bound speaks: the timeline's, with the free memory stated reserved."""
+        """The problem for which the lower bound is valid: the timeline's, without the free memory that is stated."""
         problem = self.timeline.problem
         if problem.objective.leaves is None:
             return problem
@@ -70,12 +72,12 @@ class ScheduleFile:
 
     @property
     def value(self) -> float | None:
-        """Return the value that the file states; None where it states none."""
+        """The value that the file states, in its unit of time; None where it states none."""
         return self._in_units(self.value_ticks)
 
     @property
     def lower_bound(self) -> float | None:
-        """Return the lower bound that the file states; None where it states none."""
+        """The lower bound that the file states, in its unit of time; None where it states none."""
         return self._in_units(self.lower_bound_ticks)
 
     def _in_units(self, ticks: int | None) -> float | None:
@@ -83,15 +85,14 @@ class ScheduleFile:
 
     @property
     def metrics(self) -> Metrics:
-        """Return the metrics of the timeline; the period, which a timeline does not have, is the stated value."""
+        """The metrics of the timeline; for a period, which a timeline does not have, with the stated value."""
         found, aim = measure(self.timeline), self.timeline.problem.objective
         return replace(found, period_ticks=self.value_ticks) if aim.repeats else found
 
     def false_claims(self) -> list[str]:
-        """Return a line for each stated figure that the file's own timeline contradicts; none if the timeline is
-        invalid.
+        """Return a line for each stated figure that the file's own timeline contradicts.
 
-        The value must be that of the timeline, and bounds must not exceed it.
+        None if the timeline is invalid. The value must be that of the timeline, and bounds must not exceed it.
         """
         problem, found = self.timeline.problem, []
         if validate(self.timeline):

@@ -1,4 +1,4 @@
-"""Validation errors of pydantic as one line each: key path, value found, and what is allowed."""
+"""Mistakes in files as one line each, from pydantic's validation errors: key path, value found, what is allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUOTED = 60
 def parse_model(
     model: type[Model], document: object, required: Sequence[str]
 ) -> tuple[Model, list[str], frozenset[str]]:
-    """Read a document into a pydantic model whose fields are all optional.
+    """Return a document as a pydantic model whose fields are all optional, with its mistakes.
 
     Returns the model without the wrong values, a line for each mistake, and the key paths of the wrong values, so that
     rules over several keys can still be checked on the others. `required` lists the key paths that must be given.

@@ -58,23 +58,22 @@ class StateFile(Section):
 
 
 def json_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of the state file, for editors."""
+    """Return the JSON Schema of the state file, with which editors check and complete keys."""
     return StateFile.model_json_schema()
 
 
 def read_state(path: str | Path, problem: Problem) -> tuple[Problem, State]:
-    """Read a state file; returns the problem in a tick that divides its times, and the state.
+    """Return the problem and the state that a state file describes; `BadInput` lists every mistake.
 
-    `BadInput` lists every mistake.
+    The tick of the problem is made finer until the state's times are multiples of it.
     """
     return state_from(read_document(path), problem, str(path))
 
 
 def state_from(document: object, problem: Problem, source: str = "state") -> tuple[Problem, State]:
-    """Read a state from a dictionary with the keys of a state file; returns the problem refined to its times, and the
-    state.
+    """Return the problem and the state that a dictionary with the keys of a state file describes.
 
-    `BadInput` lists every mistake.
+    `BadInput` for mistakes. The tick of the problem is made finer until the state's times are multiples of it.
     """
     try:
         _refuse(problem)
@@ -113,7 +112,10 @@ def _ticks(time: Fraction | int, problem: Problem) -> int:
 
 
 def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str]]:
-    """Return the begun tasks with their start and end, and the mistakes of each entry by itself."""
+    """Return the begun tasks with their start and end in ticks, and the mistakes that each entry has by itself.
+
+    A task without an end runs as long as the problem says, and at least until now.
+    """
     ran: dict[Task, Ran] = {}
     found: list[str] = []
     now = _ticks(form.now or 0, problem)
@@ -180,7 +182,7 @@ def _recomputed(
 
 
 def _mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """Yield mistakes for impossible states.
+    """Yield mistakes of states that no schedule reaches.
 
     Such as two tasks on one stream at once, a task that began before a predecessor had ended, a backward both fused and
     split, or more memory in use than there is.
@@ -233,8 +235,8 @@ def _too_much_memory(problem: Problem, state: State) -> Iterator[str]:
 def _needed(problem: Problem, task: Task, state: State) -> Iterator[Task]:
     """Yield the tasks that a task waits for; of alternatives the one that has begun, or else the first.
 
-    Of optional predecessors only those that have begun, or must still run; which modes of saving memory remain possible
-    is checked elsewhere.
+    Of optional predecessors only one that has begun or must still run; which modes of saving memory remain possible is
+    checked elsewhere.
     """
     for arc in problem.network.arcs_into[task.of[:2]]:
         if arc.after.part == task.part:

@@ -43,7 +43,7 @@ def _placement(value: object) -> str | None:
 
 
 class StepEntry(Section):
-    """One measured step: its duration and the layout that was trained."""
+    """One measured training step: its duration and the layout that was trained."""
 
     required = ("seconds",)
 
@@ -135,7 +135,7 @@ def steps_from(document: object, source: str) -> StepsFile:
 
 
 def _cells(row: Mapping[str, str], source: str) -> dict[str, Any]:
-    """Return the non-empty cells of a row as YAML reads them; the layers of stages are separated by spaces."""
+    """Return the non-empty cells of a row, by column, as YAML reads them; spaces separate a cell's layers of stages."""
     given = {key: (row[key] or "").strip() for key in StepEntry.model_fields if key in row}
     return {
         key: read_yaml(f"[{', '.join(cell.split())}]" if key == "partition" else cell, f"{source}: {key}")

@@ -1,2 +1,1 @@
-"""Features of problem files, one module each: keys, checks, conversion into a `Problem`, and what a feature
-excludes."""
+"""Features of problem files, one module each: keys, checks, conversion into a `Problem`, and what it excludes."""

@@ -25,7 +25,7 @@ _KEY = "batch"
 
 
 class OverheadSection(Section):
-    """Time that each pass takes, however small its micro-batch."""
+    """Time that each pass takes, however small its micro-batch, in the file's unit."""
 
     forward: field_types.Number | None = Field(None, description="of F; default 0")
     backward: field_types.Number | None = Field(None, description="of B, and of a full backward; default 0")
@@ -81,7 +81,7 @@ def share_of_microbatch(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -> Any:
-    """Divide times of a whole batch by `count` micro-batches and add `overhead`, in every number of `value`.
+    """Return times of a whole batch divided by `count` micro-batches, plus `overhead`, for every number of `value`.
 
     With `if_any`, a time of 0 stays 0 (no transfer, no overhead).
     """
@@ -91,12 +91,12 @@ def share_of_pass(value: Any, count: int, overhead: Any, if_any: bool = False) -
 
 
 def scaled(value: Any, count: int) -> Any:
-    """Divide memory amounts of a whole batch by the number of micro-batches, in every number of `value`."""
+    """Return memory amounts of a whole batch divided by `count` micro-batches, for every number of `value`."""
     return _each(value, lambda x: x / count)
 
 
 def _each(value: Any, change: Callable[[Fraction], Fraction]) -> Any:
-    """Apply `change` to every number in a nested value, except under `nodes` and `on`, which are no amounts.
+    """Return a nested value with `change` applied to every number, except under `nodes` and `on`, which are no amounts.
 
     Entries that are no numbers are left for the file's checks to refuse.
     """
@@ -116,8 +116,7 @@ def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator
 
 
 def _amend_schema(schema: dict[str, Any]) -> None:
-    """Let `microbatches` be a list in the JSON Schema, since a batch may be cut into several numbers of
-    micro-batches."""
+    """Let `microbatches` be a list in the JSON Schema: a batch may be cut into several numbers of micro-batches."""
     schema["properties"][COUNT] = or_several(schema["properties"][COUNT])
 
 

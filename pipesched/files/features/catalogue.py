@@ -55,7 +55,7 @@ class SeveralProblems(NamedTuple):
 class Attached(NamedTuple):
     """A document read from a key of a file as a problem of its own, such as one module of a model.
 
-    `path` is its key path in the file; `of` describes the part (for instance a `Module`).
+    `path` is its key path in the file; `of` describes it (for instance a `Module`) to the function that joins it.
     """
 
     path: str
@@ -81,8 +81,7 @@ Plain = Callable[[Mapping[str, Any]], Any]
 
 
 class AttachedProblems(NamedTuple):
-    """Reading and writing of further problems under one key of a file, which are joined to the problem of its other
-    keys.
+    """Reading and writing of further problems under one key of a file, joined to the problem of its other keys.
 
     `documents` returns a document for each further problem, and a line for each mistake, from the key's value, the form
     of the other keys, the key paths known as wrong there, and the conversion of values with units. A device may have no
@@ -185,7 +184,7 @@ def features_of(document: object) -> list[Feature]:
 
 
 def first_stream(form: Any) -> str:
-    """Return the first stream of the file, which runs every task that names no stream."""
+    """Return the name of the file's first stream, which runs every task that names no stream."""
     return str((form.streams or [COMPUTE])[0])
 
 
@@ -206,7 +205,7 @@ def with_features(name: str, section: str, common: type[Section]) -> type[Sectio
 
 
 def refused_with_value(problem: Problem, key: str, value: str) -> Iterator[str]:
-    """A line for each feature of the problem that does not go with this value of a key."""
+    """Yield a line for each feature of the problem that does not go with this value of a key, such as an objective."""
     for feature in FEATURES:
         rows = (row for row in feature.refused if (row.one.key, row.one.value) == (key, value))
         yield from (row.line for row in rows if feature.there(problem) and row.other.key == feature.name)

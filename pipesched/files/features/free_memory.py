@@ -1,4 +1,4 @@
-"""The objective free memory: the most that every device has left, and of those schedules the least time."""
+"""The objective free memory: leave the most memory free on every device, and of those schedules take the least time."""
 
 from __future__ import annotations
 

@@ -60,7 +60,10 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """Return a norm of each stage, of which `_lower` makes one of all: parts of a file are joined before."""
+    """Return the field `once` of every stage, with the norm as a task of the stage's own; empty without a norm.
+
+    `_lower` makes one task of all of them, since the problems of one file are joined before.
+    """
     section = _section(form)
     if section is None:
         return {}

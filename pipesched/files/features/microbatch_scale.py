@@ -1,4 +1,4 @@
-"""Unequal micro-batches: a factor for each on its times and activations; their order is fixed or free."""
+"""Unequal micro-batches: a factor on the times and activations of each; their order is fixed or free."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _KEY = "microbatch_scale"
 
 
 class Keys(FeatureKeys):
-    """The keys `microbatch_scale`, the factors, and `microbatch_order`, which says if micro-batches may be
-    reordered."""
+    """The keys `microbatch_scale`, a factor for each micro-batch, and `microbatch_order`, if their order is free."""
 
     microbatch_scale: field_types.Factors | None = Field(
         None, description="a factor on all times and activations of each micro-batch; default: all are alike"

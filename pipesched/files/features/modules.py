@@ -141,8 +141,7 @@ class Keys(FeatureKeys):
 
 
 def _documents(value: object, trunk: Any, wrong: frozenset[str], plain: Plain) -> tuple[list[Attached], list[str]]:
-    """Return a problem document for each module, as if the module were a whole model, and every mistake in the
-    sections.
+    """Return a problem document for each module, as if it were a whole model, and every mistake in the sections.
 
     Empty where the trunk's own number of stages is unknown.
     """
@@ -163,7 +162,10 @@ def _documents(value: object, trunk: Any, wrong: frozenset[str], plain: Plain) -
 
 
 def _one(name: str, section: object, trunk: Any, first: int, plain: Plain) -> tuple[Attached | None, list[str]]:
-    """Read one module, whose stages are numbered from `first`; returns it (None if wrong) and its mistakes."""
+    """Return one module as an attached document (None if wrong) and its mistakes.
+
+    Its stages are numbered from `first`.
+    """
     try:
         section = _in_plain_numbers(section, trunk, plain)
         keys, found, _ = parse_model(ModuleSection, section, REQUIRED)

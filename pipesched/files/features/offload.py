@@ -56,7 +56,7 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """Yield the amounts that copies move, and that recomputations keep, as columns."""
+    """Yield the amounts of memory that copies move and that recomputations keep, as columns."""
     section = form.memory
     if section is None:
         return
@@ -94,7 +94,7 @@ def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
 
 
 def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
-    """Return the streams of the copies out and back, those named by the file or else the defaults."""
+    """Return the streams of the copies out and back: those that the file names, or else d2h and h2d."""
     return (section.offload.on if section.offload else None) or _STREAMS
 
 
@@ -111,12 +111,15 @@ def decisions(section: Any, key: str, stages: int) -> list[str]:
 
 
 def _may(section: Any, key: str) -> bool:
-    """Return True if some stage may use `key` (offload or recompute); otherwise its times are left out of the tick."""
+    """Return True if some stage may use `key` (offload or recompute).
+
+    If none may, its times do not count for the tick.
+    """
     return set(decisions(section, key, 1)) != {NEVER}
 
 
 def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
-    """The streams that devices share."""
+    """Return the streams of copies that several devices share, each with these devices."""
     if section is None or section.offload is None or not _may(section, "offload"):
         return ()
     groups = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
@@ -145,7 +148,7 @@ def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
 
 
 def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
-    """Return the problem's resources with host memory and the streams that several devices share."""
+    """Return the field `resources` of the problem, with host memory and the streams that several devices share."""
     hosts = zip(columns.get(_HOST, ()), _host_groups(form), strict=True)
     shared, own = _shared_streams(form.memory), tuple(HostPool(*one) for one in hosts)
     return {"resources": replace(problem.resources, shared_streams=shared, hosts=own)}
@@ -198,7 +201,10 @@ def _offload(problem: Problem) -> dict[str, object]:
 
 
 def _targets(problem: Problem) -> list[int | str]:
-    """Return for each device the one that its activations move to, or the word for the host."""
+    """Return for each device the one to whose memory its activations move, or `host`.
+
+    ValueError if they move to several.
+    """
     found: list[int | str] = []
     for stages in problem.placement.stages_of:
         peers = {own.to for s in stages if (own := problem.stages[s].offload)}
@@ -244,8 +250,7 @@ def _recompute(problem: Problem) -> list[dict[str, object]]:
 
 
 def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Yield a line for each broken rule of the three sections; nothing if one of them has values already known as
-    wrong."""
+    """Yield a line for each broken rule of `offload`, `recompute` and `decide`; nothing if one has wrong values."""
     section = form.memory
     if section is None or any(
         path.startswith(("memory.offload", "memory.recompute", "memory.decide")) for path in wrong

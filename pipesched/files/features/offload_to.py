@@ -19,8 +19,10 @@ def _given(form: Any) -> int | list[int | str] | None:
 
 
 def _peers(to: int | list[int | str], devices: int) -> list[int | None]:
-    """Return for each device the one that its activations move to, None for the host: with one number all others do,
-    and those of that device move to the host."""
+    """Return for each device the one to whose memory its activations move; None for the host.
+
+    `to` is such a list, or one device for all others, whose own activations move to the host.
+    """
     if isinstance(to, int):
         return [None if device == to else to for device in range(devices)]
     return [None if one == HOST else int(one) for one in to]
@@ -32,7 +34,7 @@ def _lower(problem: Problem, form: Any) -> Problem:
 
 
 def _moving(problem: Problem, peers: Sequence[int | None]) -> Problem:
-    """Return the problem in which the activations of device d move to the device `peers[d]`."""
+    """Return the problem in which the activations of device d move to device `peers[d]`, or to the host for None."""
     where = problem.placement.stage_device
     copies = [stage.offload and stage.offload._replace(to=peers[where[s]]) for s, stage in enumerate(problem.stages)]
     return problem.with_stages(offload=copies)

@@ -79,7 +79,10 @@ def _memory(form: Any) -> Iterator[Column]:
 
 
 def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """Return the fields `gather` and `once` of every stage; a stage whose parameters another stage holds has none."""
+    """Return the fields `gather` and `once` of every stage.
+
+    None or empty for a stage that uses another's parameters.
+    """
     section: ParametersSection | None = form.parameters
     if section is None:
         return {}
@@ -110,8 +113,7 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
 
 
 def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
-    """Return the problem's fields for parameters: limits of gathering, holders, and the objective if iterations
-    overlap.
+    """Return the problem's fields for parameters: limits of gathering, holders, objective of overlapped iterations.
 
     With `keep: never` the stages are replaced by ones whose passes each start with a gathering.
     """
@@ -163,8 +165,7 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
 
 
 def _holder_mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
-    """Yield mistakes of `parameters.holders`: a holder must be its own holder and on the device of the stage it
-    serves."""
+    """Yield mistakes of `parameters.holders`: a holder is its own holder, on the device of the stage it serves."""
     holders = form.parameters.holders if form.parameters else None
     if holders is None or wrong & {"parameters.holders", "chains", "placement"}:
         return
@@ -185,8 +186,10 @@ def _holder_mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> It
 
 
 def parameter_keys(problem: Problem) -> dict[str, object]:
-    """Return the key `parameters` as a file writes it for a problem; empty where stages run nothing for their
-    parameters."""
+    """Return the key `parameters` as a file writes it for a problem; empty where stages run nothing for parameters.
+
+    ValueError where no file can express it.
+    """
     stages = problem.stages
     section: dict[str, object] = {}
     if any(stage != holder for stage, holder in enumerate(problem.parameters.holders)):

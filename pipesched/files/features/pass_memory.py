@@ -21,7 +21,7 @@ _PASSES = PassMemory._fields
 
 
 class PassMemorySection(Section):
-    """Amounts of memory by kind of pass."""
+    """Amounts of memory by kind of pass, in the unit of `memory`."""
 
     forward: field_types.Numbers | None = Field(None, description="of F; default 0")
     backward: field_types.Numbers | None = Field(None, description="of B, and of a full backward; default 0")

@@ -1,4 +1,4 @@
-"""Data-parallel pipelines side by side, some of whose workers are lost or slow."""
+"""Data-parallel pipelines of the same model, some of whose workers are lost or slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key `sequence_chunks`: every micro-batch is cut into pieces, whose costs may differ.
+"""The key `sequence_chunks`: every micro-batch is cut into pieces, such as parts of a sequence, whose costs may differ.
 
 The file stands for one problem for each piece; their join is the problem of all pieces.
 """
@@ -62,7 +62,7 @@ def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _amend(schema: dict[str, Any]) -> None:
-    """Put the forms of values that differ by piece into the JSON Schema of the file, for every key that allows them."""
+    """Let the keys whose values may differ by piece have the forms for that in the JSON Schema of the file."""
     for path, keys in _VALUES.items():
         section = schema
         for name in path.split("."):
@@ -76,7 +76,7 @@ def _amend(schema: dict[str, Any]) -> None:
 
 
 class _NotOfPiecesError(ValueError):
-    """A value in none of the forms allowed for pieces; its text lists those forms."""
+    """A value that has none of the forms allowed for pieces; its text lists those forms."""
 
     def __init__(self, count: int) -> None:
         super().__init__(
@@ -110,7 +110,7 @@ def _documents(document: Mapping[str, Any]) -> tuple[list[object], list[str]]:
 
 
 def _section(section: dict[str, Any], key: str) -> dict[str, Any]:
-    """Copy the section `key` of a piece's document, so that it can be changed, and return the copy.
+    """Replace the section `key` of a piece's document by a copy that can be changed, and return the copy.
 
     An empty section where the document has none.
     """
@@ -168,8 +168,7 @@ def _written(problem: Problem) -> dict[str, object]:
 
 
 def _document(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
-    """Return the document of a problem with pieces: the first piece's, with lists where values differ between
-    pieces."""
+    """Return the document of a problem with pieces: the first piece's, with lists where values differ by piece."""
     pieces = [write(piece) for piece in pieces_of(problem)]
     document = {**pieces[0]}
     stages = problem.placement.stages // len(pieces)
@@ -195,7 +194,7 @@ def _at(document: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _in_common(values: Sequence[Any], stages: int) -> object:
-    """Combine values by piece into one: a number where all are equal, else a list by stage of lists by piece."""
+    """Return values by piece as one value: a number where all are equal, else a list by stage of lists by piece."""
     if not any(isinstance(value, list) for value in values) and len(set(values)) == 1:
         return values[0]
     columns = [value if isinstance(value, list) else [value] * stages for value in values]

@@ -1,1 +1,1 @@
-"""Values of keys: their types, error messages and JSON Schema."""
+"""Values of keys in files: their types, error messages and JSON Schema."""

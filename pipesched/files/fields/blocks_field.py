@@ -1,4 +1,4 @@
-"""The field for times of overlapped blocks in a problem file: by the stage of the forward, or by what a block saves."""
+"""The field for times of overlapped blocks in a problem file: durations, or what a block saves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _NUMBERS = f"a number of at least 0, or a list of them, one per stage ({FINITE})
 
 
 class Saves(NamedTuple):
-    """Savings of blocks by stage: a block takes less than its passes in turn by the smaller number of their stages."""
+    """Savings of overlapped blocks, one number or one for each stage, in the file's unit of time.
+
+    A block takes less than its two passes in sequence, by the smaller number of the passes' stages.
+    """
 
     ticks: Fraction | list[Fraction]
 

@@ -24,7 +24,7 @@ _WITH_UNIT = {"type": "string", "pattern": f"^(?:{QUANTITY}|{FRACTION})$"}
 
 
 def or_unit(schema: dict[str, Any]) -> dict[str, Any]:
-    """Extend the JSON Schema of a number: it may also be text with a unit or a fraction."""
+    """Return the JSON Schema of a number extended to text with a unit or a fraction."""
     return {"anyOf": [schema, _WITH_UNIT]}
 
 
@@ -33,7 +33,7 @@ NUMBER = or_unit(PLAIN_NUMBER)
 
 
 def or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    """Extend a JSON Schema: a value, or a list of at least one such value."""
+    """Return the JSON Schema of a value extended to a list of at least one such value."""
     return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
 
 
@@ -86,7 +86,7 @@ def finite_number(value: object) -> Fraction | None:
 
 
 def as_list(value: object) -> list[object] | None:
-    """The entries of a list, tuple or NumPy array; None for anything else."""
+    """Return the entries of a list, tuple or NumPy array; None for anything else."""
     if isinstance(value, np.ndarray):
         return list(value) if value.ndim else None
     return list(value) if isinstance(value, list | tuple) else None
@@ -94,8 +94,10 @@ def as_list(value: object) -> list[object] | None:
 
 @dataclass(frozen=True, eq=False)
 class field:  # noqa: N801 - annotates a type, as those of pydantic do
-    """A validator for pydantic fields: `accept` converts a value or returns None; `allowed` is then the error
-    message."""
+    """A validator for pydantic fields: `accept` returns the converted value, or None for one that is not allowed.
+
+    `allowed` is then the error message.
+    """
 
     allowed: str
     accept: Callable[[Any], object]
@@ -119,7 +121,7 @@ class field:  # noqa: N801 - annotates a type, as those of pydantic do
 
 
 def at_least(limit: int) -> Callable[[object], Fraction | None]:
-    """Return a validator that accepts numbers of at least `limit`."""
+    """Return a validator that accepts numbers of at least `limit`, as exact fractions; it returns None for others."""
 
     def accept(value: object) -> Fraction | None:
         number = finite_number(value)
@@ -129,7 +131,7 @@ def at_least(limit: int) -> Callable[[object], Fraction | None]:
 
 
 def whole_number(limit: int) -> Callable[[object], int | None]:
-    """Return a validator that accepts whole numbers of at least `limit`."""
+    """Return a validator that accepts whole numbers of at least `limit`; it returns None for others."""
 
     def accept(value: object) -> int | None:
         whole = isinstance(value, Integral) and not isinstance(value, bool) and limit <= int(value) <= LARGEST
@@ -155,7 +157,7 @@ def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[ob
 
 
 def each_of(one: Callable[[object], Entry | None], entries: list[object], allowed: str) -> list[Entry] | None:
-    """Convert every entry by `one`; None for an empty list.
+    """Return every entry converted by `one`; None for an empty list.
 
     Raises `WrongEntries` with all entries that `one` refuses.
     """

@@ -1,4 +1,4 @@
-"""The field types of a problem file, each with its error message and JSON Schema."""
+"""The types of fields in problem and plan files, each with its error message and JSON Schema."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _A_NAME = "a name: a letter or _, then letters, digits, - and _, up to 40 charac
 
 
 def task_name(value: object) -> str | None:
-    """Accept a valid name of a stream or task; None for anything else."""
+    """Return a valid name of a stream or task as it is; None for anything else."""
     return value if isinstance(value, str) and re.fullmatch(_NAME_PATTERN, value) else None
 
 
@@ -138,7 +138,7 @@ Counts = Annotated[
 
 
 def one_of(*names: str) -> field:
-    """Return a validator that accepts exactly the given names."""
+    """Return a validator of a pydantic field that accepts exactly the given names."""
     accept = lambda value: value if isinstance(value, str) and value in names else None  # noqa: E731
     return field(", ".join(names), accept, {"enum": list(map(str, names))})
 

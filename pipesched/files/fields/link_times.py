@@ -9,7 +9,7 @@ Matrix = list[list[Fraction]]
 
 
 class NodeLinks(NamedTuple):
-    """Transfer times by node: within a node, between nodes, and the number of the node of each device."""
+    """Transfer times within a node and between two, in the file's unit, and the number of the node of each device."""
 
     intra_node: Fraction
     inter_node: Fraction
@@ -21,7 +21,10 @@ Latency = Fraction | list[Fraction] | Matrix | NodeLinks
 
 
 class Occupying(NamedTuple):
-    """Transfers that occupy the stream `on` of the sending device for their duration, or of `both` devices at once."""
+    """Transfers that occupy the stream `on` of the sending device while they last.
+
+    With `both`, of the receiver, too.
+    """
 
     time: Latency
     on: str
@@ -32,17 +35,17 @@ Transfer = Latency | Occupying
 
 
 def latency_of(transfer: Transfer | None) -> Latency | None:
-    """Return the transfer time, without the stream that it may occupy."""
+    """Return the transfer time alone, in the form that the file gives it; None where it gives none."""
     return transfer.time if isinstance(transfer, Occupying) else transfer
 
 
 def stream_of(transfer: Transfer | None) -> str | None:
-    """The stream that transfers occupy; None where they occupy nothing."""
+    """Return the name of the stream that transfers occupy; None where they occupy nothing."""
     return transfer.on if isinstance(transfer, Occupying) else None
 
 
 def is_rendezvous(transfer: Transfer | None) -> bool:
-    """True if transfers occupy sender and receiver at once."""
+    """Return True if transfers occupy a stream of sender and receiver at once."""
     return isinstance(transfer, Occupying) and transfer.both
 
 
@@ -63,14 +66,20 @@ def links_of(transfer: Latency | None) -> Matrix:
 
 
 def unused_diagonal(transfer: Latency | None) -> list[str]:
-    """Return a note if the matrix has a time above 0 from a device to itself, which is never used; else no note."""
+    """Return a note if the matrix has a time above 0 from a device to itself, which is never used.
+
+    Else an empty list.
+    """
     if isinstance(transfer, NodeLinks) or not any(row[device] for device, row in enumerate(links_of(transfer))):
         return []
     return ["times.transfer: the diagonal is not used, since nothing is sent from a device to itself"]
 
 
 def wrong_size(transfer: object, devices: int) -> str | None:
-    """Return the mistake if a matrix or list of nodes does not have the size of `devices`; None if it does."""
+    """Return the mistake if a matrix or list of nodes does not have one row or entry for each device.
+
+    None if it does.
+    """
     if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
         return f"times.transfer.nodes: found {len(transfer.nodes)} nodes; allowed: a list of {devices}, one per device"
     if is_matrix(transfer):

@@ -30,21 +30,21 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class CopyStream(NamedTuple):
-    """The stream of copies; devices of one of `groups` share it, every other device has a stream of its own."""
+    """The stream that runs copies: devices of one of `groups` share it, every other device has one of its own."""
 
     stream: str
     groups: Groups = ()
 
 
 class HostLimit(NamedTuple):
-    """The capacity of host memory, a number or one for each device; devices of one of `groups` share a host."""
+    """The capacity of host memory: one number, or one for each device; devices of one of `groups` share a host."""
 
     capacity: Fraction | list[Fraction]
     groups: Groups = ()
 
 
 def _groups(value: object) -> Groups | None:
-    """Convert a list of devices, or a list of such lists, into groups; None if a device appears twice or is none."""
+    """Return a list of devices, or a list of such lists, as groups; None if a device appears twice or is none."""
     rows = as_list(value)
     if rows and all(as_list(row) is None for row in rows):
         rows = [rows]
@@ -56,8 +56,10 @@ def _groups(value: object) -> Groups | None:
 
 
 def _shared(value: object, key: str, accept: Callable[[object], Any]) -> tuple[Any, Groups] | None:
-    """Read a mapping with exactly the keys `key` and `devices`: the value that `accept` returns, and the groups; else
-    None."""
+    """Return (value, groups) of a mapping with exactly the keys `key` and `devices`, its value converted by `accept`.
+
+    None for anything else.
+    """
     if not isinstance(value, Mapping) or set(value) != {key, "devices"}:
         return None
     one, groups = accept(value[key]), _groups(value["devices"])
@@ -88,7 +90,7 @@ def _host_limit(value: object) -> HostLimit | None:
 
 
 def _target(value: object) -> int | list[int | str] | None:
-    """Read a device, or a list of devices and the word for the host; None for anything else."""
+    """Return a device, or a list of devices and `host`, as it is; None for anything else."""
     entries = as_list(value)
     if entries is None:
         return whole_number(0)(value)
@@ -177,7 +179,7 @@ class RecomputeMode(Section):
 class DecideSection(Section):
     """The key `memory.decide`: offload and recomputation are free (the solver decides), never or always.
 
-    Or a list by stage.
+    One word for all stages, or a list with one for each.
     """
 
     offload: DecisionField | None = Field(None, description="default free")

@@ -19,7 +19,7 @@ ITERATION, MICROBATCH = "iteration", "microbatch"
 
 
 def _keep(value: object) -> str | int | None:
-    """Accept free, always or never, or `{window: N}` as the number N; None for anything else."""
+    """Return `free`, `always` or `never` as it is, and `{window: N}` as the number N; None for anything else."""
     if isinstance(value, dict) and set(value) == {"window"}:
         return whole_number(1)(value["window"])
     return value if value in (FREE, ALWAYS, NEVER) else None
@@ -49,7 +49,7 @@ _Every = Annotated[str, field_types.one_of(ITERATION, MICROBATCH)]
 
 
 class ParametersPart(Section):
-    """A section of `parameters`, or all of it."""
+    """Base class for the section `parameters` and the sections inside it, so that features can find and extend them."""
 
 
 class GatherSection(ParametersPart):
@@ -106,7 +106,7 @@ class _Form(Protocol):
 
 
 def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: frozenset[str]) -> Iterator[str]:
-    """Yield mistakes where `parameters` and the objective do not go together.
+    """Yield mistakes where `parameters` and the objective do not go together: work once an iteration needs `iteration`.
 
     `once` names the keys that add work once an iteration; `others` lists the objectives allowed without them.
     """

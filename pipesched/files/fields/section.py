@@ -1,4 +1,4 @@
-"""Base class for sections of a file: a section accepts its own keys only, and some of them are required."""
+"""Base class for sections of a file: a section accepts only its own keys, and some of them are required."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def _state_required(schema: dict[str, Any], model: type[Section]) -> None:
 
 
 class Section(BaseModel):
-    """Base class for sections of a file. Every field is optional to pydantic; `required` lists those that must be
-    given.
+    """Base class for sections of a file.
 
-    So all other mistakes are still found where a required key is missing.
+    Every field is optional to pydantic; `required` lists those that must be given. So all other mistakes are still
+    found where a required key is missing.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, json_schema_extra=_state_required)

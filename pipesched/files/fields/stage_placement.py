@@ -26,7 +26,7 @@ class _Form(Protocol):
 
 
 def stage_count(form: _Form) -> int | None:
-    """The number of stages; None where the file does not say."""
+    """Return the number of stages that a file describes; None where it does not say."""
     if isinstance(form.placement, list):
         return len(form.placement)
     if form.devices is None:

@@ -1,4 +1,4 @@
-"""The `sweep` section of problem and plan files: key paths with lists of values, read by the command `sweep`."""
+"""The `sweep` section of problem and plan files: key paths with lists of values, which the command `sweep` reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of features that exclude each other in a file, as rows of a table, and the mistake reported for each."""
+"""Pairs of keys that exclude each other in a file, as rows of a table, and the mistake reported for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched.files.fields.field import as_list, whole_number
 
 
 class Part(NamedTuple):
-    """One side of an excluded pair: its key path, its name in messages, and the test if a document has it.
+    """One side of an excluded pair, a key or one value of a key: path, name in messages, test if a document has it.
 
     `value` is set where only this value of the key is excluded.
     """
@@ -33,13 +33,13 @@ class Refused(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return the line that refuses the two parts together: key of `one`, name of `other`, what is allowed."""
+        """The line of the mistake: key of `one`, name of `other`, and what is allowed."""
         found = f"{self.one.value} with" if self.one.value else "with"
         return f"{self.one.key}: found {found} {self.other.name}; allowed: {self.allowed}"
 
 
 def at(document: Mapping[str, Any], path: str) -> Any:
-    """The value at a key path; None where there is none."""
+    """Return the value at a key path of a document, such as `times.forward`; None where there is none."""
     value: Any = document
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None

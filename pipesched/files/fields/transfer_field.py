@@ -24,7 +24,10 @@ from pipesched.files.fields.link_times import Latency, NodeLinks, Occupying, Tra
 
 
 def _transfer(value: object) -> Transfer | None:
-    """A time, or a time and the stream that the transfer occupies for it, of its sender or of both."""
+    """Return the transfer times of a file's value, with the stream that they occupy, if any.
+
+    None or `WrongEntries` if wrong.
+    """
     if isinstance(value, Mapping) and not {"time", "on", "both"}.isdisjoint(value):
         fields = {"time": (_latency, _LATENCY), "on": (task_name, _STREAM)}
         return Occupying(*_section(fields | ({"both": (_truth, "true or false")} if "both" in value else {}), value))
@@ -36,7 +39,10 @@ def _truth(value: object) -> bool | None:
 
 
 def _latency(value: object) -> Latency | None:
-    """Accept transfer times: by stage, as a matrix with a row for each sending device, or within and between nodes."""
+    """Return transfer times by stage, as a matrix with a row for each sending device, or within and between nodes.
+
+    None or `WrongEntries` for anything else.
+    """
     if isinstance(value, Mapping):
         number = (at_least(0), POSITIVE)
         fields = {"intra_node": number, "inter_node": number, "nodes": (_node_numbers, _NODE_NUMBERS)}
@@ -59,9 +65,10 @@ def _node_numbers(value: object) -> tuple[int, ...] | None:
 
 
 def _section(fields: Mapping[str, tuple[Callable[[Any], Any], str]], value: Mapping[Any, object]) -> list[Any]:
-    """Read a mapping with exactly the keys of `fields`; `WrongEntries` names missing, wrong and unknown keys.
+    """Return the converted values of a mapping with exactly the keys of `fields`, in their order.
 
-    `fields` gives, for each key, its validator and the text of what is allowed.
+    `fields` gives, for each key, its validator and the text of what is allowed. `WrongEntries` names missing, wrong and
+    unknown keys.
     """
     only = f"no key but {', '.join(fields)}"
     others = {f".{key}": (_nothing, only) for key in value if key not in fields}
@@ -75,8 +82,10 @@ def _nothing(_: object) -> None:
 
 
 def _entries(fields: Mapping[str, tuple[Callable[[Any], Any], str]], *values: object) -> list[Any]:
-    """Convert values by their validators, in the order of `fields`; `WrongEntries` names every value that is
-    refused."""
+    """Return values converted by their validators, in the order of `fields`.
+
+    `WrongEntries` names all that are refused.
+    """
     found, wrong = [], list[WrongEntry]()
     for (place, (accept, allowed)), value in zip(fields.items(), values, strict=True):
         try:

@@ -1,2 +1,1 @@
-"""Model configurations of other programs (Hugging Face, Megatron, torchtitan), read into a plan file's section
-`model`."""
+"""Model configurations of other programs (Hugging Face, Megatron, torchtitan), read into a plan file's `model`."""

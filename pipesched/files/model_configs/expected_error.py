@@ -15,7 +15,7 @@ FILE = "expected_errors.json"
 
 
 def expected_error(hardware: str, experts: bool) -> ExpectedError:
-    """Return the expected error of a predicted step for models with or without experts on devices of this name.
+    """Return the expected error of a predicted training step, by device and by kind of model (with experts or not).
 
     Where too few steps were measured for this kind of device, it is the largest error among the kinds of device with
     enough measurements, for the same kind of model.
@@ -31,7 +31,7 @@ def kind_of(hardware: str, experts: bool) -> str:
 
 
 def family_of(hardware: str) -> str:
-    """Return the family of a device by its name: H100 of h100-80gb."""
+    """Return the family of a device by its name, such as H100 for h100-80gb."""
     return hardware.partition("-")[0].upper()
 
 

@@ -17,8 +17,7 @@ ALLOWED = "dense layers first, then experts in each layer, or in every n-th"
 
 
 def regular(has: Sequence[bool]) -> tuple[int, int] | None:
-    """Return the number of leading dense layers and the period of expert layers after them, from one flag for each
-    layer.
+    """Return the number of leading dense layers and the period of expert layers after them; `has` has a flag by layer.
 
     The first layer after the dense ones has experts. None where expert layers follow no such pattern.
     """
@@ -30,7 +29,10 @@ def regular(has: Sequence[bool]) -> tuple[int, int] | None:
 
 
 def grouped(groups: int | None, chosen: int | None) -> dict[str, int]:
-    """Return the keys of groups of experts of which a token's are in a few; none where all are one group."""
+    """Return the keys `groups` and `groups_per_token` of a plan file's section `experts`.
+
+    Empty unless a token's experts come from fewer groups than there are.
+    """
     return {"groups": groups, "groups_per_token": chosen} if groups and chosen and groups > chosen else {}
 
 
@@ -60,7 +62,7 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
 
 
 def _in_turn(keys: Keys, config: Mapping[str, Any], layers: int) -> list[bool]:
-    """Return for each layer True if it has experts by the configuration's period, such as `decoder_sparse_step`."""
+    """Return for each layer True if it has experts by the configuration's period (`decoder_sparse_step`) or list."""
     if isinstance(config.get(_FROM_ZERO), list):
         listed = config[_FROM_ZERO]
         return [at < len(listed) and listed[at] == 1 for at in range(layers)]

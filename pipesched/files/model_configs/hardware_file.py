@@ -1,4 +1,4 @@
-"""Devices by name from the table or from the user's own hardware file, and the text of such a file."""
+"""Devices found by name in the table or read from the user's own hardware file, and the text of such a file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from pipesched.files.schema_errors import parse_model
 
 
 class NamedDevice(NamedTuple):
-    """A device and its name."""
+    """A device with the name by which it was found, or which its hardware file gives."""
 
     name: str
     device: Device
 
 
 def find_device(text: str) -> NamedDevice:
-    """Return the device of this name, of the one name that begins so, or of a hardware file; `BadInput` if there is
-    none."""
+    """Return the device of this name, of the only name that begins so, or of a hardware file at this path.
+
+    `BadInput` if there is none.
+    """
     found = [name for name in DEVICES if name == text] or [name for name in DEVICES if name.startswith(text.lower())]
     if len(found) == 1:
         return NamedDevice(found[0], DEVICES[found[0]])
@@ -45,7 +47,10 @@ def find_device(text: str) -> NamedDevice:
 
 
 def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
-    """Return the text of a hardware file with all numbers of a device; `comments` give the basis of numbers by key."""
+    """Return the text of a hardware file with all numbers of a device.
+
+    `comments` are added to the lines of their keys.
+    """
     lines = [f"name: {json.dumps(name)}"]
     for one in fields(Device):
         value = getattr(device, one.name)

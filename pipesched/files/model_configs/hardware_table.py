@@ -57,7 +57,7 @@ SUSTAINED = {"h100": 708.5 / 989, "b200": 1456.3 / 2250}
 
 
 class ProductParams(NamedTuple):
-    """Of products of devices by the most that they sustain.
+    """Rate of matrix products on devices for which the most that they sustain is known.
 
     `of_sustained`: the share of the sustained rate of large square products that products of training reach, between 0
     and 1. It is what the prior of `benchmarks.accuracy --fit` has of cuBLAS's, 0.65 of 0.75 of the data sheet; used for

@@ -13,7 +13,7 @@ from pipesched.files.schema_errors import shown
 
 
 class _Family(NamedTuple):
-    """Defaults of one `model_type` in transformers, for values that a configuration file leaves out."""
+    """Defaults of models of one `model_type` in transformers, for what a configuration file leaves out."""
 
     gated: bool = True
     tied: bool = False
@@ -67,8 +67,7 @@ _HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "
 
 
 def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """Return the model of a `config.json`; `BadInput` for a kind of model that is not supported, or for missing
-    keys."""
+    """Return the model of a `config.json`; `BadInput` for an unsupported kind of model or missing keys."""
     notes = []
     config, kind = document, document.get("model_type")
     if isinstance(document.get("text_config"), Mapping):

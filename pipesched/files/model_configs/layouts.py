@@ -24,7 +24,7 @@ class Layout(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of parallelism inside a stage, by the keys of a plan file."""
+        """The sizes of parallelism inside a stage, by the keys of a plan file."""
         return {"tensor": self.tensor, "context": self.context, "expert": self.expert, "data": self.data}
 
     def __str__(self) -> str:
@@ -36,12 +36,12 @@ class Layout(NamedTuple):
 def layouts_of(
     config: ModelConfig, gpus: int, microbatches: int, sequence: int, given: Mapping[str, int | None], node: int = 8
 ) -> list[Layout]:
-    """Return all layouts of a model on `gpus` devices; `BadInput` if there is none.
+    """Return all layouts of a model on `gpus` devices, each with micro-batches of one sequence.
 
-    `microbatches` counts those of a step on all replicas together; the data parallel size has to divide it. `given`
-    fixes sizes by name; the others are searched. Tensor groups have at most `node` devices and divide the attention
-    heads; tensor times context stays inside a node. A context size above 1 cuts a `sequence` into two parts a device,
-    one early and one late.
+    `BadInput` if there is none. `microbatches` counts those of a step on all replicas together; the data parallel size
+    has to divide it. `given` fixes sizes by name; the others are searched. Tensor groups have at most `node` devices
+    and divide the attention heads; tensor times context stays inside a node. A context size above 1 cuts a `sequence`
+    into two parts a device, one early and one late.
     """
     attention = config.model["attention"]
     heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]
@@ -73,7 +73,7 @@ def layouts_of(
 
 
 def _sizes(devices: int, given: Mapping[str, int | None], name: str, most: int) -> Iterator[int]:
-    """Yield the divisors of `devices` up to `most`; only the size in `given`, if it is there and divides."""
+    """Yield the divisors of `devices` up to `most`; where `given` has the size, that one alone, if it divides them."""
     size = given.get(name)
     for each in range(1, devices + 1):
         if devices % each == 0 and (each <= most if size is None else each == size):

@@ -104,7 +104,10 @@ _WITHOUT_COST = re.compile(
 
 
 def check_architecture(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
-    """Return a note for each part that is left out of the model; `BadInput` for arguments that no plan can express."""
+    """Return a note for each argument that is left out of the model.
+
+    `BadInput` for arguments that no plan can express.
+    """
     pattern = bool(values.get("hybrid_layer_pattern") or values.get("hybrid_override_pattern"))
     # A hybrid model's layers are those of its pattern, whatever these say.
     of_pattern = {"spec", "is_hybrid_model", "hybrid_attention_ratio", "hybrid_mlp_ratio"} if pattern else set[str]()
@@ -139,7 +142,7 @@ def _left_out(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def transformer_layers(pattern: str, source: str, name: str) -> tuple[int, int, int, int]:
-    """Read a hybrid model's layer pattern: layers, leading dense layers, period of expert layers, prediction layers.
+    """Return (layers, leading dense layers, period of expert layers, prediction layers) of a hybrid layer pattern.
 
     The pattern must be that of a transformer: each layer an attention (`*`, latent `+`, sparse `D`), then an MLP `-` or
     experts `E`; after each `/` a multi-token prediction layer. Bars between stages are ignored, since the plan decides

@@ -26,10 +26,9 @@ _TOKENIZERS = {"GPT2BPETokenizer": 50257, "BertWordPieceLowerCase": 30522, "Bert
 
 
 def arguments_of(script: str) -> dict[str, Any]:
-    """Return the options of a shell script by name, dashes replaced by `_`; variables that the script sets are
-    expanded.
+    """Return the options of a shell script by name, with `_` for dashes, as text; one without a value is True.
 
-    An option without a value is True.
+    Variables that the script sets are expanded.
     """
     variables: dict[str, str] = {}
     lines = script.replace("\\\n", " ").splitlines()
@@ -50,7 +49,7 @@ def arguments_of(script: str) -> dict[str, Any]:
 def _words(line: str) -> Iterator[str]:
     """Yield the words of a shell line, without comments and brackets of arrays.
 
-    A quoted `"--name value"` gives two words.
+    `"--name value"` in quotes gives two.
     """
     try:
         for word in shlex.split(line, comments=True):
@@ -64,9 +63,9 @@ def _put_in(text: str, variables: Mapping[str, str]) -> str:
 
 
 def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all values of a nested document by their last key, of equal keys the first one in the document.
+    """Return all values of a nested document by their last key; of equal keys the first one in the document.
 
-    A value such as `${NAME:4096}` is replaced by its default.
+    Dashes in keys become `_`. A value such as `${NAME:4096}` is replaced by its default.
     """
     found: dict[str, Any] = {}
     for key, value in document.items():
@@ -138,9 +137,9 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[str]) -> int:
-    """Return the vocabulary size: padded size, `vocab_size`, or that of a known tokenizer, padded as Megatron does.
+    """Return the size of the vocabulary in tokens: padded size, `vocab_size`, or that of a known tokenizer, padded.
 
-    An assumed tokenizer size is added to `notes`; an unknown one is a mistake.
+    Padding is Megatron's. An assumed tokenizer size is added to `notes`; an unknown one is a mistake.
     """
     known = keys.optional("padded_vocab_size", "vocab_size")
     tokenizer = str(values.get("tokenizer_type") or ("GPT2BPETokenizer" if values.get("merge_file") else ""))
@@ -161,8 +160,7 @@ def _vocabulary(keys: Keys, values: Mapping[str, Any], source: str, notes: list[
 
 
 def _hybrid(values: Mapping[str, Any], source: str) -> tuple[int, int, int, int] | None:
-    """Return layers, leading dense layers, period of expert layers, prediction layers of a hybrid pattern; None without
-    one."""
+    """Return what `transformer_layers` reads from the model's hybrid layer pattern; None without one."""
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if values.get(name):
             return transformer_layers(str(values[name]), source, name)

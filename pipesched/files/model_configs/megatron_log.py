@@ -11,14 +11,14 @@ _MICROBATCHES = re.compile(r"setting number of micro-?batches to(?: constant)? (
 
 
 def is_megatron_log(text: str) -> bool:
-    """Return True if a text has a Megatron list of arguments."""
+    """Return True if a text contains the list of arguments that Megatron prints."""
     return bool(re.search(r"(?m)-{3,} ?(?:\w+ )?arguments ?-{3,}", text)) and _dumped(text) != {}
 
 
 def arguments_of_log(text: str) -> dict[str, Any]:
-    """Return the arguments first listed in a log, as text, and the padded vocabulary and micro-batches of later lines.
+    """Return the arguments first listed in a log, as text by name, without those that are None or empty.
 
-    Arguments that are None or empty are left out.
+    The padded vocabulary and the number of micro-batches of later lines are added.
     """
     found = _dumped(text)
     if padded := _PADDED.search(text):

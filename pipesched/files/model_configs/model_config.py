@@ -29,7 +29,10 @@ class ModelConfig:
 
 
 class Keys:
-    """Access to the values of a configuration, each under one of several names; collects `mistakes` until `check`."""
+    """Access to whole numbers of a configuration, each under one of several names.
+
+    Collects `mistakes` until `check`.
+    """
 
     def __init__(self, source: str, values: Mapping[str, Any]) -> None:
         self._source, self._values, self.mistakes = source, values, list[str]()
@@ -66,7 +69,10 @@ class Keys:
         return None
 
     def listed(self, name: str) -> list[Any]:
-        """Return the entries of a list; empty where it is missing or null, or wrong, which is added to the mistakes."""
+        """Return the entries of a list in the configuration; empty where it is missing or null.
+
+        Anything else is added to the mistakes.
+        """
         value = self._values.get(name)
         if not isinstance(value, list | None):
             self.mistakes.append(f"{self._source}: {name}: found {shown(value)}; allowed: a list")

@@ -24,7 +24,7 @@ SIZES = ("tensor", "context", "expert", "data")
 
 @dataclass(frozen=True)
 class Wanted:
-    """Training settings that the user gives; for None the configuration decides, or else a default.
+    """Training settings that the user gives; where one is None the configuration decides, or else a default.
 
     `devices` are pipeline ranks. `mfu` is the share of the peak rate that products reach, in place of the device's
     fitted share. `training` has further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its
@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return the entry as a line of YAML, with its comment."""
+        """The entry as a line of YAML, with its comment."""
         text = f"{self.key}: {_value(self.value)}"
         return f"{text:<27} # {self.comment}" if self.comment else text
 
@@ -80,7 +80,7 @@ def plan_document(config: ModelConfig, wanted: Wanted) -> dict[str, Any]:
 
 
 def _sections(config: ModelConfig, wanted: Wanted) -> tuple[list[_Entry], list[_Entry], list[_Entry]]:
-    """Return the entries of the plan file: at its top level, in `model`, and in `hardware`."""
+    """Return the entries of the plan file as three lists: at its top level, in `model`, and in `hardware`."""
     head = [
         _Entry("name", config.name),
         _Entry("devices", wanted.devices, "pipeline ranks; each is as many devices as tensor * context * data below"),
@@ -104,13 +104,16 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
 
 
 def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
-    """Return the tokens of a sequence: given, else the configuration's, else the model's longest up to a default."""
+    """Return the tokens of a sequence: given, else the configuration's, else the model's longest, up to 4096."""
     known: int | None = wanted.sequence or config.settings.get("sequence")
     return known or min(config.longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
 
 
 def _chunks(config: ModelConfig, devices: int) -> list[int]:
-    """Return the numbers of chunks for which every stage gets a layer; embedding and head count as a layer each."""
+    """Return the numbers of chunks, of 1, 2 and 4, with which every stage gets a layer; 1 alone if none does.
+
+    Embedding and head count as a layer each.
+    """
     layers = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
     return [each for each in _CHUNKS if each * devices <= layers] or [1]
 
@@ -155,7 +158,10 @@ def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
 
 
 def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object, str]]:
-    """Return the keys of `hardware`, each with its value and a comment on what it assumes."""
+    """Return the keys of the section `hardware`, each with its value and a comment on what it assumes.
+
+    `BadInput` for a precision that the device has no products of.
+    """
     device, sizes = wanted.device, sizes_of(config, wanted)
     narrow = {"fp8": device.tflops_8bit, "mxfp8": device.tflops_8bit, "nvfp4": device.tflops_4bit}
     dtype = str(wanted.training.get("dtype"))
@@ -189,9 +195,10 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
 
 
 def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:
-    """Return the bandwidth (GB/s) of each kind of exchange, with a comment, by the key of `hardware`.
+    """Return, by the key of `hardware`, the bandwidth (GB/s) of each kind of exchange, and the shares hidden.
 
-    Ranks of one stage are numbered consecutively; an exchange is inside a node if its group fits into one.
+    Each has a comment on what it assumes. Ranks of one stage are numbered consecutively; an exchange is inside a node
+    if its group fits into one. Hidden is what runs at the same time as computation.
     """
     device = wanted.device
     tensor, context, data = sizes["tensor"], sizes["context"], sizes["data"]
@@ -227,9 +234,10 @@ def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, 
 
 
 def _link(device: Device, group: int, members: int, share: float, what: str) -> tuple[object, str]:
-    """Return the bandwidth in GB/s of a group of devices, with a comment on what it assumes.
+    """Return the bandwidth in GB/s, as text, of a group of `group` devices, with a comment on what it assumes.
 
-    `group` is the number of devices that it spans; if more than a node has, `members` of a node share its links.
+    If that is more than a node has, `members` of the group in one node share its links to other nodes. `share` is the
+    part of the bandwidth that is reached.
     """
     if group <= device.node:
         return _short(device.in_node * share), f"GB/s, {what} inside a node: {100 * share:.3g} % of {device.in_node:g}"

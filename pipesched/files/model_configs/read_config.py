@@ -19,10 +19,10 @@ KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .log
 
 
 def read_config(path: str, vocabulary: int | None = None) -> ModelConfig:
-    """Read a model configuration; the file's ending, and a `config.json` inside a folder, decide the format.
+    """Return the model configuration in a file, or in the `config.json` of a folder.
 
-    `vocabulary` is the padded number of tokens, for Megatron arguments that only name a tokenizer. `BadInput` says what
-    is missing.
+    The file's ending decides the format. `vocabulary` is the padded number of tokens, for Megatron arguments that only
+    name a tokenizer. `BadInput` says what is missing.
     """
     file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
     try:

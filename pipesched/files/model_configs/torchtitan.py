@@ -1,4 +1,4 @@
-"""Job configurations of torchtitan (TOML): a model's flavor by name, and training settings."""
+"""Job configurations of torchtitan (TOML): a model named by its flavor, and training settings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FLAVORS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 
 
 def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
-    """Return the model and training settings of a torchtitan job configuration."""
+    """Return the model and training settings of a torchtitan job configuration; `BadInput` for an unknown flavor."""
     named, training = document.get("model", {}), document.get("training", {})
     name, flavor = str(named.get("name", "")), str(named.get("flavor", ""))
     model = FLAVORS.get((name, flavor))

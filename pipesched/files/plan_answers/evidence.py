@@ -1,4 +1,4 @@
-"""The evidence of a lower bound over all plans, converted to a document and back."""
+"""Conversion of partitions, and of the evidence of a lower bound over all plans, to JSON documents and back."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] |
 
 
 def plan_evidence_from(document: Any) -> PlanEvidence | None:
-    """Read evidence from its document; a form that this version does not write is kept unread."""
+    """Return the evidence in a document.
+
+    None for none, and `UnknownForm` for a form that this version does not write.
+    """
     try:
         return None if document is None else _known(document)
     except KeyError as error:

@@ -111,9 +111,9 @@ def _layer(layer: LayerType) -> dict[str, object]:
 
 
 def _numbers(value: Any, key: str) -> Any:
-    """Convert every text in a document that is a fraction to a `Fraction`, except values of keys that are texts.
+    """Return a document with every text that is a fraction as a `Fraction`, except values of keys that are texts.
 
-    `key` is the key whose value this is.
+    `key` is the key whose value `value` is.
     """
     if isinstance(value, Mapping):
         return {name: _numbers(one, str(name)) for name, one in value.items()}

@@ -1,1 +1,1 @@
-"""Parts of reading a plan file: its keys, their checks, and its layers."""
+"""Modules that read the parts of a plan file: its keys, their checks, and its layers."""

@@ -49,7 +49,7 @@ def _unit(form: PlanFile) -> str:
 
 
 def choices_of(form: PlanFile) -> list[Choice]:
-    """Return all combinations of placement and pieces that the file allows, each once."""
+    """Return all combinations of placement, chunks and pieces that the file allows, each once."""
     found = [Choice(*where) for where in _placements(form)]
     for feature in PLAN_FEATURES:
         found = [one for choice in found for one in feature.choices(choice, form)]
@@ -116,8 +116,7 @@ def _layer(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
 
 
 def _choices(form: PlanFile) -> Iterator[str]:
-    """Yield mistakes of the placements allowed: there is none, none has as many stages as `partition`, or one has too
-    many passes."""
+    """Yield mistakes of the placements allowed: none, none with as many stages as `partition`, or too many passes."""
     assert form.devices is not None
     choices = choices_of(form)
     if not choices:

@@ -1,4 +1,4 @@
-"""Layers derived from a plan file's keys `model` and `hardware`, and the checks of the two sections."""
+"""Layers derived from a plan file's keys `model` and `hardware`, and the checks of these two sections."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ _GROUPED = ("kv_heads", "head_size")
 
 
 def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
-    """Return layers derived from the sections `model` and `hardware`, which must be valid, and the training step around
-    them."""
+    """Return the layers derived from `model` and `hardware`, which must be valid, and the training step around them."""
     model, hardware = form.model, form.hardware
     assert model and hardware
     assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
@@ -231,7 +230,7 @@ def _blocks(model: ModelSection) -> list[str]:
 
 
 def _groups(experts: ExpertsSection) -> Iterator[str]:
-    """Yield mistakes of groups of experts."""
+    """Yield mistakes of the keys for groups of experts, of which a token uses only some."""
     place, groups, chosen = "model.experts.groups", experts.groups, experts.groups_per_token
     if chosen > groups:
         yield f"{place}_per_token: found {chosen}; allowed: up to the {groups} groups"

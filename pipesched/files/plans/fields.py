@@ -1,4 +1,4 @@
-"""The field types that only a plan file has: choices of placements, chunks, partitions and schedules."""
+"""The field types that only a plan file has: placements, chunks, partitions, schedules, speeds and shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of a plan file that gives a model's shape and the hardware instead of `layers`."""
+"""Layers of a plan file that gives a model's shape and the hardware in place of `layers`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pipesched.layers.training_step import TrainingStep
 
 
 def required_of(document: object) -> tuple[str, ...]:
-    """Return the required keys of a plan document: `layers`, unless it has `model`; `devices`, unless it has `cluster`.
+    """Return the required keys of a plan document: `devices` or `cluster`, `layers` or `model`, and `microbatches`.
 
-    `microbatches` is required too, unless a model has a batch, which says how many there are.
+    A key that another replaces is left out where that is given, and `microbatches` where a model has a batch.
     """
     instead = {"layers": "model", "devices": "cluster"}
     given = document if isinstance(document, dict) else {}
@@ -42,7 +42,10 @@ class Filled(NamedTuple):
 
 
 def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, list[str]]:
-    """Return the form with layers derived from its model's shape, and the mistakes of the sections for it."""
+    """Return the form with layers derived from its model's shape, and the mistakes of the sections for that.
+
+    The form is unchanged where it has no `model`, or there are mistakes.
+    """
     if form.model is None:
         hardware = form.hardware is not None and not any(path.split(".")[0] == "model" for path in wrong)
         return Filled(form), ["hardware: found without model; allowed: with model"] if hardware else []

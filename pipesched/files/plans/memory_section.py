@@ -1,4 +1,4 @@
-"""The key `memory` of a plan file."""
+"""The section `memory` of a plan file."""
 
 from __future__ import annotations
 

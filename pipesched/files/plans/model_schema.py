@@ -1,4 +1,4 @@
-"""The keys `model` and `hardware` of a plan file, from which its layers are derived."""
+"""The sections `model` and `hardware` of a plan file, from which its layers are derived."""
 
 from __future__ import annotations
 

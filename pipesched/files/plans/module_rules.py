@@ -1,5 +1,7 @@
-"""Modules of a plan file (an encoder, a vocabulary on all devices), whose stages are none of its layers', and the
-features that exclude them."""
+"""Rules for modules of a plan file (an encoder, a vocabulary on all devices): features that exclude them.
+
+Their stages have none of the model's layers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ MODULES = (ENCODER, *VOCABULARIES)
 
 
 def has_modules(document: Mapping[str, Any]) -> bool:
-    """Return True if a document has stages that are none of its layers'."""
+    """Return True if a document has stages without any of the model's layers: an encoder or a shared vocabulary."""
     return any(module.there(document) for module in MODULES)
 
 
@@ -36,7 +38,7 @@ _PARTITION = Part("partition", "a partition as a list", _fixed, "a list")
 
 
 def refused_with_modules(module: Part) -> Iterator[Refused]:
-    """Yield the pairs of features that `module` excludes."""
+    """Yield the pairs of `module`, an encoder or a shared vocabulary, with each feature that does not go with it."""
     sends = "transfers of modules occupy none"
     yield Refused(given("transfer.on"), module, "transfers that occupy no stream", sends)
     twice = "a module feeds one copy of a stage"

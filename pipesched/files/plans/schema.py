@@ -97,7 +97,7 @@ class EncoderKeys(Costs):
 
     @property
     def as_layer(self) -> LayerEntry:
-        """Return the encoder's costs as an entry of the key `layers`."""
+        """The encoder's costs as an entry of the key `layers`."""
         costs = {key: getattr(self, key) for key in type(self).model_fields if key in LayerEntry.model_fields}
         return LayerEntry.model_construct(**costs | {"name": self.name or "encoder"})
 
@@ -162,7 +162,7 @@ else:
 
 
 def json_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of the plan file, for editors."""
+    """Return the JSON Schema of the plan file, with which editors check and complete keys."""
     schema = PlanFile.model_json_schema()
     schema["properties"]["layers"]["anyOf"][0]["minItems"] = 1
     del schema["required"]

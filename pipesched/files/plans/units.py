@@ -1,4 +1,4 @@
-"""Units of a plan file's numbers: the tick of all times and the step of all amounts of memory."""
+"""The units of which a plan file's numbers become multiples: the tick of all times and the step of all memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipesched.files.rounding import step_of
 
 
 def every_layer(form: PlanFile) -> list[LayerEntry]:
-    """Return the layer entries of the model, then those that features add."""
+    """Return the layer entries of the model, then those that features add, such as an encoder."""
     return [*(form.layers or ()), *(entry for feature in PLAN_FEATURES for _, entry in feature.more_layers(form))]
 
 
@@ -31,7 +31,7 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
 
 
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
-    """Return the unit that all amounts of memory are multiples of, and True if they must be rounded to it."""
+    """Return the step of which all amounts of memory are multiples, and True if they must be rounded to it."""
     zero, layers, choices = Fraction(0), every_layer(form), choices_of(form)
     amounts = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
     numbers = [number for _, own in amounts for number in own]
@@ -43,7 +43,7 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fra
 
 
 def _amounts(layer: LayerEntry) -> list[Fraction | None]:
-    """Return the amounts of memory that each micro-batch takes of a layer, and parts of them."""
+    """Return the amounts of memory of a layer that a micro-batch takes or keeps; None for those that are not given."""
     kept = [(layer.activation or 0) * mode.keeps for mode in layer.recompute or () if mode.keeps is not None]
     more = [amount for feature in PLAN_FEATURES for amount in feature.layer_amounts(layer)]
     return [layer.activation, layer.freed_by_backward, *more, *kept]

@@ -34,9 +34,8 @@ def mistakes(
 ) -> list[str]:
     """Return a line for each broken rule over several keys, except of key paths already known as wrong.
 
-    `features` are those that the file has.
-    `forms` is the number of forms that the file stands for, this one included; it counts for size limits. With
-    `devices_of_others` a device may have no stage in this form.
+    `features` are those that the file has. `forms` is the number of forms that the file stands for, this one included;
+    it counts for size limits. With `devices_of_others` a device may have no stage in this form.
     """
     found: list[str] = []
     if "placement" not in wrong:
@@ -152,7 +151,7 @@ def _backward(form: ProblemFile) -> Iterator[str]:
 
 
 def _saves(form: ProblemFile) -> Iterator[str]:
-    """Yield mistakes where a block of a stage's own passes would be shorter than one of them."""
+    """Yield mistakes where an overlapped block of a stage's own passes would be shorter than one of them."""
     times = form.times
     if times is None or not isinstance(times.overlapped, Saves) or times.forward is None or times.backward is None:
         return
@@ -187,8 +186,11 @@ def _freed(form: ProblemFile) -> Iterator[str]:
 def _pairs(
     one: Fraction | list[Fraction], other: Fraction | list[Fraction]
 ) -> Iterator[tuple[str, tuple[Fraction, Fraction]]]:
-    """Yield the pairs of two values by stage, with the index text for messages; lists are paired up to the shorter
-    length."""
+    """Yield (index, pair) for two values given for all stages or by stage.
+
+    The index is text such as `[2]` for messages. Lists are paired up to the shorter length; the index is empty where
+    neither is a list.
+    """
     if not isinstance(one, list) and not isinstance(other, list):
         yield "", (one, other)
         return

@@ -28,7 +28,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def _parts_document(problem: Problem) -> dict[str, Any]:
-    """Return the document of a problem without what a file means as a whole."""
+    """Return the document of a problem without the keys that a file means as a whole (`Feature.of_whole`)."""
     for feature in FEATURES:
         joined = feature.attached or feature.several
         if joined is not None and feature.there(problem):
@@ -56,13 +56,13 @@ def _parts_document(problem: Problem) -> dict[str, Any]:
 
 
 def add_keys(document: dict[str, Any], keys: Mapping[str, object]) -> None:
-    """Add keys to a document; sections that it has get the keys of sections."""
+    """Add keys to a document in place; a section that it has already gets the keys of the added one."""
     for key, value in keys.items():
         document[key] = document[key] | value if isinstance(value, dict) and key in document else value
 
 
 def placement_keys(where: Placement) -> dict[str, object]:
-    """Return the keys of a placement: a standard placement's name if it is one, else the list of devices."""
+    """Return the keys `placement` and `chunks` of a file: a standard placement's name, or each stage's device."""
     chunks = where.stages // where.devices
     for name, make in PLACEMENTS.items():
         if where == make(where.devices, chunks):
@@ -71,8 +71,10 @@ def placement_keys(where: Placement) -> dict[str, object]:
 
 
 def _chains(problem: Problem) -> dict[str, object]:
-    """Return the key `chains` of a problem whose micro-batches take different paths, unless its placement implies
-    them."""
+    """Return the key `chains` of a problem whose micro-batches take different paths.
+
+    Empty where its placement says them.
+    """
     where = problem.placement
     if len(where.chains) == 1 or not problem.walks.shares:
         return {}

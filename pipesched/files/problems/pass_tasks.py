@@ -1,5 +1,4 @@
-"""Conversion between the section `tasks` of a file, which describes one layer, and the tasks of every stage's
-passes."""
+"""Conversion of a file's section `tasks`, which describes one layer, to the tasks of every stage's passes, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ KEYS = {F: "forward", B: "backward", W: "weight"}
 
 
 class Totals(NamedTuple):
-    """Total ticks of a stage's passes that are made of tasks; `weight` is None without W."""
+    """Total ticks of each kind of a stage's passes, if these are made of tasks; `weight` is None without W."""
 
     forward: int
     backward: int
@@ -28,7 +27,7 @@ class Totals(NamedTuple):
 
 
 def stage_tasks(layer: Layer, layers: int) -> StageTasks:
-    """Return the tasks of every kind of pass of a stage with `layers` layers.
+    """Return the tasks of every kind of pass of a stage with `layers` layers, from the tasks of one layer.
 
     A backward runs the layers last to first. BW is the backward with each task of W directly after the task that it
     waits for; tasks that wait for the whole backward are last. With several layers a task's name ends with its layer's
@@ -58,7 +57,7 @@ def _named(task: TaskSpec, number: int, layers: int) -> TaskSpec:
 
 
 def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
-    """Return the tasks of BW, those of W marked where a task of B has the same name, so that names are unique."""
+    """Return the tasks of BW with unique names: a task of W with the name of one of B gets `w-` before it."""
     found: dict[str, TaskSpec] = {}
     for task in tasks:
         name = task.name
@@ -69,7 +68,7 @@ def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
 
 
 def totals(tasks: StageTasks) -> Totals:
-    """Return the duration in ticks of each kind of pass, its tasks run without interruption."""
+    """Return the duration in ticks of each kind of pass if its tasks run one after the other without a break."""
     ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks}
     if W not in ticks:
         return Totals(ticks[F], ticks[BW], None, ticks[BW])
@@ -104,7 +103,7 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
 
 
 def _layers(stage: Stage) -> int:
-    """Return the number of layers of a stage by the last task name of its forward."""
+    """Return the number of layers of a stage, read from the last task name of its forward, which ends with a number."""
     last = stage.tasks_of(F)[-1].name.rpartition(".")
     return int(last[2]) + 1 if last[0] and last[2].isdigit() else 1
 

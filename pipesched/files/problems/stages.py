@@ -1,4 +1,4 @@
-"""Stages of a problem from the columns of a file: costs in ticks, memory, and the tasks of passes."""
+"""The stages of a problem, made from columns of a file's numbers: costs in ticks, memory, and the tasks of passes."""
 
 from __future__ import annotations
 

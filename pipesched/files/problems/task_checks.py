@@ -87,8 +87,7 @@ def _unknown(path: str, name: str, known: list[str]) -> Iterator[str]:
 
 
 def _count(form: ProblemFile, stages: int | None) -> Iterator[str]:
-    """Yield a mistake for more than `MOST_TASKS` tasks, which would fill the computer's memory and are most likely a
-    typing error."""
+    """Yield a mistake for more than `MOST_TASKS` tasks, which fill the memory and are most likely a typing error."""
     assert form.tasks is not None
     layers = form.tasks.layers or 1
     repeated = sum(layers) if isinstance(layers, list) else layers * (stages or 0)

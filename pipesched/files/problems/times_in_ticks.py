@@ -26,9 +26,11 @@ def times_in_ticks(
     others: Iterable[tuple[Any, Fraction | list[Fraction]]] = (),
     most_steps: int = MOST_STEPS,
 ) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
-    """Return the times in ticks by column, the matrix of link times, the tick, and a note if times were rounded.
+    """Return (columns, links, tick, notes): times in ticks by quantity and stage, and between devices.
 
-    `others` are further times by column, one number or a list with one for each stage.
+    Columns are by key of `times`, and for tasks by kind and place in the list; links are a row for each sending device,
+    empty where transfers are by stage. There is a note if times were rounded. `others` are further times by column, one
+    number or a list with one for each stage.
     """
     transfer = latency_of(times.transfer)
     links = links_of(transfer)
@@ -71,13 +73,13 @@ def times_in_ticks(
 
 
 def _task_times(tasks: Tasks, stages: int) -> Columns:
-    """Return the times of all tasks of one layer by column, with an entry for each stage."""
+    """Return the times of all tasks of one layer, in the file's unit, by (kind, place in the list) and stage."""
     lists = {kind: getattr(tasks, key) or () for kind, key in KEYS.items()}
     return {(kind, n): per(task.time, stages) for kind, own in lists.items() for n, task in enumerate(own)}
 
 
 def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
-    """Return one number for each of `count` places from a number or a list.
+    """Return one number for each of `count` stages or devices from a number for all or a list.
 
     A list of half as many entries serves both directions of a bidirectional placement.
     """

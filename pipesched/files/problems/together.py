@@ -19,8 +19,10 @@ def _looks_up(document: Mapping[str, Any]) -> bool:
 
 
 def _sends(document: Mapping[str, Any]) -> bool:
-    """Return True if transfers occupy a stream and passes are single tasks (passes of tasks have refusals of their
-    own)."""
+    """Return True if transfers occupy a stream and passes are single tasks.
+
+    Other rows are for passes of several tasks.
+    """
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 
 
@@ -45,7 +47,7 @@ COMMON = (
 
 
 def table_of(features: Iterable[Feature]) -> tuple[Refused, ...]:
-    """Return the pairs of keys that every file has and of these features."""
+    """Return the excluded pairs of keys that every problem file may have, and those of these features."""
     return (*COMMON, *(row for feature in features for row in feature.refused))
 
 

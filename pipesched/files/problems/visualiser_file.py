@@ -13,7 +13,7 @@ from pipesched.files.schema_errors import parse_model
 
 
 class VisualiserFile(Section):
-    """The keys of `sample_config.json` / `sample_config.yaml` of that tool."""
+    """The keys of the older visualiser's `sample_config.json` or `sample_config.yaml`."""
 
     num_stages: field_types.Count | None = Field(None, description="number of pipeline stages (devices)")
     num_batches: field_types.Count | None = Field(None, description="number of micro-batches")
@@ -32,8 +32,10 @@ def looks_like_one(document: object) -> bool:
 
 
 def to_problem_document(document: object, source: str) -> dict[str, Any]:
-    """Convert the older visualiser's configuration to a problem document; `BadInput` lists mistakes under its own
-    keys."""
+    """Return the problem document of the older visualiser's configuration.
+
+    `BadInput` lists mistakes under its own keys.
+    """
     form, found, _ = parse_model(VisualiserFile, document, ("num_stages", "num_batches"))
     for key in ("forward_times", "backward_times"):
         value = getattr(form, key)

@@ -1,1 +1,1 @@
-"""Parts of reading and writing schedule files: names of tasks, orders and starts."""
+"""Reading and writing of the parts of schedule files: names of tasks, orders, waits and starts."""

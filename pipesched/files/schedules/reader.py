@@ -22,7 +22,10 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 
 
 class ScheduleReader:
-    """Reader of a schedule file's keys other than the problem; all ticks are ticks of the file."""
+    """Reader of a schedule file's keys other than the problem; numbers of the file's ticks become ticks of `problem`.
+
+    `problem` is the one given, with a finer tick where the file's numbers count fractions of it.
+    """
 
     def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:
         self._path, self._document = path, document
@@ -91,7 +94,7 @@ class ScheduleReader:
             raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
 
     def free_memory(self) -> MostFree | None:
-        """Read the free memory that the file states; None where it states none."""
+        """Return the free memory that the file states, with its bound; None where it states none."""
         stated = self._document.get("free_memory")
         if stated is None:
             return None

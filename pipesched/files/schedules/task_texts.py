@@ -13,7 +13,10 @@ from pipesched.schedule.timeline import Timeline
 
 
 def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """Return the keys `task_orders` (tasks of each stream by device) and `waits` that the schedule has."""
+    """Return the keys of a schedule file for orders of streams (`task_orders`) and for `waits`, if it has any.
+
+    Tasks are by name: a list by device of lists by stream, and pairs of which the second waits for the first.
+    """
     keys: dict[str, object] = {}
     if schedule.task_orders:
         orders: list[dict[str, list[str]]] = [{} for _ in range(problem.devices)]
@@ -26,7 +29,10 @@ def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
 
 
 def start_texts(timeline: Timeline) -> dict[str, int]:
-    """Return the start of every task by its name, pass by pass; an overlapped block's passes are single tasks."""
+    """Return the start in ticks of every task by its name, pass by pass.
+
+    A pass in an overlapped block is a single task.
+    """
     problem, starts = timeline.problem, timeline.starts
     return {
         problem.task_text(task): starts[task]
@@ -37,15 +43,17 @@ def start_texts(timeline: Timeline) -> dict[str, int]:
 
 
 class TaskReader:
-    """Reader of task names of one problem."""
+    """Reader of the names by which schedule and state files call the tasks of one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._parts: dict[tuple[object, int], dict[str, int]] = {}
 
     def task(self, text: str) -> Task:
-        """Return the task of a name: `F0.0`, `F0.0/attn`, `F0.0/attn.2`, or `F0.0/1` by number; `BadInput` if there is
-        none."""
+        """Return the task called `F0.0`, `F0.0/attn`, `F0.0/attn.2`, or `F0.0/1` by number.
+
+        `BadInput` if there is none.
+        """
         of, _, name = text.partition("/")
         p = pass_from(self._problem, of)
         if (p.kind, p.stage) not in self._parts:
@@ -59,7 +67,7 @@ class TaskReader:
         return Task(p, part)
 
     def _names(self, stage: int, first: Task) -> dict[str, int]:
-        """Return the numbers of the tasks of a stage's pass by name.
+        """Return the number of each task in a stage's pass, by the task's name.
 
         A pass that the problem does not have counts as one task, and is refused later.
         """
@@ -86,7 +94,10 @@ class TaskReader:
         return found
 
     def waits(self, document: object) -> tuple[Wait, ...]:
-        """Read the key `waits`: pairs of tasks by name, of which the second waits for the first; else `BadInput`."""
+        """Return the waits under the key `waits`: pairs of tasks by name, of which the second waits for the first.
+
+        `BadInput` for anything else.
+        """
         pairs = document if isinstance(document, list) else []
         if not isinstance(document, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadInput(f"waits: found {shown(document)}; allowed: pairs of tasks, of which the second waits")

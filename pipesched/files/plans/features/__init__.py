@@ -1,1 +1,1 @@
-"""Features of plan files, one module each: keys, checks, part of the plan problem, and exact document."""
+"""Features of plan files, one module each: keys, checks, effect on the plan problem, and keys of its exact document."""

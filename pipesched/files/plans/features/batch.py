@@ -31,7 +31,7 @@ class PlanOverheadSection(Section):
 
 
 class PlanBatchSection(Section):
-    """A batch that is the same for every size of a micro-batch."""
+    """A batch of a plan file that is the same for every size of a micro-batch."""
 
     size: field_types.Count | None = Field(
         None,
@@ -97,7 +97,7 @@ def _layer(entry: Any, count: int) -> Any:
 
 
 def _count_of_model(document: Mapping[str, Any]) -> int | None:
-    """Return the micro-batches of each data parallel replica; None if they cannot share the batch evenly."""
+    """Return the number of micro-batches of each data parallel replica; None if they cannot share the batch evenly."""
     one = whole_number(1)
     size, each = one(at(document, "batch.size")), one(at(document, SIZE) or 1)
     data = one(at(document, "model.parallel.data") or 1)

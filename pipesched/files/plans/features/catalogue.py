@@ -24,24 +24,22 @@ from pipesched.registry import Registry
 
 
 class Rounding(NamedTuple):
-    """The units to which a file's numbers are rounded: times to the nearest tick, amounts down to a multiple of
-    `step`."""
+    """The units to which a file's numbers are rounded: times to the nearest tick, memory down to whole steps."""
 
     tick: Fraction
     step: Fraction
 
     def time(self, number: Fraction | None) -> Fraction:
-        """Return a time rounded to whole ticks; 0 for None."""
+        """Return a time rounded to a whole number of ticks, in the file's unit; 0 for None."""
         return round((number or Fraction(0)) / self.tick) * self.tick
 
     def amount(self, number: Fraction | None) -> Fraction:
-        """Return memory rounded down to whole steps; 0 for None."""
+        """Return memory rounded down to a whole number of steps, in the file's unit; 0 for None."""
         return floor((number or Fraction(0)) / self.step) * self.step
 
 
 class Reading(NamedTuple):
-    """Values that features may use when the plan problem is made: rounding, the layer type of an entry, and the
-    unchanged form.
+    """Values that features may use when the plan problem is made: rounding, and the layer type of an entry.
 
     `file` is the form before any feature's `costs` changed it.
     """
@@ -65,9 +63,8 @@ class PlanFeature:
 
     `name` is its first key. `keys` are its top-level keys and `sections` those in sections: `costs` of layers and of
     each `costs_section`, which has costs as a layer has, `layers` of layers only, `model`, `decide`, and of other
-    features. `with_units` are
-    keys whose values may have units, and those that begin with `costs.` stand for a key of all of these; `refused` are
-    the features that it excludes.
+    features. `with_units` are keys whose values may have units, and those that begin with `costs.` stand for a key of
+    all of these; `refused` are the features that it excludes.
 
     For a file with a model's shape, `model_mistakes` yields mistakes of keys that go with it, `training` returns fields
     of `Training` and `hardware` fields of `Hardware`; `derived` returns the model's layers, the training step around
@@ -90,7 +87,8 @@ class PlanFeature:
     elsewhere. `read_back` completes the plan of such a document by keys that no file has, the `exact_keys`. `finer`
     returns how many times finer the problem's ticks and steps are than those of its layers' numbers.
 
-    `settings_note` says what of the plan a runtime's settings leave out, so that the job must do it; empty if nothing.
+    `settings_note` returns what of the plan a runtime's settings leave out, so that the job must do it; empty if
+    nothing.
     """
 
     name: str

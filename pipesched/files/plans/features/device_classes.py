@@ -37,7 +37,7 @@ _RANGE = r"(\d{1,6})\.\.(\d{1,6})"
 
 
 class DeviceCount(NamedTuple):
-    """The least and the most devices of a class."""
+    """The least and the most devices of a class that a plan may use."""
 
     least: int
     most: int
@@ -82,7 +82,7 @@ class DeviceClass(Section):
 
     @property
     def counts(self) -> range:
-        """The numbers of devices that a plan may use."""
+        """The numbers of devices of the class that a plan may use."""
         return range(self.devices.least, self.devices.most + 1) if self.devices else range(0)
 
 
@@ -113,7 +113,10 @@ def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
 
 
 def _sets_of(form: Any) -> list[DeviceSet]:
-    """Return the sets of devices that a plan may use, each in every order that it may have along the pipeline."""
+    """Return the sets of devices that a plan may use, each in every order that it may have along the pipeline.
+
+    At most one more than the limit of sets, which then is a mistake.
+    """
     free = form.decide is not None and form.decide.cluster == "free"
     places = range(len(form.cluster))
     found: dict[DeviceSet, None] = {}
@@ -126,7 +129,7 @@ def _sets_of(form: Any) -> list[DeviceSet]:
 
 
 def _clusters_of(form: Any, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
-    """Return the clusters that a plan may use, in words: sets of the devices, and their orders along the pipeline.
+    """Return (description, cluster) for each cluster that a plan may use: sets of devices, in their possible orders.
 
     `cluster` has the most devices of every class. Empty where all sets and orders are this one.
     """
@@ -147,8 +150,7 @@ def _named(one: DeviceClass, number: int, unit: str) -> str:
 
 
 def _filled(form: Any, wrong: Wrong) -> tuple[Any, list[str]]:
-    """Return the form with the number of devices and their memory from its device classes, and the classes'
-    mistakes."""
+    """Return the form with the number and memory of devices that its device classes say, and the classes' mistakes."""
     classes = form.cluster
     if classes is None or any(path.split("[")[0].split(".")[0] == "cluster" for path in wrong):
         return form, []

@@ -1,4 +1,4 @@
-"""An encoder of a plan: layers whose output the model's first stage needs."""
+"""The section `encoder` of a plan file: layers whose output the model's first stage needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objective free memory of a plan: the most that every device has left, and of those plans the least time."""
+"""The objective free memory of a plan: leave the most memory free on every device, then take the least time."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ def _leaves(form: Any) -> Leaves | None:
 
 
 def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
-    """Yield mistakes if the objective is free memory without a limit of memory or without layers with keys and values,
-    or `then` is given with another objective."""
+    """Yield mistakes of the objective free memory and of the key `then`.
+
+    Free memory needs a limit of memory and, per layer, layers with keys and values; `then` needs free memory.
+    """
     leaves = _leaves(form)
     if leaves is None:
         if form.then is not None and "objective" not in wrong:

@@ -1,4 +1,4 @@
-"""Frozen layers and adapters of a plan file: the costs that remain, and the features that they exclude."""
+"""Frozen layers and adapters (LoRA) of a plan file: the costs that remain, and the features that they exclude."""
 
 from __future__ import annotations
 
@@ -86,7 +86,10 @@ def _training(form: Any) -> Mapping[str, Any]:
 
 
 def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
-    """Return the layers with those frozen by name marked; with adapters embedding and head are frozen too."""
+    """Return the derived layers with those marked that are frozen by name, the step unchanged, and mistakes.
+
+    With adapters embedding and head are frozen, too.
+    """
     model, names = form.model, [layer.name for layer in layers]
     unknown = [name for name in model.frozen or () if name not in names]
     if unknown:
@@ -122,7 +125,7 @@ def _adapter_rank(form: Any) -> int | None:
 
 
 def _notes(form: Any) -> Iterator[str]:
-    """Yield a note for each frozen layer after a trained one whose file gives one time for B and W together.
+    """Yield a note for each frozen layer after a trained one for which the file gives one time for B and W together.
 
     All of that time is taken for B, since a frozen layer has no W.
     """
@@ -162,7 +165,7 @@ def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
 def _before_training(form: Any) -> int:
     """Return the number of layer entries before the first one that trains.
 
-    0 if the encoder before all of them trains.
+    0 if an encoder before all of them trains.
     """
     layers = form.layers or []
     if form.encoder is not None and not form.encoder.frozen:
@@ -176,14 +179,16 @@ def _untrained(entry: Any) -> dict[str, object]:
 
 
 def _forward_only(entry: Any) -> Any:
-    """Return a layer entry without backward and without memory kept for one."""
+    """Return the entry of a layer that runs forwards alone: no backward, and no memory kept for one."""
     memory = dict.fromkeys(("activation", "freed_by_backward", "kept_for_later", "recompute"))
     return entry.model_copy(update=_untrained(entry) | memory | {"backward": _ZERO, "attention_backward": _ZERO})
 
 
 def _frozen(entry: Any) -> Any:
-    """Return the entry of a layer after the first one that trains: if frozen, only B is left, and frees all
-    activation."""
+    """Return the entry of a layer that is not before all that train: if it is frozen, only B is left.
+
+    B then frees all of the activation.
+    """
     if not entry.frozen:
         return entry
     own: dict[str, object] = _untrained(entry) | {"frozen": False}

@@ -1,4 +1,4 @@
-"""The section `parameters` of a plan file: what every stage adds to the keys of its layers; reading and writing."""
+"""The section `parameters` of a plan file: times and memory that every stage has in addition to its layers'."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PlanParametersSection(ParametersPart):
 
 
 class Keys(Section):
-    """The keys `parameters` and `overlap_next`."""
+    """The keys `parameters` and `overlap_next` (a device starts the next iteration before others end this one)."""
 
     parameters: PlanParametersSection | None = Field(
         None, description="what stages run once an iteration for their parameters; with objective iteration"
@@ -116,13 +116,15 @@ def _model_mistakes(form: Any) -> Iterator[str]:
 
 
 def _hardware(form: Any) -> Mapping[str, Any]:
-    """Return that no pass hides reductions, if the plan schedules them itself."""
+    """Return the field of `Hardware` that no pass hides reductions, if the plan schedules these itself; else none."""
     return {"data_hidden": 0.0} if form.parameters and form.parameters.reduce else {}
 
 
 def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
-    """Return the layers with the times of reductions and steps that the plan schedules, and the training step without
-    them."""
+    """Return the layers with times of the reductions and steps that the plan schedules, and the step without these.
+
+    The third value is empty: there are no mistakes.
+    """
     zero, own = Fraction(0), form.parameters
     if own and own.step is not None:
         layers = tuple(replace(one, step=step.optimizer.get(one.name, zero)) for one in layers)
@@ -219,7 +221,10 @@ def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
 
 
 def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
-    """Return the section for `Parameters`, with numbers as fractions; empty where stages run nothing for parameters."""
+    """Return the section with numbers as fractions, and the objective.
+
+    Empty where stages run nothing for parameters.
+    """
     own = plan.model.parameters
     found: dict[str, object] = {}
     if (gather := own.gather) is not None:

@@ -1,4 +1,4 @@
-"""The objective period of a plan (an endlessly repeated pattern), and the features that it excludes."""
+"""The objective period of a plan (a pattern that repeats without end): the features that it excludes."""
 
 from __future__ import annotations
 

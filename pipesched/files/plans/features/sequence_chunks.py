@@ -1,5 +1,4 @@
-"""The key `sequence_chunks` of a plan file: allowed numbers of pieces, and the parts of layers' costs that depend on
-them."""
+"""The key `sequence_chunks` of a plan file: numbers of pieces to choose from, and layers' costs that depend on them."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _FREE = "free"
 
 
 class PieceChoices(NamedTuple):
-    """The numbers of pieces that a micro-batch may be cut into, and the rules for their lengths."""
+    """Numbers of pieces into which a micro-batch may be cut, and the rules for their lengths (equal, equal time)."""
 
     counts: tuple[int, ...]
     lengths: tuple[Lengths, ...]
@@ -156,7 +155,7 @@ def _unrounded(entry: Any) -> LayerType:
 
 
 def _amounts(layer: LayerType) -> list[Fraction]:
-    """Return the amounts of memory of a layer of which a piece of a sequence takes a share."""
+    """Return the amounts of a layer's memory of which a piece of a sequence takes a share, in the file's unit."""
     return [layer.activation, layer.kept_for_later, *(layer.activation * mode.keeps for mode in layer.recompute)]
 
 

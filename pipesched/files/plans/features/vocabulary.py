@@ -1,5 +1,4 @@
-"""The key `vocabulary` of a plan file: embedding and head in stages, split over all devices, or as the search
-decides."""
+"""The key `vocabulary` of a plan file: embedding and head in stages, split over all devices, or free."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ def _written(plan: PlanProblem, _: WriteLayer) -> Mapping[str, object]:
 
 
 def _layers_written(plan: PlanProblem, layers: Sequence[LayerType]) -> Sequence[LayerType]:
-    """Return the layers with the embedding before them and the head after them, where these are split over all
-    devices."""
+    """Return the layers with embedding before and head after them, where these are split over all devices."""
     shared = shared_of(plan)
     head = [layer for layer in shared if role_of(layer.name) is Role.HEAD]
     return [*(layer for layer in shared if layer not in head), *layers, *head]
