@@ -155,7 +155,7 @@ def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
 
 
 def _work(layer: LayerType) -> Fraction:
-    """Return the work of one micro-batch on a layer, with the faster backward."""
+    """Return the work of one micro-batch on a layer, with the faster backward, in the file's unit."""
     return layer.forward + layer.least_backward
 
 

@@ -48,7 +48,8 @@ def _fitted(layer: LayerType, fit: MemoryFit) -> LayerType:
 
 
 def _up(amount: float) -> Fraction:
-    """Return an amount rounded up, since a plan that fits the numbers must fit the device."""
+    """Return an amount rounded up to six decimals, since a plan that fits the numbers must fit the device; at least
+    0."""
     return Fraction(Decimal(max(amount, 0.0)).quantize(_STEP, ROUND_CEILING))
 
 

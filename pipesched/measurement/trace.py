@@ -69,7 +69,7 @@ class Measured:
 
     @cached_property
     def seconds(self) -> dict[Pass, float]:
-        """The duration of each pass: the median over the steps."""
+        """The duration of each pass in seconds: the median over the steps."""
         ran: dict[Pass, list[float]] = {}
         for step in self.steps:
             for row in step:

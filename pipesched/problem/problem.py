@@ -111,7 +111,7 @@ class Problem:
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
-        """The streams of every device; the first one runs the tasks that name no stream."""
+        """The names of the streams of every device; the first one runs the tasks that name no stream."""
         tasks = [task for tasks in self.dependencies.tasks.values() for task in tasks]
         further = (stream for task in tasks for _, stream in task.also)
         used = (*(task.stream for task in tasks), *further)

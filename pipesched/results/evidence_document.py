@@ -25,7 +25,8 @@ _RELAXATIONS: dict[str, type[Any]] = {one.form: one for one in get_args(RelaxedB
 
 
 def evidence_document(evidence: Evidence) -> dict[str, object]:
-    """Return the object under `evidence` of a certificate in a schedule file."""
+    """Return the object under `evidence` of a certificate in a schedule file: its form and fields, fractions as
+    text."""
     if isinstance(evidence, UnknownForm):
         document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)
         return document

@@ -92,7 +92,7 @@ class LayoutRow:
         return plainness(self.sizes, bool(self.recomputed_layers), self.chunks or 0)
 
     def document(self) -> dict[str, Any]:
-        """Return a row of `layouts --json` and of layouts.csv."""
+        """Return a row of `layouts --json` and of layouts.csv: the fields of this class, with their names as keys."""
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         error = self.expected_error
         lists = {name: None if found[name] is None else [*found[name]] for name in ("peak_memory", "partition")}
@@ -131,7 +131,7 @@ class Layouts(Tabular):
         return {size: step / least - 1 for size, step in sorted(best.items())}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each layout."""
+        """Return a row for each layout, as of `LayoutRow.document`."""
         return [row.document() for row in self.rows]
 
     def summary(self) -> str:

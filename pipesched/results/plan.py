@@ -73,7 +73,8 @@ class ChoiceResult:
         return Status.OPTIMAL if self.best.value == self.lower_bound else Status.FEASIBLE
 
     def document(self) -> dict[str, object]:
-        """Return an entry under `choices` of `plan --json`."""
+        """Return an entry under `choices` of `plan --json`: the placement, its best value, bound, proof status and
+        partition."""
         document: dict[str, object] = {
             **self.choice.document(),
             "value": None if self.best is None else float(self.best.value),
@@ -97,7 +98,8 @@ class VariantResult(NamedTuple):
     choices: tuple[ChoiceResult, ...] = ()
 
     def document(self) -> dict[str, object]:
-        """Return an entry under `variants` of `plan --json`."""
+        """Return an entry under `variants` of `plan --json`: name, value and bound, and why its search ended, if
+        stated."""
         document: dict[str, object] = {
             "name": self.name,
             "value": None if self.value is None else float(self.value),

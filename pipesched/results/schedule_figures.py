@@ -43,7 +43,11 @@ def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pa
 
 
 def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """Return the key `decisions`; its lists are empty for problems without activation modes."""
+    """Return the entry `decisions` of JSON answers: the names of the forwards offloaded and of those recomputed.
+
+    With several modes of recomputation also the mode of each. The lists are empty for problems without activation
+    modes.
+    """
     if not problem.network.has_activation_modes:
         return {"decisions": {"offloaded": [], "recomputed": []}}
     offloaded, recomputed = decisions(problem, schedule)

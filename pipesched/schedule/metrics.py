@@ -56,7 +56,7 @@ class Metrics:
 
     @property
     def peak_memory(self) -> list[float]:
-        """The peak memory of each device, static memory included."""
+        """The peak memory of each device in the file's unit, static memory included."""
         parts = zip(self.peak_quanta, self.problem.static, strict=True)
         return [float(sum(both) * self.problem.resolution) for both in parts]
 
@@ -78,12 +78,14 @@ class Metrics:
 
     @property
     def idles(self) -> dict[str, float]:
-        """The idle times (mean over the devices) by objective, as far as the timeline has them."""
+        """The idle times (mean over the devices), as shares, by name of the objective, as far as the timeline has
+        them."""
         return _known(self.idle)
 
     @property
     def bubbles(self) -> dict[str, float]:
-        """The bubble rates by objective, as far as the timeline has them."""
+        """The bubble rates (of the busiest device), as shares, by name of the objective, as far as the timeline has
+        them."""
         return _known(self.bubble)
 
     @property

@@ -75,7 +75,7 @@ class Schedule:
 
     @cached_property
     def columns(self) -> PassTable:
-        """The passes as a table of columns."""
+        """The passes as a table of NumPy columns, with a row for each pass, device by device in order."""
         return self._given if isinstance(self._given, PassTable) else PassTable.of(self._given)
 
     @cached_property

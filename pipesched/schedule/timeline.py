@@ -47,7 +47,7 @@ class Timeline:
 
     @cached_property
     def _blocks(self) -> dict[Pass, int]:
-        """The duration of each pass that runs inside an overlapped block."""
+        """The duration in ticks of the overlapped block of each pass that runs inside one."""
         blocks: dict[Pass, int] = {}
         for order in self.schedule.orders:
             for slot in order:
@@ -158,7 +158,7 @@ def _ticks(tasks: Sequence[TaskSpec], part: int) -> int:
 
 
 def blocks(problem: Problem, schedule: Schedule) -> Whole:
-    """Return the duration of the block that each row of the schedule's columns belongs to; -1 for none."""
+    """Return by row of the schedule's columns the ticks of the block that its pass belongs to; -1 for none."""
     columns = schedule.columns
     if not problem.network.blocks:
         return np.full(len(columns), -1)
@@ -167,5 +167,5 @@ def blocks(problem: Problem, schedule: Schedule) -> Whole:
 
 
 def block_ticks(problem: Problem, slot: Slot) -> int | None:
-    """Return the duration of a slot that runs as one overlapped block; None for every other slot."""
+    """Return the ticks of a slot that runs as one overlapped block; None for every other slot."""
     return problem.overlapped_ticks(slot[0], slot[1]) if len(slot) == 2 else None

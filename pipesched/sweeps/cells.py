@@ -73,7 +73,7 @@ class Cell:
 
     @property
     def place(self) -> dict[str, object]:
-        """The cell's values by axis name."""
+        """The cell's values (`at`) as a dictionary by axis name."""
         return dict(self.at)
 
 
@@ -102,7 +102,8 @@ class Sweep:
         return self.document.get("batch") is not None
 
     def chain_lengths(self) -> list[int]:
-        """The numbers of stages that a micro-batch traverses in the cells that are problems."""
+        """The numbers of stages that a micro-batch traverses in valid cells of problems, each once, in ascending
+        order."""
         problems = (cell.problem for cell in self.cells if not cell.refused)
         chains = (p.placement.chains for p in problems if isinstance(p, Problem))
         return sorted({len(found[0]) for found in chains})

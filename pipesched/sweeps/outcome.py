@@ -134,7 +134,7 @@ class Outcome:
         return replace(self, status=Status.OPTIMAL if reached else Status.FEASIBLE)
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome without its schedule as a document, fractions as text."""
+        """Return the outcome without its schedule as a document for the store, fractions as text."""
         fields = asdict(self) | {"status": self.status.value}
         fields["free"] = None if self.free is None else self.free.stated()
         del fields["schedule"]

@@ -98,7 +98,10 @@ class VectorClocks:
                     yield self._task(Task(other, part)), self._task(Task(p, begins))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:
-        """Return the clock of every task, computed after those of its predecessors."""
+        """Return by task the number of tasks of each stream that have certainly ended when it starts.
+
+        `before` are the predecessors of each task; a clock is computed after theirs.
+        """
         after: dict[Task, list[Task]] = {task: [] for task in before}
         missing = {task: len(tasks) for task, tasks in before.items()}
         for task, tasks in before.items():

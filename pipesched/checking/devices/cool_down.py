@@ -69,8 +69,11 @@ class _Other:
         return max(self._returning(early, late), self._running(early, late))
 
     def _returning(self, early: int, late: int) -> int:
-        """Return the least ticks until the last gradients of the first device have travelled back to the stage
-        `gate`."""
+        """Return the least ticks, from the first device's last forward on, until its last gradients have reached the
+        stage `gate`.
+
+        `early` and `late` are as in `after`.
+        """
         times, stages = self.here.times, self.here.stages
         one = times[stages[-1]]
         # The micro-batch of the last forward has still to come back to the device.
@@ -82,7 +85,11 @@ class _Other:
         )
 
     def _running(self, early: int, late: int) -> int:
-        """Return the least ticks until the other device has run its backwards, which wait for gradients to arrive."""
+        """Return the least ticks, from the first device's last forward on, until the other device has run its
+        backwards.
+
+        These wait for the gradients of the first device to arrive; `early` and `late` are as in `after`.
+        """
         first, last = self.here.stages[0], self.here.stages[-1]
         arrivals = [
             (self._arrives(first, self.sooner), (early - late) * self._each(self.sooner)),

@@ -77,7 +77,7 @@ class Kept(NamedTuple):
 
     @property
     def later(self) -> int:
-        """The ticks of a backward after its gradient."""
+        """The ticks of a backward that remain after its gradient pass."""
         return self.times.backward - self.times.gradient
 
     @property
@@ -234,7 +234,10 @@ class Orders:
                     yield from self._saving(state, mode, phase, in_use[device])
 
     def _saving(self, state: State, mode: ActivationMode, phase: int, in_use: int) -> Iterator[Move]:
-        """Yield moves of a copy or recomputation; for an offload also its end, which occupies no stream."""
+        """Yield the next moves of a micro-batch after `phase` steps in a mode: a copy or a recomputation.
+
+        The end of an offload is a move too, which occupies no stream. `in_use` is the memory level of the device.
+        """
         device, streams = self.kept[mode.stage].device, (mode.out[0], None, mode.back[0]) if mode.waits else (None,)
         stream = streams[phase] if mode.waits else device
         changes = (mode.slot + phase, -1), (mode.slot + phase + 1, 1)

@@ -76,7 +76,11 @@ class Costs:
         )
 
     def options(self, slowness: Fraction, fastest: Fraction, most: int) -> Options:
-        """Return every stage whose passes of a micro-batch take at most `most` ticks on a device of this slowness."""
+        """Return every possible stage whose F and backward of a micro-batch take at most `most` ticks on a device of
+        this slowness.
+
+        `fastest` is the slowness of the fastest device, for the columns that compare with it.
+        """
         times, quick, layers = self.times(slowness), self.times(fastest), self.plan.model.sequence
         static, rows = self.sums((one.memory for one in layers), self.step), list[tuple[int, ...]]()
         f, g, backward, until = (added for _, added in times)

@@ -28,6 +28,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.evidence import TasksAsStages
 
+# A stage, and the indices of a task of its F, of its B (BW if never split) and of its W; None: without one.
 Row = tuple[int, int | None, int | None, int | None]
 
 

@@ -26,6 +26,6 @@ class Module(NamedTuple):
 
     @property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """Return the stages of each copy, first to last."""
+        """The stages of each copy of the module, first to last."""
         begins = range(self.first, self.first + self.stages * self.copies, self.stages)
         return tuple(tuple(range(begin, begin + self.stages)) for begin in begins)

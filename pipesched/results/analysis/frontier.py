@@ -91,7 +91,7 @@ class Frontier(Tabular):
         return f"{self.problem.name!r}: {self.problem.objective.name} against memory, {reach}"
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each point."""
+        """Return a row for each point: memory level, best value, lower bound, gap, idle time and bubble rate."""
         return [self._point(point) for point in self.points]
 
     def _point(self, point: Point) -> dict[str, Any]:
