@@ -42,10 +42,10 @@ def compare(
 ) -> Comparison | ModelComparison:
     """Return the published schedules (all, or those named) for a problem, best first.
 
-    For a problem the last row is the best schedule found, named `pipesched`. Schedules that break the memory limit
-    follow those that fit; schedules that do not apply follow both, each with its reason. For a plan problem each
-    schedule has its own best plan, and one more row, named `free`, has the best plan with any order. `BadInput` for a
-    name that no schedule has.
+    For a problem the last row is the best schedule found, named `pipesched`. Schedules that exceed the memory follow
+    those that fit; schedules that do not apply follow both, each with its reason. For a plan problem each schedule has
+    its own best plan, and one more row, named `free`, has the best plan with any order. Raises `BadInput` for a name
+    that no schedule has.
     """
     refuse_other("compare", problem, (Problem, PlanProblem), f"{A_PROBLEM}, or {A_PLAN_PROBLEM}")
     limits = limits_from("compare", limits, seconds)

@@ -53,14 +53,17 @@ class Limits:
 
 
 def limits_from(name: str, limits: Limits | None, seconds: float | None) -> Limits:
-    """Return the limits for the function `name`, with `seconds` as the time limit if given."""
+    """Return the limits for a call of the function `name`, with `seconds` as the time limit if given.
+
+    `BadInput` if `limits` is something else; `name` is for its text.
+    """
     refuse_other("limits", limits, (Limits, type(None)), f"Limits(seconds=30), or {name}(…, seconds=30)")
     found = limits or Limits()
     return found if seconds is None else replace(found, seconds=seconds)
 
 
 def _is_number(value: object) -> bool:
-    """Return True for a real number that is no truth value."""
+    """True for a real number that is not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

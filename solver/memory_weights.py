@@ -1,4 +1,4 @@
-"""Weights that make the memory of different devices comparable: in its own unit, or as a share of each capacity."""
+"""Weights that make the memory of different devices comparable: in one unit, or as a share of each capacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One solve for the most free memory: the amount, then the least time of the schedules that leave it."""
+"""One solve for the most free memory on every device: the amount, then the least time of schedules that leave it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _PARAMS = MostFreeScheduleParams()
 
 
 def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits) -> Solution:
-    """Return the schedule with the most free memory, of those the one that `search` finds to take the least time.
+    """Return the schedule with the most free memory and, of those, the least time that `search` finds.
 
-    The solution is of the problem with the amount reserved: its bound holds for all schedules that leave as much. An
-    amount that no schedule exceeds is known beforehand. Where none was found that leaves it, which takes
-    activations that move, or memory of passes that run, smaller amounts follow by bisection.
+    The solution is of the problem with that amount reserved: its bound holds for all schedules that leave as much. An
+    amount that no schedule exceeds is known beforehand. If no schedule that leaves it is found, which happens only with
+    activations that move or memory of running passes, smaller amounts are tried by bisection.
     """
     most = most_left(problem)
     if most is None:
@@ -47,7 +47,10 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
 
 
 class _Amounts:
-    """Bisection over the free memory: `low` was found, `tried` was not, and none exceeds `bound`."""
+    """Bisection over the free memory, in memory integers: `low` was found, `tried` was not, and none exceeds `bound`.
+
+    `low` is -1 until a schedule is found.
+    """
 
     def __init__(
         self, search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits, bound: int
@@ -66,7 +69,7 @@ class _Amounts:
         return stopped or self._left().seconds <= 0 or self._left().deterministic == 0
 
     def ask(self, amount: int) -> None:
-        """Search for a schedule that leaves an amount free."""
+        """Search for a schedule that leaves an amount free, and update `low`, or `tried` and perhaps `bound`."""
         found = self._search(reserving(self._problem, amount), self._part())
         self._last = found
         if found.timeline is not None:
@@ -77,7 +80,7 @@ class _Amounts:
             self.bound = min(self.bound, amount - 1)
 
     def solution(self) -> Solution:
-        """Return the schedule that leaves the most; without one, the last answer."""
+        """Return the solution whose schedule leaves the most; without one, the answer of the last search."""
         if self._best is None or self._best.timeline is None:
             assert self._last is not None
             return self._last

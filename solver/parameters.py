@@ -32,12 +32,12 @@ class Tuned:
 
 
 def tuned(default: Any, unit: str, low: float, high: float, experiment: str | None = None) -> Any:
-    """Return a field of a parameter class; for a tuple, unit and range are those of its entries."""
+    """Return the dataclass field of a parameter; for a tuple, unit and range are those of its entries."""
     return field(default=default, metadata={_KEY: Tuned(unit, low, high, experiment)})
 
 
 def tunable(cls: _Class) -> _Class:
-    """Return a class with tuned fields, before it becomes a dataclass, with defaults from `override`."""
+    """Class decorator, below `@dataclass`, that lets `override` replace the defaults of a class's tuned fields."""
     for name, one in vars(cls).items():
         key = f"{cls.__name__}.{name}"
         if key in _overridden:
@@ -55,7 +55,7 @@ def override(values: Mapping[str, Any]) -> None:
 
 
 def tuned_fields(cls: type) -> dict[str, tuple[Any, Tuned]]:
-    """Return defaults and meanings of a class's tuned fields by name, in their order; empty if it has none."""
+    """Return (default, meaning) of a class's tuned fields by name, in their order; empty if it has none."""
     if not is_dataclass(cls):
         return {}
     return {one.name: (one.default, one.metadata[_KEY]) for one in fields(cls) if _KEY in one.metadata}

@@ -1,4 +1,4 @@
-"""Candidates from published schedules: each simulated, validated and checked against the memory, or why there is none.
+"""Candidates from published schedules: each is simulated and validated, or has the reason why it cannot be used.
 
 A solve tries them in `solver/engine/construction/published.py`.
 """
@@ -26,11 +26,11 @@ from solver.tasks.dispatch import expanded
 
 
 def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
-    """Return the candidate of one published schedule.
+    """Return the result of one published schedule: timeline, metrics, if it fits, or why it does not apply.
 
     A schedule that breaks any rule but the memory limit, or raises an error, is a defect of this tool and is left out.
-    If `chains` are given, the problem is theirs, and the schedule is that of the unequal micro-batches that the chains
-    stand for.
+    If `chains` are given, `problem` is that with a chain for each factor, and the schedule is made for the unequal
+    micro-batches that the chains stand for.
     """
     try:
         if chains is not None:
@@ -56,7 +56,7 @@ def _candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
 
 
 def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
-    """Return the stages whose activations the schedule keeps although the file does not allow it."""
+    """Return the stages that offload or recompute nothing in the schedule although the file requires it."""
     must = {stage for stage, one in enumerate(problem.stages) if not one.may_keep}
     if not must:
         return []
@@ -64,7 +64,7 @@ def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
 
 
 def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
-    """Return an order with copies or recomputations unchanged, or with added waits if it then fits in memory."""
+    """Return the result of an order with copies or recomputations, with added waits if only then it fits."""
     found = simulated_and_validated(problem, schedule, name)
     if found.fits:
         return found
@@ -73,7 +73,10 @@ def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
 
 
 def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
-    """Yield an order of passes with the waits that memory needs; for unequal micro-batches, by their chains."""
+    """Yield orders of tasks, from an order of passes, with the waits between streams that memory needs.
+
+    For unequal micro-batches they are made on the problem with a chain for each factor.
+    """
     chains = unequal_microbatches(problem)
     if chains is None:
         yield from expanded(jobs_of(problem), schedule)
@@ -88,7 +91,11 @@ def _value(problem: Problem, found: Candidate) -> Fraction | int:
 
 
 def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> Candidate:
-    """Simulate and validate a schedule; `Disagreement` if it breaks any rule but the memory limit."""
+    """Return the result of a schedule, simulated and validated; it does not fit if it breaks the memory limit.
+
+    Without a timeline, but with the reason, if it breaks the required order of micro-batches. Raises `Disagreement` if
+    it breaks any other rule.
+    """
     timeline = simulate(problem, schedule)
     violations = validate(timeline)
     if violations and violations[0].rule == "micro-batch order":

@@ -40,9 +40,9 @@ def solve(
 
     `seconds` is the time limit, instead of that in `limits`. `report` is called at every improvement; setting `stop`
     ends the search with the best found so far. `start` is a schedule, a timeline or a previous solution to continue
-    from: the result is never worse. `engine` replaces parts of the usual engine, to measure their effect. `BadInput` if
-    the times are too large to be added up, if the start does not fit the problem, or if the first argument is no
-    problem.
+    from: the result is never worse. `engine` replaces parts of the usual engine, to measure their effect. Raises
+    `BadInput` if the times are too large to be added up, if the start does not fit the problem, or if the first
+    argument is no problem.
     """
     refuse_other("solve", problem, Problem, A_PROBLEM)
     limits = limits_from("solve", limits, seconds)
@@ -72,7 +72,7 @@ def solve(
 
 
 def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> Solution:
-    """Return the engine's solution; if a reason is given why none exists, one without a schedule."""
+    """Return the engine's solution, from the timelines `known`; if `reason` says why none exists, an infeasible one."""
     if reason is not None:
         return search.infeasible(reason)
     if known:
@@ -84,7 +84,7 @@ def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> 
 
 
 def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
-    """Return bounds and published schedules alone, as many as the time limit allows."""
+    """Return the solution of bounds and published schedules alone, of as many as the time limit allows."""
     if problem.objective.leaves is not None:
         return leaving_most(without_search, problem, limits or Limits())
     if problem.objective.repeats and not problem.network.scale:

@@ -13,7 +13,7 @@ from solver.bounds.saving.certificates import certificates
 
 
 def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottleneck:
-    """Return the bottleneck of a problem from its certificates, and from those without memory limits or transfer times.
+    """Return the bottleneck of a problem, by certificates of it and of copies without memory limits or transfer times.
 
     No search is run. `proved` is the certificate of a solve, used if it is stronger than the analytic ones.
     """

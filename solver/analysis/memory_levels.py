@@ -1,4 +1,4 @@
-"""Memory levels that a schedule can have, and the capacities that limit it to one of them."""
+"""Memory levels: the peaks that a schedule can have on its fullest device, and the capacities that allow each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _MOST_LEVELS = 50_000
 
 
 class MemoryLevels:
-    """Memory levels that a schedule of a problem can have, in the units of its scale.
+    """Memory levels that a schedule of a problem can have, as fractions in the units of `scale`.
 
-    `shares_of` are the capacities of which levels are shares, where these are not the problem's own.
+    A level is an amount of memory per device, or a share of each device's capacity where capacities differ. `shares_of`
+    are the capacities of which levels are shares, if not the problem's own; levels are then always shares.
     """
 
     def __init__(self, problem: Problem, shares_of: Sequence[Fraction] | None = None) -> None:
@@ -33,33 +34,30 @@ class MemoryLevels:
         self._devices = [_Device(self._chains, device) for device in range(problem.devices)]
 
     def least(self) -> Fraction:
-        """Return a level below which no schedule exists: a device must fit all activations of one micro-batch."""
+        """Return a level below which no schedule exists: a device must fit its activations of one micro-batch."""
         return max(_one_microbatch(self._chains, d) / w for d, w in enumerate(self.scale.weights))
 
     def most(self) -> Fraction:
-        """Return a level that no schedule exceeds."""
+        """Return a level that no schedule exceeds, with all activations of all micro-batches in memory."""
         return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
     def capacities(self, level: Fraction) -> tuple[int, ...]:
-        """Return the most memory that each device can use at this level, within the problem's own capacities."""
+        """Return the most memory that each device can use at a level, in memory integers, within its capacity."""
         return tuple(
             device.at_most(_least_of(int(level * weight), own))
             for device, weight, own in zip(self._devices, self.scale.weights, self.problem.room, strict=True)
         )
 
     def under(self, level: Fraction) -> Problem:
-        """Return the problem with the capacities of this level."""
+        """Return the problem with the capacities of this level, within its own."""
         return self.problem.with_room(self.capacities(level))
 
     def snapped(self, level: Fraction) -> Fraction:
-        """Return the highest level that a schedule can have and that is not above this one."""
+        """Return the highest level that a schedule can have and that does not exceed this one."""
         return max(c / w for c, w in zip(self.capacities(level), self.scale.weights, strict=True))
 
     def above(self, level: Fraction) -> Fraction | None:
-        """Return the lowest level of a schedule above the capacities of this one.
-
-        None if the problem's own allow no more.
-        """
+        """Return the lowest level that a schedule can have above this one; None if capacities allow none."""
         found = []
         for device, cap in enumerate(self.capacities(level)):
             more, own = self._devices[device].above(cap), self.problem.room[device]
@@ -69,7 +67,7 @@ class MemoryLevels:
 
 
 class _Device:
-    """Memory levels of one device: each micro-batch on a stage takes its whole activation, or the part kept for W.
+    """Memory levels of one device in memory integers: sums of whole activations, and of the parts kept until W.
 
     Activations that other devices move there add to them.
     """
@@ -94,7 +92,7 @@ class _Device:
         self._levels = None if any(parts) else self._enumerated(counts)
 
     def _enumerated(self, counts: list[int]) -> list[int] | None:
-        """Return all levels in ascending order; None if there are too many to list."""
+        """Return all levels in ascending order; None if too many to list. `counts` are the micro-batches by stage."""
         levels = {0}
         for (whole, for_weight), count in zip(self._kinds, counts, strict=True):
             if (count + 1) * (count + 2) // 2 * len(levels) > 100 * _MOST_LEVELS:
@@ -123,7 +121,7 @@ class _Device:
 
 
 def _one_microbatch(problem: Problem, device: int) -> int:
-    """Return the least memory of a device when some forward of a micro-batch begins."""
+    """Return the memory that a device needs at least when the last of its forwards of a micro-batch begins."""
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]
@@ -140,13 +138,13 @@ def _holder(problem: Problem, stage: int) -> int:
 
 
 def _gathered(problem: Problem, stage: int) -> int:
-    """Return the memory of a stage's parameters while they are gathered."""
+    """Return the memory of a stage's parameters while they are gathered; 0 if they are not gathered."""
     own = problem.stages[_holder(problem, stage)].gather
     return 0 if own is None else own.memory
 
 
 def _parts(problem: Problem, stage: int) -> list[int]:
-    """Return the amounts by which memory changes other than whole activations and the parts kept for W."""
+    """Return the amounts of a stage by which memory may change other than whole activations and parts kept until W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]
     in_addition = [own.lent, _gathered(problem, stage), *own.workspace, *own.until_end]

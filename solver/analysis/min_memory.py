@@ -52,7 +52,7 @@ def least_memory(
     on_progress: OnProgress | None = None,
     stop: Event | None = None,
 ) -> tuple[Solution, LeastMemory]:
-    """Return the solution with a schedule of least memory, and the result with its proof.
+    """Return the solution with its schedule replaced by one of least memory, and the least memory with its proof.
 
     The schedule's value is at most (1 + within) x the best value found; if the search finds a better value, that one
     counts from then on. Raises ValueError if the solution has no schedule, or the objective is the period.
@@ -66,7 +66,7 @@ def least_memory(
 
 
 class _Search:
-    """Bisection between the level proved necessary and the level found."""
+    """Bisection between the memory level that is proved necessary (`proved`) and that of a schedule (`level`)."""
 
     def __init__(
         self, solution: Solution, within: Fraction, limits: Limits, on_progress: OnProgress, stop: Event
@@ -94,7 +94,7 @@ class _Search:
         return most_up_to(self.best * (1 + self.within), self.parts)
 
     def known(self) -> None:
-        """Take the published schedules that are fast enough and need less memory, or as little and are faster."""
+        """Take the published schedules within the allowed value that need less memory, or as little and are faster."""
         for candidate in self.begun.candidates:
             if candidate.timeline is not None and candidate.fits:
                 order = candidate.timeline.schedule
@@ -103,10 +103,10 @@ class _Search:
                         self.take(timed)
 
     def take(self, timeline: Timeline) -> bool:
-        """Keep a schedule if it is within the value allowed and needs less memory; True if the level fell.
+        """Keep a schedule if within the allowed value and better in memory level, then value; True if the level fell.
 
-        The schedule must be valid. Of two of one level the faster is kept, and of two as fast the one with less memory
-        over all devices: so the kept schedule is not dominated by another one that was met.
+        Of two of equal level and value the one with the smaller sum of peaks is kept: so the kept schedule is not
+        dominated by another one that was met. An invalid one is dropped with a note.
         """
         metrics = measure(timeline)
         value, level = value_of(self.problem, timeline), self.scale.of(metrics)
@@ -123,11 +123,11 @@ class _Search:
         return fell
 
     def _rank(self, metrics: Metrics, value: Value) -> tuple[Fraction, Value, int]:
-        """Return the sort key: the level, then the value, then the sum of all peaks."""
+        """Return the sort key: the memory level, then the value, then the sum of all devices' peaks."""
         return self.scale.of(metrics), value, sum(metrics.peak_quanta)
 
     def _own(self, timeline: Timeline) -> Timeline:
-        """Return the same order and times as a schedule of the problem with the file's own capacities."""
+        """Return a schedule, found with other capacities, as one of the problem with the file's own capacities."""
         return replace(timeline, problem=replace(timeline.problem, pools=self.problem.pools))
 
     def by_bounds(self) -> None:
@@ -147,7 +147,10 @@ class _Search:
             low = above
 
     def by_solves(self) -> None:
-        """Bisect first down to the least level found, then up from the proved one; undecided levels bound neither."""
+        """Bisect by solves: first down to the least level with a schedule, then up to the highest refuted one.
+
+        A level that a solve leaves undecided bounds neither.
+        """
         floor = self.proved
         while floor < self.level and not self.budget.over():
             middle = self._between(floor, self.level)
@@ -162,7 +165,10 @@ class _Search:
             ceiling = min(self.level, middle if self.proved == before else ceiling)
 
     def ask(self, level: Fraction) -> bool:
-        """True if a solve finds a schedule at this level; a refutation of the level is recorded."""
+        """Solve at the capacities of this level; True if that gives a schedule of less memory.
+
+        If the level is refuted instead, the proved level rises above it.
+        """
         self.on_progress(self.scale, self.level, self.proved, level)
         found = self.budget.ask(self.levels.under(level), self.allowed)
         self.notes += [note for note in found.notes if note not in self.notes]
@@ -174,14 +180,14 @@ class _Search:
         return False
 
     def faster(self) -> None:
-        """Search the best value at the least level found, so that a slower schedule is kept only if it saves memory."""
+        """Search the best value at the least level found, if slower schedules than the best were allowed."""
         if self.within and not self.budget.over() and self.value > self.begun.lower_bound_ticks:
             found = self.budget.ask(self.levels.under(self.level))
             if found.timeline is not None:
                 self.take(self._own(found.timeline))
 
     def refuted_at_once(self, level: Fraction) -> bool:
-        """True if feasibility or a certificate rules out the level."""
+        """True if infeasibility or an analytic certificate rules a level out; the proved level then rises above it."""
         problem = self.levels.under(level)
         reason = why_infeasible(problem)
         if reason is None:
@@ -204,7 +210,7 @@ class _Search:
         )
 
     def _between(self, low: Fraction, high: Fraction) -> Fraction:
-        """Return a level from `low` up to, not including, `high`: the middle one, or `low`."""
+        """Return a level from `low` up to, not including, `high`: the highest possible up to their mean, or `low`."""
         return max(low, self.levels.snapped((low + high) / 2))
 
     def solution(self) -> Solution:

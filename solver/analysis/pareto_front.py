@@ -1,4 +1,4 @@
-"""Pareto front of time against memory: schedules by their memory, bounds by the memory they are valid for."""
+"""Pareto front of time against memory: schedules by the memory they use, bounds by that they are valid for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solver.bounds.saving.certificates import certificates
 
 
 class _Known(NamedTuple):
-    """A schedule with its memory level and its value."""
+    """A schedule with its memory level (`MemoryLevels`) and its value in ticks of the problem."""
 
     level: Fraction
     value: Value
@@ -26,7 +26,7 @@ class _Known(NamedTuple):
 
 
 class ParetoFront:
-    """Schedules and bounds by memory; best value and bound are step functions that fall with memory.
+    """Schedules and bounds found, by memory level; the best value and the bound fall in steps as memory grows.
 
     `levels` are those of the problem without memory limits.
     """
@@ -44,11 +44,11 @@ class ParetoFront:
         self._schedules.append(_Known(self.levels.scale.of(metrics), value_of(self.problem, timeline), timeline))
 
     def prove(self, level: Fraction, certificate: Certificate) -> None:
-        """Add a bound on all schedules that fit the level."""
+        """Record a certificate that holds for all schedules whose memory is at most this level."""
         self._proved[level] = certificate
 
     def analytic(self, level: Fraction) -> Certificate:
-        """Return the strongest analytic certificate at a level, which takes no search; cached."""
+        """Return the strongest analytic certificate with the capacities of a level; no search is run. Cached."""
         if level not in self._analytic:
             began = time.monotonic()
             self._analytic[level] = certificates(self.levels.under(level), self.problem.objective)[0]
@@ -56,7 +56,7 @@ class ParetoFront:
         return self._analytic[level]
 
     def seconds_of_analytic(self, levels: int) -> float:
-        """Return the seconds that certificates of `levels` more levels will take, from those known; 0 without any."""
+        """Return the seconds that analytic certificates of `levels` more levels would take, by the mean so far."""
         return levels * self._analytic_seconds / max(1, len(self._analytic))
 
     def top(self) -> Fraction | None:
@@ -65,12 +65,12 @@ class ParetoFront:
         return None if fastest is None else fastest.level
 
     def bound(self, level: Fraction) -> Certificate:
-        """Return the strongest certificate proved at this level or a higher one."""
+        """Return the strongest certificate known for this level or a higher one, which is valid here as well."""
         valid = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
         return max(valid, key=lambda certificate: certificate.value_ticks)
 
     def points(self) -> list[Point]:
-        """Return the points of the front: one at each solved level, and one at each step to a faster schedule."""
+        """Return the front's points by level: one at each solved level, and one at each non-dominated schedule."""
         top = self.top()
         if top is None:
             return []
@@ -78,7 +78,7 @@ class ParetoFront:
         return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
 
     def bounds(self) -> list[tuple[Fraction, Fraction]]:
-        """Return (level, bound in the file's unit) at every level with a certificate, up to the top."""
+        """Return (level, bound in the file's unit) at each level with a certificate, up to the fastest schedule's."""
         top = self.top()
         if top is None:
             return []
@@ -87,12 +87,12 @@ class ParetoFront:
         return [(level, self.bound(level).value_ticks * self.problem.tick) for level in [*at, top]]
 
     def steps(self, bounds: Sequence[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-        """Return the bounds as corners of a step function, constant up to the next level a schedule can have."""
+        """Return (level, bound) pairs as corners of a step function: each bound is valid up to the next level."""
         ends = [(self.levels.above(level) or level, bound) for level, bound in bounds[:-1]]
         return [*bounds[:1], *ends, *bounds[-1:]]
 
     def _is_step(self, known: _Known) -> bool:
-        """True if the schedule is non-dominated in time and memory."""
+        """True if no schedule is as good in time and memory and better in one of them."""
         return not any(
             other.level <= known.level and other.value <= known.value and other[:2] != known[:2]
             for other in self._schedules

@@ -29,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CurveParams:
-    """Levels and time of the curve of analytic bounds over memory, computed after the solves."""
+    """Number of levels, and time, of the curve of analytic bounds over memory, which is computed after the solves."""
 
     levels: int = tuned(60, "levels between the least and the greatest", 1, 1000)
     share: float = tuned(
@@ -60,7 +60,7 @@ def _bisected(number: int) -> float:
 
 
 def _reach(numbers: Sequence[Fraction]) -> float:
-    """Return the logarithm of the ratio of the greatest to the least number; 0 if it has none."""
+    """Return the logarithm of the ratio of the greatest to the least number; 0 if there is none or the least is 0."""
     return log(max(numbers) / min(numbers)) if numbers and min(numbers) > 0 else 0.0
 
 
@@ -78,9 +78,9 @@ def frontier(
     *,
     seconds: float | None = None,
 ) -> Frontier:
-    """Sweep the capacity from the least that any schedule needs to all that the fastest schedule takes.
+    """Return the best value and bound at about `points` memory levels, from the least of any schedule to ample memory.
 
-    The next point lies in the interval over which the curve falls most, so that points gather where it bends. `limits`
+    The next level lies in the interval over which the curve falls most, so that points gather where it bends. `limits`
     are for the whole sweep, and `seconds` their time limit. The file's capacities limit nothing; they are one of the
     points, and where they differ between devices they set the unit (a level is then a share of them). `within` are the
     least and the greatest level to look at, in the units of `MemoryScale`. Raises ValueError for the objective period,
@@ -102,7 +102,7 @@ def frontier(
 
 
 class _Sweep:
-    """The levels solved, and the Pareto front of the results."""
+    """Sweep over memory levels: the problem is solved at some, whose results form the Pareto front."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Sweep:
         self.notes: list[str] = []
 
     def ends(self) -> None:
-        """Solve at the most memory, the least, and the file's own capacity if it lies between."""
+        """Solve at the greatest level, the least, and the file's own capacity if it lies between."""
         ample = self.high == self.levels.most()
         self.candidates = self.solve(self.high, self.unlimited if ample else None).candidates
         for candidate in self.candidates:
@@ -146,7 +146,7 @@ class _Sweep:
                 self.in_time(self.levels.snapped(level))
 
     def between(self) -> None:
-        """Halve the interval over which the curve falls most, until there are enough points or no time."""
+        """Solve within the interval over which the curve falls most, until points or time are enough."""
         while len(self.solved) < self.points and not self.late:
             self._reserve()
             middle = within(self.budget.deadline(), self._next)
@@ -174,10 +174,10 @@ class _Sweep:
         return solution
 
     def _next(self) -> Fraction | None:
-        """Return the next level: in the interval with the greatest area (log memory ratio x log of possible speed-up).
+        """Return the next level: in the interval of largest log memory ratio x log of possible speed-up; or None.
 
         It is the interval's middle, or first its lower end if that is only known from a schedule and may be better.
-        Narrow intervals have the lowest priority.
+        Narrow intervals have the lowest priority; those over which the curve hardly falls are left out.
         """
         choices: list[tuple[bool, float, Fraction]] = []
         shown = self._shown()
@@ -197,13 +197,13 @@ class _Sweep:
         return max(choices)[2] if choices else None
 
     def _shown(self) -> list[Point]:
-        """Return the points in the requested range."""
+        """Return the points of the front from the least level of the sweep on."""
         return [point for point in self.front.points() if point.level >= self.low]
 
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
-        """Return a level near the geometric mean: a whole number of the largest activations if possible.
+        """Return a level near the geometric mean of two: a whole number of the largest activations if possible.
 
-        None if none between.
+        None if no schedule can have a level between them.
         """
         mean = Fraction(sqrt(low * high))
         unit = 0 if self.scale.by_share else max(self.problem.network.memory_in_flight) * self.problem.resolution
@@ -215,7 +215,7 @@ class _Sweep:
         return next((level for level in snapped if low < level < high), None)
 
     def curve(self) -> None:
-        """Compute analytic bounds at many more levels."""
+        """Compute analytic bounds at many more levels: just below each point, and spread over the range."""
         top, least = self.front.top(), self.low
         if top is None:
             return
@@ -226,7 +226,7 @@ class _Sweep:
         within(self.budget.deadline(), lambda: self._bound([level for level in wanted if level >= least]))
 
     def _bound(self, levels: Sequence[Fraction]) -> None:
-        """Compute certificates of these levels.
+        """Compute analytic certificates at these levels.
 
         May be interrupted between any two, or within one, which is then left out.
         """
@@ -234,7 +234,7 @@ class _Sweep:
             self.front.analytic(self.levels.snapped(level))
 
     def _reserve(self) -> None:
-        """Reserve time for the curve, from the time that such bounds have taken so far."""
+        """Reserve time at the end of the budget for the curve, from the time that such bounds have taken so far."""
         seconds = self.front.seconds_of_analytic(self.points + _PARAMS.levels)
         self.budget.reserved = min(seconds, _PARAMS.share * self.budget.limits.seconds)
 

@@ -19,7 +19,7 @@ _Wanted = Callable[[PassKind, TaskSpec], bool]
 
 
 def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
-    """Return all changes worth trying, the most informative first.
+    """Return the changed problems worth solving for a sensitivity analysis, the most informative first.
 
     `device` is the bottleneck, `busiest` has most work.
     """
@@ -98,10 +98,10 @@ def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[int]) -> Problem
 
 
 def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
-    """Return a stage with the wanted tasks 10 % faster.
+    """Return a stage with 10 % less time for each of its tasks of which `wanted(kind, task)` is True.
 
-    A full backward and a block are shortened by as many ticks as their part, or not at all if the part is not found in
-    them. A block saves no more than its shorter pass takes.
+    A full backward and a block are shortened by as many ticks as the task saves, or not at all if the task is not found
+    in them. A block saves no more than its shorter pass takes.
     """
     passes = {kind: list(stage.tasks_of(kind)) for kind in (F, B, W, BW) if kind in stage.kinds}
     before, block = {kind: _ticks(tasks) for kind, tasks in passes.items()}, stage.overlapped
@@ -142,7 +142,7 @@ def _ticks(tasks: Sequence[TaskSpec]) -> int:
 
 
 def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) -> None:
-    """Subtract the ticks that a task of B or W saves from the same task of a full backward, if there is one."""
+    """Subtract the ticks that a task of B or W saves from the same task of a full backward's, if that has one."""
     names = (f"w-{part.name}", part.name) if kind is W else (part.name,)
     same = [n for n, task in enumerate(fused) if task[:2] == part[:2] and task.name in names]
     alone = [0] if len(fused) == 1 and fused[0].stream == part.stream else []
@@ -151,11 +151,10 @@ def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) 
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Yield 10 % of the device's largest stage moved to the stage before it, and to the stage after it.
+    """Yield 10 % of the device's largest stage, in time and memory, moved to the stage before or after it.
 
-    Both its time and its memory move.
-
-    Where several chains have the same layers, those of all of them move.
+    Where several chains have the same layers, those of all of them move. None to a stage of the same device, or with
+    other tasks.
     """
     where = problem.placement
     stages = [s for s in where.stages_of[device] if problem.microbatches_of[s]]

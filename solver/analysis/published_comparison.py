@@ -1,4 +1,4 @@
-"""Comparison of every published schedule with the best one found."""
+"""Comparison of every published schedule with the best schedule found."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
 
 
 def search_limits(problem: Problem, limits: Limits) -> Limits:
-    """Return the limits of the search before a comparison.
-
-    For very many passes it leaves time for published schedules.
-    """
+    """Return the limits of a comparison's search, which of very many passes leaves time for published schedules."""
     few = 3 * sum(map(len, problem.microbatches_of)) <= SEARCH.very_long
     return (
         limits
@@ -61,10 +58,11 @@ def search_limits(problem: Problem, limits: Limits) -> Limits:
 
 
 def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Event | None = None) -> Solution:
-    """Return the solution with the named schedules that the search did not try.
+    """Return the solution with results of the named schedules, including those that the search did not try.
 
-    They get the time that the search left, or a small share of the limit, until `stop` is set. A published schedule
-    that fits and is better than the schedule found becomes the solution's schedule.
+    These get the time that the search left, or a small share of the limit, until `stop` is set; a schedule without time
+    is listed as not tried. A published schedule that fits and is better than the schedule found becomes the solution's
+    schedule.
     """
     stop = stop or Event()
     untried = sorted({*names} - {one.name for one in solution.candidates})
@@ -80,7 +78,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits, stop: Ev
 
 
 def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
-    """Return the result of a published schedule.
+    """Return the result of a published schedule on the solution's problem.
 
     For very many micro-batches it is computed from fewer where that is exact, unless it would be the best schedule
     known.
@@ -94,9 +92,9 @@ def _tried(solution: Solution, heuristic: Heuristic) -> Candidate:
 
 
 def _with_best_published(solution: Solution) -> Solution:
-    """Return the solution with the best published schedule, if it is better.
+    """Return the solution with the best published schedule instead of its own, if it is better.
 
-    The search may have had too little time.
+    That happens if the search had too little time. Unchanged for the period.
     """
     problem, known = solution.problem, solution.value_ticks
     if problem.objective.repeats:

@@ -57,9 +57,10 @@ USUAL = Noise(0.05, BATCH, 0)
 
 
 def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
-    """Return the solution under noise, with the published schedules that fit and are within one deviation of its value.
+    """Return the mean value under noise of a solution's schedule and of the best few published ones that fit.
 
-    None without a schedule, for the objective period, and where sampling would take long or more than `seconds`.
+    Only published schedules within one relative deviation of the solution's value count. None without a schedule, for
+    the objective period, and where sampling would take long or more than `seconds`.
     """
     refuse_other("robustness", solution, Solution, A_SOLUTION)
     return within(Deadline.after(seconds), lambda: _robustness(solution, noise))
@@ -90,12 +91,12 @@ def most_robust(
     on_progress: Callable[[float], None] | None = None,
     stop: Event | None = None,
 ) -> Solution:
-    """Return the solution with a schedule of the least mean under noise that is found within the limits.
+    """Return the solution with the schedule of least mean under noise that is found within the limits.
 
-    Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders, each
-    order evaluated on the same samples. Its value without noise may be larger; the lower bound stays that of the
-    problem without noise. `on_progress` gets every better mean, in the file's unit. The solution is returned unchanged
-    if it has no schedule; raises ValueError for the period.
+    Starts are the solution's schedule, the published ones that fit, and list schedules; random walks change their
+    orders, each order evaluated on the same samples. Its value without noise may be larger; the lower bound stays that
+    of the problem without noise. `on_progress` gets every better mean, in the file's unit. The solution is returned
+    unchanged if it has no schedule; raises ValueError for the period.
     """
     refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective.repeats:
@@ -122,7 +123,7 @@ def _of_chains(
     on_progress: Callable[[float], None] | None,
     stop: Event | None,
 ) -> Solution:
-    """Run the search for unequal micro-batches on the problem with many chains, whose passes take as long."""
+    """Run `most_robust` for unequal micro-batches on the equivalent problem with a chain for each factor."""
     assert solution.timeline is not None
     candidates = tuple(
         one if one.timeline is None else replace(one, timeline=timeline_into(chains, one.timeline))
@@ -137,7 +138,7 @@ def _of_chains(
 
 
 class _Search:
-    """Rounds of walks, each from one of the best few orders known."""
+    """Rounds of random walks, each from one of the best few schedules known; `pool` has their (mean, timeline)."""
 
     def __init__(self, solution: Solution, noise: Noise, limits: Limits, on_progress: Callable[[float], None]) -> None:
         assert solution.timeline is not None
@@ -150,9 +151,9 @@ class _Search:
         self.keep([solution.timeline])
 
     def run(self, halt: Array) -> None:
-        """Evaluate all starts, then run rounds of walks until `halt`.
+        """Evaluate all starts, then run rounds of walks until another thread sets `halt[0]`.
 
-        A fixed number of rounds where work is counted.
+        Where work is counted the number of rounds is fixed.
         """
         for timeline in self.starts():
             if halt[0]:
@@ -175,7 +176,7 @@ class _Search:
                 self.keep([timeline for timeline in found if timeline is not None])
 
     def starts(self) -> Sequence[Timeline]:
-        """Return orders that fit; for the span also with no device delayed, since delays can be fragile."""
+        """Return timelines to start from; for the span also with no device delayed, since delays can be fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = islice(listed(self.problem), _PARAMS.list_schedules)
         timings = (best_times, simulate) if self.problem.objective.by_device else (simulate,)
@@ -193,7 +194,7 @@ class _Search:
         return search.for_mean(self.walking, None, (heat, heat / _PARAMS.cooling), _PARAMS.walk_moves, seed, halt)
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
-        """Keep the few orders of least mean, each order once."""
+        """Add timelines to the pool, which keeps the few of least mean; a mean that is there already is not added."""
         before = self.pool[0][0] if self.pool else None
         known = {mean for mean, _ in self.pool}
         for timeline in timelines:

@@ -26,7 +26,7 @@ OnProgress = Callable[[int, int, str], None]
 def explain(
     solution: Solution, limits: Limits | None = None, on_progress: OnProgress | None = None, stop: Event | None = None
 ) -> Explanation:
-    """Find the bottleneck from the certificates, then solve every changed problem in its share of the limits.
+    """Find the bottleneck from certificates, then solve every changed problem, each in its share of the limits.
 
     Raises ValueError if the solution has no schedule, or the objective is the period.
     """
@@ -54,7 +54,7 @@ def explain(
 
 
 def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
-    """Return bound and value of a solve, or the value of the known order if that is still valid and better."""
+    """Return a solve's bound and value in the file's unit, with the value of the `known` order if that is better."""
     if found.status is Status.INFEASIBLE:
         return _of(found.problem, found.lower_bound_ticks, None)
     values = [found.value_ticks, _value_of_order(found.problem, known)]
@@ -62,7 +62,7 @@ def _outcome(found: Solution, known: Timeline) -> BoundAndValue:
 
 
 def _value_of_order(problem: Problem, known: Timeline) -> Value | None:
-    """Return the value of a known order with other times and memory; None if it does not fit, or has other passes."""
+    """Return the value in ticks of a known order in a problem with other times and memory; None if it is invalid."""
     if problem.placement != known.problem.placement:
         return None
     timeline = best_times(problem, known.schedule)

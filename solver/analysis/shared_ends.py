@@ -1,4 +1,4 @@
-"""Excess work of a first or last stage (embedding, output layer) shared equally by all devices."""
+"""Change in which all devices share the excess work of a first or last stage (embedding, output layer) equally."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ENDS = (("embedding", 0), ("output layer", -1))
 
 
 def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
-    """Yield at most one change: ends of a chain with more work than any stage between are reduced to that work.
+    """Yield at most one change: the excess of ends of a chain over the stages between is shared by all devices.
 
-    The parts run as in vocabulary parallelism (arXiv 2411.05288, algorithm 1), with collectives as long as the longest
-    transfer. A stage keeps its modes of saving memory, and then all of its activation.
+    The shared parts run as in vocabulary parallelism (arXiv 2411.05288, algorithm 1), with collectives as long as the
+    longest transfer. A stage keeps its modes of saving memory, and then all of its activation.
     """
     if not _may_have_modules(problem):
         return
@@ -43,7 +43,7 @@ def sharing_ends(problem: Problem) -> Iterator[Perturbation]:
 
 
 def _may_have_modules(problem: Problem) -> bool:
-    """True if the problem has several devices and no feature that excludes modules on all devices."""
+    """True if the problem has one chain, several devices and no feature that excludes modules on all devices."""
     one = len(problem.placement.chains) == 1 and problem.chain_arcs.pieces == 1 and problem.devices > 1
     plain = problem.objective.of_one_iteration and not problem.network.blocks
     own = any(stage.tasks or stage.kinds_of_parameters or stage.lent or stage.collected for stage in problem.stages)
@@ -52,7 +52,7 @@ def _may_have_modules(problem: Problem) -> bool:
 
 
 def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:
-    """Return the stage limited to a usual one's costs, and each device's part of the remainder."""
+    """Return the stage limited to a usual one's times and memory, and each device's part of the remainder."""
     times = ("forward", "backward", "weight", "fused")
     keys = (*times, *(() if stage.saving_kinds else ("activation",)), "static")
     kept = {key: min(getattr(stage, key), getattr(usual, key)) for key in keys if getattr(stage, key) is not None}

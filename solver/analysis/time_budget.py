@@ -1,4 +1,4 @@
-"""Time budget shared by several solves: each gets a share of the time left, and Ctrl-C ends them all."""
+"""Time budget shared by several solves: each gets a share of the time left, and Ctrl-C ends all of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from solver.tasks.dispatch import listed
 @dataclass(frozen=True)
 @tunable
 class TimeBudgetParams:
-    """Shares of the time of several solves."""
+    """Shares of the time of several solves that share one limit."""
 
     longest: float = tuned(3.0, "times its part of the time, after which a solve is ended", 1, 10)
     lists_share: float = tuned(0.2, "of the time limit, for list schedules where a solve was ended", 0, 1)
@@ -53,7 +53,7 @@ class Budget:
     """Time for about `questions` solves; if some end early, the others get more.
 
     `reserved` seconds at the end are for work after the solves. Under a deterministic limit the clock plays no part:
-    every solve gets the same share of CP-SAT's units.
+    every solve gets the same share of the units of work.
     """
 
     def __init__(self, limits: Limits, questions: int, stop: Event) -> None:
@@ -67,7 +67,7 @@ class Budget:
         return time.monotonic() - self._started
 
     def over(self) -> bool:
-        """True if no more solves should be started."""
+        """True if no more solves should be started: the time for them has passed, or `stop` is set."""
         return self._left() <= 0 or self.stop.is_set()
 
     def deadline(self) -> Deadline:
@@ -81,7 +81,10 @@ class Budget:
         return inf if counted else max(0.0, self.limits.seconds - self.reserved - self.seconds)
 
     def ask(self, problem: Problem, target: Value | None = None) -> Solution:
-        """Solve a problem in its share of the time; `target` is as in `Limits`."""
+        """Solve a problem in its share of the time left, for value and bound alone; `target` (ticks) is as in `Limits`.
+
+        If the solve had to be ended since it took far longer, the best list schedule is tried as well.
+        """
         units = self.limits.deterministic
         if units is not None:
             part = replace(self.limits, deterministic=units / self._questions, target=target)
@@ -102,19 +105,19 @@ class Budget:
 
 
 def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Event]:
-    """Return an event that is set with the parent, or after `seconds`, for steps that ignore the time limit."""
+    """Return a context with an event that is set with the parent, or after `seconds`, for steps without time limit."""
     at = time.monotonic() + seconds
     return event_when(lambda: parent.is_set() or time.monotonic() >= at, _POLL)
 
 
 def with_list_schedule(solution: Solution, limits: Limits, stop: Event) -> Solution:
-    """Return the solution, with the best list schedule instead of its own if that is better."""
+    """Return the solution, with the best list schedule instead of its own if that is better and valid."""
     best = _best_list_schedule(solution.problem, limits, stop)
     return solution if best is None else _better(solution, best)
 
 
 def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeline | None:
-    """Return the best of the list schedules and of one micro-batch after the other; None if none of them is valid."""
+    """Return the best of the list schedules and of one micro-batch after the other; None if there is no valid one."""
     first = best_times(problem, sequential(problem))
     best = None if validate(first) else first
     until = time.monotonic() + _PARAMS.lists_share * limits.seconds

@@ -1,4 +1,4 @@
-"""Measured durations of steps, passes or layers, with those that the formulas predict."""
+"""Observations: measured durations of steps, passes or layers, each with a function that predicts them from rates."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Named(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """Durations of one run, which share most of their error, so together they count as `weight` steps.
+    """Durations of one run, which share most of their error, so together they count as `weight` measured steps.
 
-    `predicted` returns a duration in seconds for each measured one, with the rates of a device.
+    `predicted` returns a duration in seconds for each measured one, for the rates of the device in its argument.
     """
 
     measured: tuple[Named, ...]
@@ -38,14 +38,14 @@ class Observation(NamedTuple):
 
 
 def of_step(step: MeasuredStep, config: ModelConfig) -> Observation:
-    """Return the observation of a whole step."""
+    """Return the observation of the one duration of a whole training step."""
     return Observation((Named(step.place, step.seconds),), lambda wanted: [predicted_seconds(step, config, wanted)])
 
 
 def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Observation:
-    """Return the observation of a forward and a backward of each stage, from a problem with measured times.
+    """Return the observation of a forward and a full backward of each stage, from a problem with measured times.
 
-    `step` is the layout that was run.
+    `step` is the layout that was run. Raises `BadInput` if the numbers of stages differ or a time is 0.
     """
     stages, unit = measured.placement.stages, float(seconds_per_unit(measured))
     if stages != step.pipeline * step.chunks:
@@ -65,9 +65,10 @@ def of_passes(measured: Problem, step: MeasuredStep, config: ModelConfig) -> Obs
 
 
 def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Observation:
-    """Return the observation of a forward and a backward of each layer type but the embedding, of a measured model.
+    """Return the observation of a forward and a backward of each layer type but the embedding, from a measured model.
 
-    `unit` is the seconds per unit of time. Layer types correspond to those of the derived model in their order.
+    `unit` is the seconds per unit of time of `measured`. Layer types correspond to those of the derived model in their
+    order. Raises `BadInput` if their numbers differ or a time is 0.
     """
     own = _times(measured, unit)
     derived = [*_times(plan_of(step, config, wanted).model, _MS)]
@@ -92,6 +93,6 @@ def of_layers(measured: Model, unit: float, step: MeasuredStep, config: ModelCon
 
 
 def _times(model: Model, unit: float) -> dict[str, tuple[float, float]]:
-    """Return the seconds of a forward and a backward of each type of layer that computes."""
+    """Return the seconds of a forward and a full backward, by the name of each layer type but the embedding."""
     kinds = [kind for kind in model.kinds if role_of(kind.name) is not Role.EMBEDDING]
     return {kind.name: (float(kind.forward) * unit, float(kind.full_backward) * unit) for kind in kinds}

@@ -28,7 +28,7 @@ _POST_VALIDATED = ("zb-1p", "zb-2p")
 
 
 def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> float:
-    """Return the seconds of a step with the rates of `wanted`, simulated with its own cut and schedule.
+    """Return the predicted seconds of a step by the rates of `wanted`, with the step's partition and schedule.
 
     Raises `BadInput` for an impossible layout.
     """
@@ -37,9 +37,9 @@ def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -
 
 
 def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
-    """Return the step's own cut and schedule, simulated with the durations of its plan problem.
+    """Return the step's own partition and schedule, simulated with the durations of its plan problem.
 
-    `BadInput` if impossible.
+    Raises `BadInput` if the partition or the schedule is not possible.
     """
     choice, partition, name = choice_of(step), partition_of(step, plan), schedule_of(step)
     problem = plan.problem(choice, partition)
@@ -50,12 +50,12 @@ def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
 
 
 def seconds_of(plan: PlanProblem, run: Candidate) -> float:
-    """Return the seconds of a step, including gradient reduction and optimizer."""
+    """Return the seconds of a simulated step, including gradient reduction and optimizer."""
     return float(step_time(plan, run).total) / _MS
 
 
 def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Problem:
-    """Return the problem of a step's passes, in ms."""
+    """Return the problem whose stages are those of the step's partition, with predicted times in ms."""
     plan = plan_of(step, config, wanted)
     return plan.problem(choice_of(step), partition_of(step, plan))
 
@@ -67,7 +67,7 @@ def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProb
 
 
 def with_layout(step: MeasuredStep, wanted: Wanted) -> Wanted:
-    """Return the training with the layout of a step, and the recomputation that it names."""
+    """Return `wanted` with the layout of a step (devices, micro-batches, sizes), and its recomputation."""
     training = dict(wanted.training)
     if step.recompute != "none":
         training["recompute"] = [step.recompute]
@@ -78,17 +78,20 @@ def with_layout(step: MeasuredStep, wanted: Wanted) -> Wanted:
 
 
 def schedule_of(step: MeasuredStep) -> str:
-    """Return the name of the step's schedule."""
+    """Return the name of the step's schedule: `1f1b`, or with several chunks `interleaved-1f1b`, if none is given."""
     return step.schedule or ("1f1b" if step.chunks == 1 else "interleaved-1f1b")
 
 
 def choice_of(step: MeasuredStep) -> Choice:
-    """Return the placement of the step's stages."""
+    """Return the placement of the step's stages: linear, or interleaved with several chunks on a device."""
     return Choice("linear" if step.chunks == 1 else "interleaved", step.chunks)
 
 
 def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
-    """Return the step's cut (even if it has none of its own), with the layers recomputed that the step says."""
+    """Return the step's partition into stages, nearly equal if it names none, with the layers recomputed as it says.
+
+    Raises `BadInput` if the stages or layers do not match the model.
+    """
     stages = step.pipeline * step.chunks
     if stages > plan.model.most_stages:
         raise BadInput(f"{step.place}: found {stages} stages; allowed: up to {plan.model.most_stages}, a layer each")
@@ -111,5 +114,5 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
 
 
 def with_rates(wanted: Wanted, rates: Mapping[str, float]) -> Wanted:
-    """Return `wanted` with other rates of its device."""
+    """Return `wanted` with these rates of its device, by name."""
     return replace(wanted, device=replace(wanted.device, **rates))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Rates of a device from measured durations: robust least squares of logarithms, with the table's rates as priors."""
+"""Fit of a device's rates to measured times: robust least squares of logarithms, the table's rates as priors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Numbers = np.ndarray[Any, np.dtype[np.float64]]
 @dataclass(frozen=True)
 @tunable
 class CalibrationParams:
-    """Prior spreads of rates around those of the table, and of steps around their predictions, all of logarithms.
+    """Prior spreads of rates around those of the table, and of steps around predictions, all of logarithms.
 
     Spreads of rates are those between the sources of published steps (docs/results/accuracy.md), by judgement.
     """
@@ -49,9 +49,9 @@ RATES = (*SHARES, *LAUNCHES)
 
 
 class FittedRate(NamedTuple):
-    """A fitted rate, the table's rate, and its relative standard error (None if no measured duration depends on it).
+    """A fitted rate, the table's rate (`before`), and the relative standard error of the former.
 
-    `spread` was the error before anything was measured.
+    The error is None if no measured duration depends on the rate; `spread` was the error before anything was measured.
     """
 
     name: str
@@ -67,7 +67,7 @@ class FittedRate(NamedTuple):
 
 
 class FittedTime(NamedTuple):
-    """A measured duration in seconds, with its predictions by the table's rates and by the fitted ones."""
+    """A measured duration in seconds, predicted by the table's rates (`before`) and by the fitted ones (`after`)."""
 
     name: str
     measured: float
@@ -92,7 +92,11 @@ class RatesFit:
 
 
 class _Linear(NamedTuple):
-    """Logarithms of predicted over measured times, their slopes by log rates, and the weights of times."""
+    """Linear model of all durations at some rates, by the logarithms of both.
+
+    `off` is log predicted less log measured, by duration; `slopes` its derivative by each log rate, shape (durations,
+    rates); `weights` is the weight of each duration.
+    """
 
     off: Numbers
     slopes: Numbers
@@ -100,10 +104,10 @@ class _Linear(NamedTuple):
 
 
 def fit_rates(observations: Sequence[Observation], wanted: Wanted, params: CalibrationParams = PARAMS) -> RatesFit:
-    """Return the likeliest rates; `wanted` has the device and training. A rate without effect on any duration stays.
+    """Return the likeliest rates of a device given observations; a rate without effect on any duration stays as it is.
 
-    Rounds of linear models, each of the exact predictions at the rates of the round before. The errors are those of the
-    last.
+    `wanted` has the device, with the table's rates, and the training. Each round linearises the exact predictions at
+    the rates of the round before. The standard errors are those of the last round.
     """
     first = {name: float(getattr(wanted.device, name)) for name in RATES if getattr(wanted.device, name) > 0}
     spreads = np.array([_spread(name, params) for name in first])
@@ -174,9 +178,10 @@ def _linear(
 def _likeliest(
     linear: _Linear, at: Numbers, start: Numbers, spreads: Numbers, names: Sequence[str], params: CalibrationParams
 ) -> tuple[Numbers, Numbers, float]:
-    """Return the log rates, their errors, and the scatter, by iteratively reweighted least squares.
+    """Return the log rates, their standard errors, and the scatter, by iteratively reweighted least squares.
 
-    A time counts 1 / sqrt(1 + (distance / scatter)²) of its weight, as in the loss soft-l1.
+    `at` are the log rates of the linear model, `start` the prior ones, with standard deviations `spreads`. A time
+    counts 1 / sqrt(1 + (distance / scatter)²) of its weight, as in the loss soft-l1.
     """
     prior, scatter = np.diag(spreads**-2.0), params.scatter
     highest = np.array([0.0 if name in SHARES else np.inf for name in names])

@@ -1,1 +1,1 @@
-"""Replanning of the remaining tasks of an iteration in progress."""
+"""Replanning of the remaining tasks of an iteration in progress, as after a delay."""

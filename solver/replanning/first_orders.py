@@ -13,10 +13,11 @@ from solver.tasks.job_graph import JobGraph, graph_of
 
 
 def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
-    """Yield the starts of the jobs that run, in steps, for each rule that does not deadlock on memory.
+    """Yield the starts in steps, by job, of a list schedule for each rule that does not deadlock on memory.
 
     The rules combine fused and split backwards, each activation mode, and a priority: the longest tail, backwards
-    first, or one micro-batch after the other. The last deadlocks only if every order does.
+    first, or one micro-batch after the other (in groups where parameters are gathered). The last deadlocks only if
+    every order does.
     """
     most = max((choice.options for choice in jobs.choices), default=1)
     # Of gathered parameters: the more micro-batches run in turn, the less often they are gathered.
@@ -48,7 +49,10 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
 
 
 def _running(jobs: Jobs, fused: bool, mode: int) -> list[int]:
-    """Return the jobs that run if every choice takes option `mode`, or its last option if it has fewer."""
+    """Return the jobs that run if every activation takes mode `mode`, or its last one if it has fewer.
+
+    Backwards that may be either are full if `fused`, else split; optional gathers run.
+    """
 
     def option(choice: int, kind: PassKind) -> int:
         if jobs.choices[choice].gathers:
@@ -60,9 +64,9 @@ def _running(jobs: Jobs, fused: bool, mode: int) -> list[int]:
 
 
 def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[int, int]]:
-    """Yield the starts of a list schedule: repeatedly the job that can start earliest, within memory.
+    """Yield the starts in steps of a list schedule: repeatedly the job that can start earliest, within memory.
 
-    Ties go to the job of lowest rank. Yields nothing if memory stops the schedule.
+    Ties go to the job of lowest rank, which is `rank(job, start)`. Yields nothing if memory stops the schedule.
     """
     jobs = graph.jobs
     memory = _Memory(graph)
@@ -104,7 +108,7 @@ def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[
 
 
 class _Memory:
-    """Remaining memory as jobs are placed: taken at starts in order of time, released when a pass has ended."""
+    """Memory left in each limited pool while jobs are placed: taken at starts in turn, freed at ends of passes."""
 
     def __init__(self, graph: JobGraph) -> None:
         jobs = graph.jobs
@@ -121,7 +125,7 @@ class _Memory:
                     found.setdefault(n, []).append(pass_memory)
 
     def room_at(self, n: int, start: int) -> int | None:
-        """Return the earliest time, at `start` or later, with enough memory for a job.
+        """Return the earliest step, `start` or later, at which there is enough memory for job `n`.
 
         None if there is not enough before more jobs are placed.
         """
@@ -153,9 +157,9 @@ class _Memory:
 
 @dataclass
 class _PassMemory:
-    """Memory that a pass still takes and releases.
+    """Memory that a pass still takes and releases in one pool.
 
-    `left` is the number of its unfinished last jobs, and `end` the latest end of the finished ones.
+    `left` is the number of its last jobs that are not placed yet, and `end` the latest end of the placed ones.
     """
 
     pool: int

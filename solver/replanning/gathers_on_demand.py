@@ -1,4 +1,4 @@
-"""Gathers of parameters during list scheduling: started when a ready pass needs them, released for memory."""
+"""Gathers of parameters during list scheduling: started when a ready pass needs them, released to free memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Rank = tuple[float, ...]
 
 @dataclass
 class _Stage:
-    """A stage's remaining gathers and releases, and the state of its parameters.
+    """A stage's remaining gathers and releases (jobs, in order), and the state of its parameters while jobs are placed.
 
-    `there` is True if they are gathered, since time `since`; `used` is the end of their last use.
+    `there` is True if they are gathered, since step `since`; `used` is the end of their last use.
     """
 
     gathers: list[int] = field(default_factory=list)
@@ -56,11 +56,15 @@ class GathersOnDemand:
             parameters.there = len(parameters.releases) > len(parameters.gathers)
 
     def waits(self, before: int, after: int) -> bool:
-        """Return True if an arc is handled here: between a gather or release and a compute job."""
+        """True if these rules replace an arc: between a gather or release and a job that uses the parameters."""
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return the ready jobs that may start, each with its earliest start."""
+        """Return the ready jobs that the rules allow to start now, each with its earliest start in steps.
+
+        A job that needs parameters waits until they are gathered, a gather until a ready job needs it, and a release
+        until no job is left that does.
+        """
         found = ((n, self._since(n, ready)) for n in ready)
         return [(n, since) for n, since in found if since is not None]
 
@@ -78,13 +82,13 @@ class GathersOnDemand:
         return not self._of[n].there and (self._jobs.jobs[n].choice is None or self._further != 0)
 
     def _wanting(self, n: int, ready: Collection[int]) -> list[int]:
-        """Return the ready jobs that need the parameters that a job gathers."""
+        """Return the ready jobs that need the parameters that gather `n` brings."""
         return [one for one in ready if self._of.get(one) is self._of[n] and self._uses(one)]
 
     def to_drop(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return a release, with its earliest start, of the parameters that the fewest ready jobs need.
+        """Return at most one release, with its earliest start, of those parameters that the fewest ready jobs need.
 
-        It makes room in memory; the parameters are gathered again later.
+        It makes room in memory where no wanted job fits; the parameters are gathered again later.
         """
         able = [
             parameters
@@ -103,18 +107,18 @@ class GathersOnDemand:
         return self._jobs.jobs[parameters.gathers[0]].choice is None or self._further != 0
 
     def unwanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return gathers that no ready pass needs, to be started if nothing else can."""
+        """Return gathers that no ready job needs, each with earliest start 0, to be started if nothing else can be."""
         return [(n, 0) for n in ready if self._gathers(n) and self._of[n].left and self._may_gather(n)]
 
     def order(self, start: int, n: int, ready: Collection[int], rank: Callable[[int, int], Rank]) -> Rank:
-        """Return the rank of a job at its start; a gather has that of the pass that needs it, after equal passes."""
+        """Return the rank of job `n` at this start; a gather has that of the first job that needs it."""
         gathers = self._gathers(n)
         needing = (self._wanting(n, ready) or [n]) if gathers else [n]
         first, *others = min(rank(one, start) for one in needing)
         return (first, gathers, *others, n)
 
     def optional(self, n: int) -> bool:
-        """Return True for a job that need not be placed: an additional gather or its release."""
+        """True for a job that need not be placed: a further gather of parameters, or the release before it."""
         parameters = self._of.get(n)
         return parameters is not None and not self._uses(n) and self._jobs.jobs[n].choice is not None
 
@@ -122,7 +126,7 @@ class GathersOnDemand:
         return self._jobs.jobs[n].task.of.kind is UNSHARD
 
     def place(self, n: int, end: int) -> None:
-        """Update the state for a placed job that ends at `end`."""
+        """Update the state for job `n`, which has been placed and ends at step `end`."""
         parameters, p = self._of.get(n), self._jobs.jobs[n].task.of
         if parameters is None:
             return

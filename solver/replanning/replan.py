@@ -40,7 +40,7 @@ from solver.tasks.window_search import WindowSearch
 @dataclass(frozen=True)
 @tunable
 class ReplanParams:
-    """Sizes and shares of time of the exact model and the windows for the remaining tasks."""
+    """Sizes and shares of time for CP-SAT's exact model of the remaining tasks and for windows of them."""
 
     most_jobs: int = tuned(5_000, "jobs of the exact model", 10, 10**6)
     most_literals: int = tuned(12_000, "order literals, beyond which nothing is refuted in a minute", 100, 10**6)
@@ -62,11 +62,11 @@ Report = Callable[[Replanned], None]
 def replan(
     problem: Problem, state: State, limits: Limits, report: Report = lambda _: None, stop: Event | None = None
 ) -> Replanned:
-    """Return the best order found of the remaining tasks.
+    """Return the best order found for the remaining tasks of an iteration in progress, whose past is `state`.
 
-    `report` is called at every better one, the first time within a second. Bounds are CP-SAT's and the remaining work;
-    those of whole iterations do not know which tasks have begun. Orders start in whole ticks first; if a span may be a
-    fraction of a tick, the best of them is then improved in finer ticks.
+    `report` is called at every better one, the first time within a second. Bounds are those of CP-SAT and of the
+    remaining work; bounds of whole iterations do not know which tasks have begun. Orders start in whole ticks first; if
+    a span may be a fraction of a tick, the best of them is then improved in finer ticks.
     """
     search = _Search(problem, state, limits, report, stop or Event())
     if not search.jobs.jobs:
@@ -117,7 +117,7 @@ class _Search:
 
     @contextmanager
     def defects_noted(self, part: str) -> Iterator[None]:
-        """Run a part of the search; an error ends that part and is noted."""
+        """Context of one part of the search: an error ends that part and becomes a note, and the search continues."""
         try:
             yield
         except Exception as error:
@@ -126,14 +126,17 @@ class _Search:
 
     @cached_property
     def _small(self) -> bool:
-        """Return True if the exact model has few enough passes and literals."""
+        """True if the exact model has few enough jobs and order literals."""
         return (
             len(self.jobs.jobs) <= _PARAMS.most_jobs
             and KnownOrder(Operations(self.jobs)).open_pairs() <= _PARAMS.most_literals
         )
 
     def in_finer_ticks(self) -> Replanned | None:
-        """Return the best order in finer ticks, in which every span is a whole number; None if not needed."""
+        """Return the best order in ticks in which every span is a whole number, improved by CP-SAT.
+
+        None if ticks are fine enough, no order is known, the time is over or the model is too large.
+        """
         parts = fine_enough(self.jobs)
         if parts == 1 or self.placed is None or self._over or not self._small:
             return None
@@ -153,7 +156,7 @@ class _Search:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
 
     def _openings(self, starts: Mapping[int, int]) -> list[int]:
-        """Return the opening time of each device, in steps: 0 if the time of the iteration counts."""
+        """Return the step from which the time of each device counts: 0 for the makespan, else its first start."""
         first: dict[int, int] = {}
         for n, start in starts.items():
             for device in self.jobs.devices(n):
@@ -162,7 +165,10 @@ class _Search:
         return [first.get(device, 0) if since is None else since for device, since in enumerate(opened)]
 
     def keep_validated(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
-        """Report a better order by the start steps of its jobs, after it has been validated."""
+        """Validate an order, by the start steps of its jobs and its waits (job, later job), and report it as the best.
+
+        Raises `Disagreement` if it is not valid.
+        """
         jobs = self.jobs
         events = tuple(Wait(jobs.jobs[one].task, jobs.jobs[other].task) for one, other in waits)
         able = [
@@ -177,7 +183,7 @@ class _Search:
         self.report(self.result())
 
     def _delays(self, starts: Mapping[int, int]) -> set[int]:
-        """Return candidate delays of all starts, in steps, before they are rounded down to ticks.
+        """Return candidate delays of all starts, in steps; with one of them rounding to ticks makes no span longer.
 
         Tasks of length 0 take a step each. If a device begins just before a tick, these may move its end past the next
         tick, so that rounding makes its span longer; this does not happen if it begins at a tick. With a suitable delay
@@ -189,7 +195,7 @@ class _Search:
         return {0, *(-opening % self.jobs.scale for opening in self._openings(starts))}
 
     def _in_ticks(self, starts: Mapping[int, int], later: int) -> dict[Task, Ran]:
-        """Return all tasks with times in ticks; those not begun start `later` steps later, rounded down."""
+        """Return start and end of all tasks in ticks; jobs not begun start `later` steps after `starts`."""
         jobs, ran = self.jobs, dict(self.state.ran)
         for n, step in sorted(starts.items(), key=lambda one: one[1]):
             task, start = jobs.jobs[n].task, (step + later) // jobs.scale
@@ -198,7 +204,7 @@ class _Search:
         return ran
 
     def result(self) -> Replanned:
-        """Return the best answer so far, with the bound proved so far."""
+        """Return the best answer so far, with the bound proved so far; without an order it is infeasible or unknown."""
         if self.best is None:
             status = Status.INFEASIBLE if self._infeasible else Status.UNKNOWN
             return Replanned(self.problem, self.state, status, self.bound, notes=tuple(self._notes))
@@ -265,7 +271,10 @@ class _Search:
 
 
 def fine_enough(jobs: Jobs) -> int:
-    """Return the number of parts to split a tick into so that all spans, or most, are whole numbers of them."""
+    """Return the number of parts into which to split a tick so that all spans, or most, are whole numbers.
+
+    It is limited so that sums of steps do not overflow in CP-SAT.
+    """
     ample = jobs.scale * sum(job.steps for job in jobs.jobs) + max(jobs.release, default=0)
     able = (lcm(*range(1, parts + 1)) for parts in range(jobs.parts, 0, -1))
     return next(parts for parts in able if (parts <= _PARAMS.most_parts and parts * ample < MOST_STEPS) or parts == 1)
@@ -274,8 +283,8 @@ def fine_enough(jobs: Jobs) -> int:
 def least_value(problem: Problem, state: State, jobs: Jobs) -> int:
     """Return a lower bound in ticks: the remaining work of every stream after its first possible start.
 
-    The work uses the cheapest modes. Tasks that have run, or are running, count too. For a span each device counts from
-    its beginning.
+    The work uses the cheapest modes. Tasks that have run, or are running, count too. For a span each device's time
+    counts from its first start.
     """
     opened, most = [since and since // jobs.scale for since in jobs.opened] or [0] * problem.devices, 0
     for task, one in state.ran.items():

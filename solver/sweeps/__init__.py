@@ -1,1 +1,1 @@
-"""Sweeps: cells solved in parallel, each with known results of its neighbours."""
+"""Sweeps: many problems (cells) solved in parallel, each with the known results of its neighbours in memory."""

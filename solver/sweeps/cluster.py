@@ -1,4 +1,4 @@
-"""Cells on a Dask cluster: workers solve, and this process alone writes the store.
+"""Executor of a sweep's cells on a Dask cluster: workers solve them, and this process alone writes the store.
 
 A cell is not lost if a worker dies.
 """
@@ -23,7 +23,10 @@ GIVEN_UP = "the cluster gave it up"
 
 
 class Cluster:
-    """A Dask scheduler, by its address; it gives a cell to another worker if the first has died."""
+    """Executor on a Dask scheduler, given by its address, which repeats a cell on another worker if the first dies.
+
+    Raises `BadInput` if there is no scheduler at the address or Dask is not installed.
+    """
 
     def __init__(self, address: str) -> None:
         self._client = _connected(address)
@@ -32,7 +35,7 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """Return the number of cells at a time: one for each thread of the current workers, which may change."""
+        """Number of cells that run at a time: one for each thread of the current workers, which may change."""
         threads: int = sum(self._client.nthreads().values())
         return max(1, threads)
 
@@ -56,10 +59,7 @@ class Cluster:
             return found
 
     def stop(self) -> None:
-        """Cancel all running cells.
-
-        They run in processes of the cluster, whose work ends with its time limit.
-        """
+        """Cancel all running cells; their processes on the cluster work on until their time limit."""
         self._client.cancel(list(self._futures.values()), force=True)
         self._futures.clear()
 
@@ -94,7 +94,7 @@ def _connected(address: str) -> Client:
 
 
 def _solve(task: Task, version: str) -> Ended:
-    """Solve a cell on a worker, if it has the same version of pipesched.
+    """Solve a cell on a worker, if that has the same version of pipesched; else return the failure.
 
     Another version could return an outcome that this one does not understand.
     """

@@ -16,7 +16,7 @@ _POLL = 0.05  # seconds between looks at an event
 
 @dataclass(frozen=True)
 class Ended:
-    """A task that has ended: its outcome, or the reason why there is none.
+    """A cell's task that has ended: its outcome, or `failure`, the reason why there is none.
 
     `lost` is True if the process or worker that ran it is gone.
     """
@@ -28,7 +28,7 @@ class Ended:
 
 
 class Executor(Protocol):
-    """Runs tasks in parallel: at most `slots` at a time; `running` has the keys of the running ones."""
+    """Interface of what solves cells in parallel, at most `slots` at a time; `running` has the keys of these."""
 
     @property
     def slots(self) -> int: ...
@@ -37,7 +37,7 @@ class Executor(Protocol):
     def running(self) -> frozenset[str]: ...
 
     def submit(self, task: Task) -> None:
-        """Begin to solve a cell, in parallel to those running; `ended` returns it when it is done."""
+        """Begin to solve a cell, in parallel to those running; `ended` returns it when it has been solved."""
 
     def ended(self, seconds: float) -> list[Ended]:
         """Return the cells that have ended; waits at most `seconds` if there are none."""
@@ -50,7 +50,7 @@ class Executor(Protocol):
 
 
 class InTurn:
-    """Runs one task at a time, in this process; `stopping` is the user's event, which ends the running task."""
+    """Executor of one cell at a time, in this process; `stopping` is the user's event, which ends the running one."""
 
     slots = 1
 
@@ -74,13 +74,13 @@ class InTurn:
 
 
 class Settable(Protocol):
-    """An event of threads or of processes."""
+    """Interface that the events of threads and of processes share."""
 
     def is_set(self) -> bool: ...
 
 
 def run_task(task: Task, stopping: Settable) -> Ended:
-    """Run a task until it ends or the event is set.
+    """Solve a cell until it ends or the event `stopping` is set.
 
     An error is returned as the reason of the failure, so that it does not end the sweep.
     """
@@ -92,5 +92,5 @@ def run_task(task: Task, stopping: Settable) -> Ended:
 
 
 def pause(seconds: float) -> None:
-    """Wait for a moment, for use while no task runs."""
+    """Wait for at most `seconds`, and never more than .05 s, for use while no task runs."""
     time.sleep(min(seconds, _POLL))

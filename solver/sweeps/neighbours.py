@@ -29,7 +29,10 @@ CARRIED = "bound with more memory"
 
 
 class Neighbours:
-    """All cells of a sweep by family, and the known outcome of each by its key."""
+    """All cells of a sweep by family, and `known`, the outcome so far of each cell by its key.
+
+    A family are cells that differ only in memory capacities.
+    """
 
     def __init__(self, cells: Iterable[Cell], known: dict[str, Outcome]) -> None:
         self.known = known
@@ -39,18 +42,21 @@ class Neighbours:
                 self._families.setdefault(cell.family, {}).setdefault(cell.key, cell)
 
     def start(self, cell: Cell) -> Outcome | None:
-        """Return the best outcome known with at most the cell's memory, its own included; None if there is none."""
+        """Return the outcome of best value known for at most the cell's memory, its own included, or None."""
         found = [self.known.get(other.key) for other in self._family(cell) if holds(other.capacities, cell.capacities)]
         best = [one for one in found if one is not None and one.value is not None and one.schedule is not None]
         return min(best, key=lambda one: one.value or Fraction(0), default=None)
 
     def floor(self, cell: Cell) -> Fraction | None:
-        """Return the strongest bound known with at least the cell's memory, its own included."""
+        """Return the strongest lower bound, in the file's unit, known for at least the cell's memory, its own included.
+
+        None if there is none.
+        """
         found = [self.known.get(other.key) for other in self._family(cell) if holds(cell.capacities, other.capacities)]
         return max((one.lower_bound for one in found if one is not None and one.lower_bound is not None), default=None)
 
     def settled(self, cell: Cell) -> Iterator[tuple[Cell, Outcome]]:
-        """Yield improved outcomes that a cell and the others of its family imply for each other.
+        """Yield (cell, improved outcome) where a cell improves others of its family, or they improve it.
 
         The caller stores each one before it asks for the next.
         """
@@ -66,17 +72,17 @@ class Neighbours:
 
 
 def holds(less: Capacities, more: Capacities) -> bool:
-    """Return True if every device has at least as much memory in `more` as in `less`."""
+    """True if every device has at least as much memory in `more` as in `less`; None is unlimited."""
     return all(b is None or (a is not None and a <= b) for a, b in zip(less, more, strict=True))
 
 
 def by_memory(cell: Cell) -> tuple[tuple[bool, Fraction], ...]:
-    """Return a key that sorts the cells of a family by rising memory."""
+    """Return a key that sorts the cells of a family by rising capacity, device by device, unlimited ones last."""
     return tuple((own is None, own or Fraction(0)) for own in cell.capacities)
 
 
 def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcome:
-    """Return the outcome of a cell extended by another cell's; the same object if that adds nothing."""
+    """Return a cell's outcome improved by another cell's schedule or bound; the same object if neither is better."""
     found = before
     if before.status is Status.INFEASIBLE:
         return before
@@ -90,7 +96,7 @@ def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcom
 def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
     """Return the outcome with the schedule of a cell with less memory, if it is better and valid in this cell.
 
-    Unchanged for a period, which a timeline of this cell's problem does not have.
+    Unchanged for the period, which a timeline of this cell's problem does not have.
     """
     if from_less.value is None or from_less.schedule is None or cell.problem.objective.repeats:
         return before
@@ -109,7 +115,7 @@ def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
 
 
 def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return the starts of a timeline in another problem, whose tick is a multiple of the timeline's; else None."""
+    """Return a timeline's starts in another problem; None unless ticks there are a multiple of the timeline's."""
     parts = problem.tick / timeline.problem.tick
     if parts.denominator != 1:
         return None
@@ -117,7 +123,7 @@ def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
 
 
 def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
-    """Return a cell's evidence in the form of evidence for a cell with less memory."""
+    """Return a cell's evidence in the form of evidence for a cell with less memory; None if it has none."""
     if known.evidence is None or known.kind == CARRIED:
         return known.evidence
     if is_of_plans(known.evidence):
@@ -126,7 +132,7 @@ def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
 
 
 def _claim(cell: Cell, known: Outcome) -> str:
-    """Return the reason, in words, why the bound also applies with less memory."""
+    """Return the text that argues why a cell's bound also holds with less memory."""
     rooms = {None if one is None else plain(float(one)) for one in cell.capacities}
     most = "any amount" if rooms == {None} else " or ".join(sorted(room or "any amount" for room in rooms))
     if known.kind == CARRIED:

@@ -1,4 +1,4 @@
-"""Solutions and plans as outcomes of cells: exact numbers in the file's units, with packed schedules."""
+"""Results of solves and plans as outcomes of cells: exact numbers in the file's units, with packed schedules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipesched.sweeps.plan_evidence import plan_bound_document
 
 
 def of_solution(solution: Solution, effort: Effort) -> Outcome:
-    """Return the outcome of a solve."""
+    """Return the outcome of a solve; `effort` is the time, workers, seed and gap that it had."""
     tick, certificate = solution.problem.tick, solution.certificate
     known = Outcome(
         solution.status,
@@ -74,14 +74,17 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
 
 
 def published(one: Candidate) -> Published:
-    """Return a published schedule as a row, with the memory of the fullest device."""
+    """Return the figures of a published schedule, or the reason why it has none, as an entry of an outcome.
+
+    Its memory is that of the fullest device, with static memory.
+    """
     if one.timeline is None:
         return Published(one.name, False, reason=one.reason)
     return replace(published_timeline(one.name, one.timeline, one.fits, one.metrics), reason=one.reason)
 
 
 def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metrics | None = None) -> Published:
-    """Return a published schedule as a row, from its timeline.
+    """Return the figures of a published schedule's timeline, in the file's units, as an entry of an outcome.
 
     `metrics` are given if they include a period, which the timeline does not have.
     """
@@ -98,7 +101,7 @@ def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metri
 
 
 def rebased(known: Outcome, timeline: Timeline, choice: Mapping[str, Any] | None) -> Outcome:
-    """Return the outcome with the figures of a schedule taken from another cell.
+    """Return a cell's outcome with the figures of a better schedule, which was found for another cell.
 
     Bound and published schedules stay those of this cell.
     """
@@ -128,7 +131,7 @@ def _with_metrics(known: Outcome, problem: Problem, metrics: Metrics) -> Outcome
 
 
 def _packed(file: ScheduleFile) -> bytes | None:
-    """Return the packed schedule; None for a problem made in Python that no problem file can describe."""
+    """Return the schedule file as packed bytes; None for a problem made in Python that no problem file can describe."""
     try:
         return pack(file)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Plans of neighbouring cells as starts, and the published schedules on a plan's partition."""
+"""Plans of neighbouring cells as starts of plan searches, and the published schedules on a plan's partition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PARAMS = PlanStartParams()
 
 
 def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
-    """Return another cell's plan in this cell; None if this cell does not allow it or it is invalid here."""
+    """Return the plan of another cell's outcome, timed in this cell; None if forbidden or invalid here."""
     if known is None or known.schedule is None or known.choice is None:
         return None
     chosen = known.choice
@@ -52,7 +52,7 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
 
 
 def with_published(plan: Plan, problem: PlanProblem, limits: Limits, stop: Event) -> tuple[Plan, tuple[Published, ...]]:
-    """Return the plan, with the published schedules that the cell allows.
+    """Return the plan, with the figures of the published schedules that the cell allows.
 
     Each has a partition of its own or, if better, that of the plan. If one of them is better than the plan, it becomes
     the plan. There are none for a period, or for free memory, which published schedules do not maximise.

@@ -1,4 +1,4 @@
-"""Cells on processes of this machine.
+"""Executor of a sweep's cells on processes of this machine.
 
 The cell of a process that dies is tried again, and no process outlives the parent.
 """
@@ -25,7 +25,7 @@ _ASKED_WITHIN = 2.0  # seconds
 
 
 class ProcessPool:
-    """Runs cells on `slots` processes, each with one cell at a time."""
+    """Executor on `slots` processes, each of which solves one cell at a time."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -75,7 +75,10 @@ class ProcessPool:
 
 
 def _begin(stopping: Any) -> None:
-    """Prepare a process: it ignores Ctrl-C, which is for the parent, and ends when the parent dies."""
+    """Prepare a process of the pool: it ignores Ctrl-C, which is for the parent, and ends when the parent dies.
+
+    `stopping` is the event by which the parent asks all cells to end.
+    """
     global _stopping  # noqa: PLW0603 - what a process of a pool is given at its start can be kept nowhere else
     _stopping = stopping
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,7 +89,7 @@ def _begin(stopping: Any) -> None:
 
 
 def _end_unless_asked() -> None:
-    """End the process unless the parent asks it to stop within two seconds.
+    """End the process unless the parent asks it to stop within two seconds; runs after SIGTERM.
 
     SIGTERM may reach all processes at once; the parent then asks them to end with the best found so far.
     """

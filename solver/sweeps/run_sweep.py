@@ -1,4 +1,4 @@
-"""Runs a sweep: reads the store, solves the other cells in parallel, and stores each when it ends."""
+"""Run of a sweep: read the store, solve the other cells in parallel, and store each when it ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a sweep: `limits` of each cell, and `total` seconds for all cells, which they share.
+    """Options of a sweep: `limits` of each cell, and `total` seconds for all cells, which they share (None: no limit).
 
     With `again`, cells that were not solved to optimality are solved again if they now have more time than before.
     """
@@ -88,7 +88,7 @@ class _Run:
         self._seconds: list[float] = []
 
     def all(self) -> None:
-        """Run all cells until none is left, or the user stops it and the running ones have ended."""
+        """Run all cells until none is left, or the user stops the sweep and the running ones have ended."""
         self._say(None)
         stopped = False
         while self._executor.running or (self._queue and not self._stop.is_set()):
@@ -115,10 +115,10 @@ class _Run:
         return Row(cell, self._known.get(cell.key), self._failures.get(cell.key, ""))
 
     def _wanted(self, cell: Cell) -> bool:
-        """Return True if a cell is to be solved.
+        """True if a cell is to be solved.
 
-        A cell that was solved within the gap is not solved again; another one that ended only if `again` is set and it
-        has more time now.
+        A cell that was solved within the gap is not solved again; another one whose solve had ended only if `again` is
+        set and it has more time now.
         """
         known = self._known.get(cell.key)
         if known is None or not known.finished:
@@ -143,7 +143,10 @@ class _Run:
         return max(_LEAST_SECONDS, min(limit, left / turns))
 
     def _take(self, ended: Ended) -> None:
-        """Store an outcome, and its consequences for neighbours, before it is reported."""
+        """Store an ended cell's outcome and its consequences for neighbours, then report it.
+
+        Without an outcome a cell whose process died is queued again, at most twice; any other failure is recorded.
+        """
         cell = self._cells[ended.key]
         if ended.outcome is None:
             if ended.lost and self._tries[cell.key] < _TRIES and not self._stop.is_set():
@@ -168,7 +171,7 @@ class _Run:
         self._report(Moment(len(self._sweep.cells), done, running, passed, self._left(passed), last))
 
     def _left(self, passed: float) -> float | None:
-        """Return an estimate of the seconds left, from the mean time of solved cells, within the limits."""
+        """Return an estimate of the seconds left, from the mean time of solved cells; None before any is solved."""
         if not self._seconds:
             return None
         waiting = len(self._queue) + len(self._executor.running)
@@ -178,11 +181,11 @@ class _Run:
 
 
 def _ordered(cells: Iterable[Cell]) -> list[Cell]:
-    """Return the cells in an order in which solved ones help the next.
+    """Return the cells in the order in which they are solved, such that results of earlier ones help later ones.
 
-    Of each family the cell with the most memory is first, then the others from the least memory up: the bound at the
-    most memory is valid for all cells of the family, and the schedule at the least memory fits them all. The order
-    alternates between families, so that a cell finds more of its own family solved.
+    Of each family (cells that differ only in memory) the one with the most memory is first, then the others from the
+    least memory up: the bound at the most memory is valid for all cells of the family, and the schedule at the least
+    memory fits them all. The order alternates between families, so that a cell finds more of its own family solved.
     """
     families: dict[str, list[Cell]] = {}
     for cell in cells:

@@ -1,6 +1,6 @@
-"""One cell: solved, compared with the published schedules, and written as an outcome.
+"""Solve of one cell of a sweep: search, comparison with published schedules, and the outcome to be stored.
 
-Runs in any process.
+It runs in any process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Task:
 
 
 def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
-    """Return the outcome of a cell within its limits.
+    """Return the outcome of a cell, a problem or a plan problem, within its limits.
 
     Setting `stop`, an event of this cell alone, ends the search.
     """
@@ -73,7 +73,7 @@ def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
 
 
 def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
-    """Solve the cell, from the start if the validator accepts it here."""
+    """Solve the cell's problem, from the schedule of the task's start if there is one and it is valid here."""
 
     def report(moment: Progress) -> None:
         met.see(moment.value)
@@ -88,9 +88,9 @@ def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
 
 
 class MetBound:
-    """Event `stop` that ends a search, also when a value reaches the known bound `floor`.
+    """Watch of a search's values, which sets its event `stop` when one reaches the known bound `floor`.
 
-    `interrupted` is True if the event was set for another reason.
+    `allowed` is the gap at which that counts. `interrupted` is True if the event was set for another reason.
     """
 
     def __init__(self, floor: Fraction | None, allowed: float, stop: Event) -> None:
@@ -103,9 +103,7 @@ class MetBound:
         return self.stop.is_set() and not self._met
 
     def see(self, value: Fraction | None) -> None:
-        """Set `stop` if the best value so far (in the file's unit, None if there is none) is near enough to the
-        bound.
-        """
+        """Set `stop` if the best value so far (in the file's unit; None: none yet) is near enough to the bound."""
         if self._floor is None or value is None or self.stop.is_set():
             return
         if gap(value, self._floor) <= self._allowed:

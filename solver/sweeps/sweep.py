@@ -1,4 +1,4 @@
-"""`sweep` in Python: a file, a document or a problem over the values of any of its fields, each cell solved."""
+"""`sweep` in Python: solve a file, a document or a problem for all combinations of values of its fields."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def sweep(
 
     `values` are written as in the `sweep` section of a file, and are added to it. Limits apply to each cell; `jobs`
     cells run at a time (more than one in a script needs `if __name__ == "__main__":`). Cells found in the file `store`
-    are not solved again. `BadInput` if no cell can be solved.
+    are not solved again. With `same_model` cells with more stages have the same model in smaller stages. Raises
+    `BadInput` if no cell can be solved.
     """
     refuse_other("sweep", model, (str, Path, Mapping, Problem), _ALLOWED)
     limits, stop = limits_from("sweep", limits, seconds), stop or Event()
@@ -59,7 +60,7 @@ def _sweep(
 
 @contextmanager
 def _stored(path: str | Path | None) -> Iterator[Store]:
-    """Open the store at a path, or a temporary one without a path."""
+    """Context with the store of outcomes at a path, or with a temporary one without a path."""
     if path is not None:
         with Store(path) as store:
             yield store
