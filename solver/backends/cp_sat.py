@@ -29,10 +29,11 @@ ValueOf = Callable[[IntVar | NotBooleanVariable], int]
 class Parameters:
     """Parameters of one CP-SAT call. If `deterministic` is set, CP-SAT's own units of work count instead of `seconds`.
 
-    `clauses_only` is for models with order literals: only clauses, learnt and propagated. Linear relaxation, presolve,
-    probing, and sets of literals that push a start take longer to find than the search needs to find the same
-    (docs/engine.md). `core_guided` is core-guided search: it assumes the least value, and learns from each conflict how
-    much more is needed.
+    The call also ends at a relative gap of `gap`, or with `first_solution` at any solution. `clauses_only` is for
+    models with order literals: only clauses, learnt and propagated. Linear relaxation, presolve, probing, and sets of
+    literals that push a start take longer to find than the search needs to find the same (docs/engine.md).
+    `core_guided` is core-guided search: it assumes the least value, and learns from each conflict how much more is
+    needed.
     """
 
     seconds: float

@@ -50,7 +50,8 @@ def improve(
 
 @dataclass(frozen=True)
 class First:
-    """A schedule, or the proof that there is `none`; neither if the time was too short."""
+    """Result of a search for any schedule: its timeline, or `none` True if none exists; neither if the time was too
+    short."""
 
     timeline: Timeline | None
     none: bool

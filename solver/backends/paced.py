@@ -17,7 +17,11 @@ _POLL = 0.05  # seconds between looks at what may end a slice
 
 
 class Paced(Event):
-    """Stop event for the work, which also pauses it; set when `stop` is set, or once the work is closed."""
+    """Stop event that runs `work(event)` on a thread of its own, slice by slice: a query of the event blocks between
+    slices.
+
+    The query is true, so that the work ends, once `stop` is set or `close` was called. `ended`: the work has returned.
+    """
 
     def __init__(self, stop: Event, work: Callable[[Event], object]) -> None:
         super().__init__()
@@ -29,7 +33,8 @@ class Paced(Event):
         self._thread = Thread(target=self._run, daemon=True)
 
     def run(self, over: Callable[[], bool], late: Callable[[], bool] = lambda: False) -> bool:
-        """Run a slice of the work until `over()` or until the work has ended; an error of the work is raised.
+        """Let the work run until it queries this event when `over()` is true, or until it has ended; its errors are
+        raised.
 
         True if the work is paused or has ended; False if it did not pause before `late()` or a stop.
         """
@@ -54,7 +59,7 @@ class Paced(Event):
             self._thread.join()
 
     def is_set(self) -> bool:
-        """Queried by the work: wait for the next slice if this one is over; True if the work must end."""
+        """Called by the work: wait for the next slice if this one is over, and return True if the work must end."""
         if not self.stopped() and self._over():
             self._turn.clear()
             self._paused.set()
@@ -63,12 +68,12 @@ class Paced(Event):
         return self.stopped()
 
     def stopped(self) -> bool:
-        """True if the work must end, without waiting."""
+        """Return True if the work must end; unlike `is_set` this never waits."""
         return super().is_set() or self._stop.is_set()
 
     @property
     def at_once(self) -> Event:
-        """The same stop event for other threads, without waiting."""
+        """A stop event with the same value whose queries never wait, for other threads and deadlines."""
         return _AtOnce(self)
 
     def _run(self) -> None:

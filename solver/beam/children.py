@@ -18,7 +18,11 @@ STEP, MATE, DELAY, START, END = range(5)
 
 
 class Children(NamedTuple):
-    """Arrays with a row for each child: its node, a hash of the steps it has run, its rank, parent, and move."""
+    """Children of a layer's nodes, arrays with a row for each: its node, a hash of the steps it has run, rank, parent,
+    move.
+
+    `parents` are indices in the layer; `moves` have the columns STEP, MATE and DELAY.
+    """
 
     nodes: Numbers
     keys: Numbers

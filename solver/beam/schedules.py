@@ -26,7 +26,11 @@ def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int,
     blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}
 
     def run_weights(counts: np.ndarray, device: int) -> None:
-        """Append `counts` weight passes of each gradient, the longest first, for backwards that are split."""
+        """Append to the device's order `counts[step]` weight passes of each gradient step, those of longest duration
+        first.
+
+        Micro-batches whose backward ran in a block have none and are skipped.
+        """
         for step in walks.waits[walks.since[device] : walks.since[device + 1]]:
             for _ in range(counts[step]):
                 while weights[step] in blocked[int(step)]:

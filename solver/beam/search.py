@@ -34,7 +34,8 @@ class Found(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Nodes of a layer, and for each the layer and index of its parent and the move that leads to it."""
+    """Nodes of a layer as arrays: rows, hashes, ranks, and for each the layer and index of its parent and the move from
+    it."""
 
     nodes: Numbers
     keys: Numbers
@@ -117,7 +118,7 @@ def best_order(
 
 
 def ended(run: Generator[Progress, None, Found | None]) -> Found | None:
-    """Run a search to its end and return its result."""
+    """Run the generator of `best_order` to its end and return its result."""
     while True:
         try:
             next(run)

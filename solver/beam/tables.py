@@ -185,7 +185,8 @@ def _holding(
 
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
-    """Return the index of the first micro-batch of each step's chain, chains in order."""
+    """Return by step the index, among the micro-batches of all chains one after the other, of the first of the step's
+    chain."""
     of_chain = dict(zip((step.chain for step in steps), microbatches, strict=True))
     return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
 

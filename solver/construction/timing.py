@@ -71,10 +71,11 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
 
 
 def retimed(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return a timeline's order with its best times in a problem of other stages; None if it cannot run there.
+    """Return a timeline's order with its best times in `problem`, which has other stages; None if it cannot run there.
 
-    Where tasks occupy several streams, the order of passes alone is tried too: there may be others of these. Passes
-    that run once may be those of other stages there, as the norm of all gradients if the first stages are frozen.
+    Where tasks occupy several resources at once, the order of passes without that of tasks is tried too, since
+    `problem` may have other resources. Passes that run once may be those of other stages there, as the norm of all
+    gradients if the first stages are frozen.
     """
     here, there = set(timeline.schedule.columns.pass_types), set(problem.network.tasks)
     if not here <= there or any(kind in ONCE for kind, _ in there - here):
@@ -96,7 +97,7 @@ def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline
 
 
 def _spans(timeline: Timeline) -> list[int]:
-    """Return the ticks from each device's first start to its last end."""
+    """Return for each device the ticks from its first start to its last end."""
     reach = (device_reach(timeline, device) for device in range(timeline.problem.devices))
     return [end - begin for begin, end in reach]
 

@@ -81,7 +81,7 @@ class ModeBound(NamedTuple):
 
 
 def mode_bound(unit: Problem) -> ModeBound | None:
-    """Return the bound of a problem with one micro-batch on each chain.
+    """Return the lower bound on the period over all modes; `unit` is the problem with one micro-batch on each chain.
 
     None if each stage has only one mode, if the program is too large, or if GLOP does not solve it.
     """
@@ -213,10 +213,10 @@ def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
 
 
 def _proved(unit: Problem, rows: list[_Row], multipliers: Sequence[Fraction]) -> ModeBound:
-    """Return the bound that these multipliers prove; any multipliers prove one.
+    """Return the bound that these multipliers, one for each row, prove; any multipliers prove one.
 
     Rows times their multipliers are added up: multiple x period >= least - sum of coefficient x share, where each share
-    is from 0 to 1.
+    is from 0 to 1. Negative multipliers of rows that are no equations count as 0.
     """
     least, multiple, devices = Fraction(0), Fraction(0), set[int]()
     terms: dict[_Mode, Fraction] = {}

@@ -93,7 +93,7 @@ def _levels(unit: Problem) -> list[PeriodCertificate]:
 
 
 def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
-    """Return the certificate that a device runs one pass at a time."""
+    """Return the certificate of a device's load: the least ticks of its passes for one micro-batch of each chain."""
     work = paths.work(device)
     value = Fraction(work, unit.microbatches)
     text = f"Device {device} computes {amount(unit, work)} for every {_each(unit)} one pass at a time"

@@ -35,7 +35,7 @@ _PARAMS = PeriodSearchParams()
 
 
 class Verdict(Enum):
-    """CP-SAT's answer for one length of the period."""
+    """CP-SAT's answer about one length of the period: found, none (proved), or open when a limit is reached."""
 
     FOUND = "found"
     NONE = "none"  # no pattern of so many copies is as short
@@ -138,7 +138,8 @@ class _Search:
             effort *= _PARAMS.growth
 
     def _longest(self, copies: int) -> int:
-        """Return the greatest length of a period of so many copies, in ticks, that is worth a try.
+        """Return the greatest length in ticks, of a period with `copies` micro-batches of each chain, that is worth a
+        try.
 
         It is just less than that of the best known pattern; without one, a length in which any micro-batches can repeat
         one after another.
@@ -150,9 +151,11 @@ class _Search:
         return copies * (sum(b.ticks for b in blocks) + sum(w.lag for w in waits) + fused)
 
     def _bisect(self, copies: int, effort: float) -> bool:
-        """Try lengths of a period of so many copies, the bound first; return True if CP-SAT decided every length tried.
+        """Try lengths of a period with `copies` micro-batches of each chain, the bound first, for shorter and shorter
+        patterns.
 
-        `effort` is the limit of one call, in seconds or counted work.
+        Returns True if CP-SAT decided every length tried; `effort` is the limit of one call, in seconds or counted
+        work.
         """
         each = copies * self.graph.microbatches
         low = max(ceil(self.bound * each), self.refuted.get(copies, -1) + 1)
@@ -173,8 +176,12 @@ class _Search:
         return settled
 
     def _attempt(self, copies: int, length: int, effort: float) -> Verdict:
-        """Ask CP-SAT for a pattern of at most `length` ticks for all copies, within `effort`, and keep what it
-        finds."""
+        """Ask CP-SAT for a pattern of `copies` micro-batches of each chain in at most `length` ticks, and keep it if it
+        is better.
+
+        Returns `FOUND` for a pattern within the length, `NONE` if it proves that there is none, else `OPEN`. `effort`
+        is the limit, in seconds or counted work.
+        """
         if length < 1:
             return Verdict.NONE
         most = max(0.01, min(effort, self.left))

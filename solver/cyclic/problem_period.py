@@ -58,7 +58,8 @@ _PARAMS = ProblemPeriodParams()
 
 
 class SearchLongRun(Protocol):
-    """Search for short schedules of a problem with many micro-batches, whatever its objective."""
+    """Type of a function that searches for short schedules of a problem with many micro-batches, whatever its
+    objective."""
 
     def __call__(self, problem: Problem, limits: Limits, stop: Event) -> list[Schedule]:
         """Return the schedules found within the limits, each shorter than the one before."""
@@ -144,7 +145,8 @@ class _Budget:
         return inf if self._work is not None else self.started + share * self.limits.seconds
 
     def part(self, share: float) -> Limits:
-        """Return the limits of a step that may take a share of what is left."""
+        """Return limits with this share of the time or counted work that is left; counted work is then taken off what
+        is left."""
         seconds = max(0.0, self.limits.seconds - (time.monotonic() - self.started))
         work = None if self._work is None else share * self._work
         if self._work is not None:
@@ -198,7 +200,8 @@ def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
 
 
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
-    """Return the problem with enough micro-batches for a schedule to be steady in its middle."""
+    """Return the problem with enough micro-batches for its schedules to be steady in their middle, to read patterns
+    there."""
     each = 3 * problem.placement.stages // graph.microbatches
     own = _PARAMS
     many = max(own.least_microbatches, min(own.microbatches_per_device * problem.devices, own.most_passes // each))
@@ -220,7 +223,7 @@ def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
-    """Return the pattern run over the problem's micro-batches, starting with copy `first` of the pattern.
+    """Return the pattern run over the problem's micro-batches; `first` is the one of its micro-batches to begin with.
 
     At the start and end, the pattern runs with micro-batches missing; these parts are the warm-up and the cool-down.
     The schedule never uses more memory than the pattern: the pattern's level is a sum over micro-batches of what each
@@ -302,10 +305,11 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
 
 
 def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Timeline:
-    """Return the unrolled pattern of least value, with its times, over all copies that could be the first.
+    """Return the unrolled pattern of least value, with its times, over all of its micro-batches that could be the
+    first.
 
     For the objective period, which does not depend on warm-up and cool-down, the one of least makespan. After `latest`
-    (`time.monotonic`) no more copies are tried.
+    (`time.monotonic`) no more of them are tried.
     """
     timelines = list[Timeline]()
     for first in range(pattern.copies):

@@ -26,7 +26,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class ActivationModeParams:
-    """Limits on the work of decision diagrams over activation modes."""
+    """Limits on the labels that decision diagrams over activation modes look at."""
 
     most_labels: int = tuned(1_000_000, "labels of a diagram, beyond which its check takes minutes", 1_000, 10**8)
     label_cost: int = tuned(10, "labels of compiled diagrams looked at in the time of one label here", 1, 1000)
@@ -55,7 +55,7 @@ def bounds_of_activation_modes(
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value between the proved bound and a schedule's value (`open_ticks`, in ticks).
 
-    At most `work` labels are expanded.
+    At most `work` labels (times of partial orders) are expanded. Nothing is yielded where `is_covered` is False.
     """
     if not is_covered(problem):
         return

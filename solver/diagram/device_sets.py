@@ -11,7 +11,7 @@ from solver.diagram.params import DIAGRAMS
 
 
 class Trial(NamedTuple):
-    """A chain, and its stages on a set of devices, those of the first device first."""
+    """A chain, and its stages on a set of devices, both in chain order."""
 
     chain: tuple[int, ...]
     stages: tuple[int, ...]

@@ -1,9 +1,7 @@
-"""Expansion of a layer's labels by a step or a block, compiled.
+"""Expansion of a layer's labels (rows of times of partial orders) by a step or a block, compiled.
 
-With a threshold only labels that may end before it stay.
-
-Most labels are pruned then, so each is computed in one place and copied only if it stays. Times are copied one by one,
-since slices take Numba seconds to compile.
+With a threshold only labels that may end before it stay. Most labels are pruned then, so each is computed in one place
+and copied only if it stays. Times are copied one by one, since slices take Numba seconds to compile.
 """
 
 from __future__ import annotations
@@ -81,7 +79,8 @@ def _copy_with(step: int, gradient: int, ran: Numbers, after: Numbers) -> None:
 
 @compiled
 def _with_room(keys: Numbers, labels: Numbers, blocks: Flags, found: int, many: int) -> tuple[Numbers, Numbers, Flags]:
-    """Return the arrays with room for `many` more labels, enlarged to about twice their size if needed."""
+    """Return the arrays, of which `found` entries are in use, with room for `many` more: as they are, or copied to
+    larger ones."""
     if found + many <= len(keys):
         return keys, labels, blocks
     wide = 2 * len(keys) + many

@@ -57,7 +57,7 @@ class Least(NamedTuple):
 
 
 def first_layer(steps: Steps, kind: type[np.signedinteger]) -> Layer:
-    """Return the layer with the label before the first step, in integers of type `kind`."""
+    """Return the layer before the first step: one state with one label, its times in integers of type `kind`."""
     label = np.zeros((1, steps.slots + 2 * len(steps.room)), kind)
     label[:, steps.slots :] = steps.past
     return Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), label)
@@ -76,6 +76,6 @@ def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
-    """Return all labels of these parts as one."""
+    """Return the labels of these parts, one part after the other, as one."""
     keys, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Labels(keys, labels)

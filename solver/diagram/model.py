@@ -36,7 +36,7 @@ class Children(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """Arcs to the nodes of a layer: for each node the layer and index of its parent, and the move."""
+    """Arcs to the nodes of a layer: arrays with, for each node, the layer and index of its parent, and the move."""
 
     layers: np.ndarray[Any, np.dtype[np.int64]]
     parents: np.ndarray[Any, np.dtype[Any]]

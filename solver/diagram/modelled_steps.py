@@ -182,7 +182,7 @@ def _tail(paths: Paths, step: Step, device: int | None) -> int:
 
 
 def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
-    """Return by step and device the least ticks until the device can be used, if a micro-batch has the step before it.
+    """Return by step and device the least ticks in which a micro-batch that has the step before it reaches the device.
 
     They count from the end of that step before to the start of the first step, this or a later one of the chain, that
     is on the device; half of `NEVER` if none is.

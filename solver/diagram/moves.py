@@ -18,7 +18,10 @@ _NOT_NEXT = -2
 
 @compiled
 def most_moves(blocks: Numbers) -> tuple[int, int]:
-    """Return the largest numbers of steps and of blocks that may be possible in a state."""
+    """Return the number of steps, and that of blocks, of which no more can be possible moves in a state.
+
+    `blocks` has the ticks of each block by forward and gradient step, -1 for none.
+    """
     found = 0
     for step in range(len(blocks)):
         for gradient in range(len(blocks)):
@@ -52,7 +55,10 @@ def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers
 
 @inlined
 def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
-    """Fill `ran` with the number of micro-batches that have done each step, in flight or completed."""
+    """Fill `ran` with the number of micro-batches that have done each step, in flight or completed, in the state `key`.
+
+    `done` is the number of steps done in all.
+    """
     for step in range(len(ran)):
         ran[step] = key % steps.base[step]
         key //= steps.base[step]

@@ -31,12 +31,13 @@ class SmallerDiagram(NamedTuple):
 
 
 class ProjectedCompletions(NamedTuple):
-    """Completion rows of smaller diagrams, and the mapping of states of the larger diagram to their states.
+    """Completion rows (cost-to-go of each time of a label) of smaller diagrams, and how states of a larger one map to
+    theirs.
 
     Arrays have a row for each smaller diagram, and a column for each step or device of the larger one. By step: its
     addition to the `key` of the smaller state, and 1 if it is a step there too (`own`); for micro-batches that did this
     step last, the place of their times in a row (`slot`, -1 if they are not between steps of the smaller diagram), the
-    chain's `last` step there, and the time from the end of the last own step to the end of this one (`gone`). By
+    chain's `last` step there, and the ticks from the end of the last own step to the end of this one (`gone`). By
     device: the place in a row of its earliest start (`free`), or -1, and of its time with all work done (`whole`), or
     -1 if other stages of the device are modelled: then that time is in `late`, and the device can start no later.
     States of diagram n after m of its `all` steps are those from `layer[since[n] + m]` on, with at most `most` rows

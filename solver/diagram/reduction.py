@@ -74,7 +74,7 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
 
 @compiled
 def _in_turn(sums: Numbers) -> Numbers:
-    """Return the indices of labels sorted by sum, ties in their order."""
+    """Return the indices of labels in ascending order of their sums, ties in the order given."""
     count, more = len(sums), sums - sums.min()
     if more.max() < _LONGEST // count:
         return np.sort(more * count + np.arange(count)) % count
@@ -119,7 +119,11 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
 
 @compiled
 def _is_dominated(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
-    """True if one of the kept labels dominates `label`; `word` is its word with the free bits set."""
+    """True if one of the kept labels dominates `label`: is in no time later.
+
+    `word` is the word of `label` (its rounded times, a few bits each) with the bits `free` set, and `words` are those
+    of `kept`.
+    """
     for since in range(0, len(words), _AT_ONCE):
         until = min(len(words), since + _AT_ONCE)
         if _some_word_dominates(words[since:until], word, free):

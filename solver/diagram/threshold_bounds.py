@@ -38,8 +38,8 @@ def bounds_of_devices(search: ThresholdSearch) -> Iterator[Certificate]:
 def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certificate]:
     """Yield threshold bounds on all stages of one device with one or two further stages of the chain.
 
-    Of all stages the one with the best bound is added first, then another one. While a micro-batch is at later stages,
-    the device keeps its activation, so the last stages are tried first.
+    The further stage that gives the best bound is added first, then another one, until none improves it. While a
+    micro-batch is at later stages, the device keeps its activation, so the last stages are tried first.
     """
     problem = search.problem
     if problem.view is None:
@@ -63,8 +63,8 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
 def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> Iterator[Certificate]:
     """Yield threshold bounds on `stages` and further ones, with completion bounds from the diagram of `stages`.
 
-    First the stage after those of the device is added, then each other stage, and to the best of these each remaining
-    stage.
+    The first addition is the stage after the last one of a device with several of `stages`, if there is one. After that
+    the further stage with the best bound is added, until none improves it.
     """
     problem = search.problem
     if problem.view is None:

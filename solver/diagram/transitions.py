@@ -53,9 +53,9 @@ def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) -> int:
-    """Store the end of a micro-batch's step in the label; after its last one it is removed from those in flight.
+    """Store the end of a micro-batch's step in the label; after its chain's last step drop its time from the label.
 
-    Returns the end with the least time after the last step added, 0 for another step.
+    Returns `end` plus the least time after the step (`tail`) if it is its chain's last one, else 0.
     """
     if step == NONE:
         return 0
@@ -72,7 +72,7 @@ def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) ->
 
 @inlined
 def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> None:
-    """Raise the times of a label to those before which nothing that is left can start anyway.
+    """Raise, in place, the times of a label to those before which nothing that is left can start anyway.
 
     Labels that differ only in times that decide nothing become equal, so fewer have to be merged. `waiting` has the
     `found` steps that are left, as filled by `moves.fill_waiting`.

@@ -1,4 +1,5 @@
-"""The catalogue of analytic lower bounds, and the strongest certificate of a problem."""
+"""Registry of analytic lower bounds, and the certificates of all of them for a problem, each from the relaxation it
+needs."""
 
 from __future__ import annotations
 

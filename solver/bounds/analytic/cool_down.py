@@ -32,7 +32,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class CoolDownParams:
-    """Limits on the work of the cool-down bound."""
+    """Limits on the combinations that the cool-down bound enumerates."""
 
     most_pairs: int = tuned(
         2_000, "pairs of numbers of backwards left on a device; beyond that nothing is claimed, nor by the check",

@@ -29,7 +29,7 @@ class Paths:
         self._walk()
 
     def _walk(self) -> None:
-        """Compute the path lengths `head`, `back` and `round_trip` along every chain."""
+        """Compute `head`, `back` and `round_trip`, least ticks along every chain as lists by stage."""
         view, stages = self.view, len(self.view.stages)
         # From time 0 to the earliest start of the stage's first forward.
         self.head = [0] * stages

@@ -107,7 +107,8 @@ def _certificate(problem: Problem, device: int, around: _Around, in_order: bool)
 
 
 def head_and_tail_in_order(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return the head-and-tail certificates where micro-batches of several chains pass a device in order."""
+    """Return the head-and-tail certificates for micro-batches of several chains that pass each device in order; else
+    none."""
     return head_and_tail(problem, objective, in_order=True)
 
 

@@ -1,4 +1,5 @@
-"""Needs of each activation mode of a device's memory and streams, and the fixed time of these resources."""
+"""Rows of a device in a linear program: what an activation in each mode needs of memory and streams, and fixed
+times."""
 
 from __future__ import annotations
 
@@ -43,7 +44,11 @@ class _Ends(NamedTuple):
 def rows_of_device(
     problem: Problem, objective: Objective, paths: Paths, device: int, stages: Sequence[int]
 ) -> DeviceRows:
-    """Return the rows of a device: compute first, then memory if limited, then copy streams in order of name."""
+    """Return the rows of a device in the linear program over modes of activations, one for each resource.
+
+    The compute stream is first, then memory if limited, then copy streams in order of name. `stages` are those of the
+    device.
+    """
     ends = _Ends(0, 0)
     if not objective.by_device:
         ends = _Ends(min(paths.head[s] for s in stages), min(paths.tail(s) for s in stages))

@@ -80,7 +80,10 @@ def fits(shop, state, d, s, j, what):  # type: ignore[no-untyped-def]
 
 @part
 def next_weight(state, s):  # type: ignore[no-untyped-def]
-    """Return the micro-batch of a stage's next weight pass; backwards in blocks have none and are skipped."""
+    """Return the micro-batch of a stage's next weight pass, whose backward may not have run yet.
+
+    Backwards in blocks have no weight pass: `state.turn` is moved past them.
+    """
     while state.turn[s, WEIGHT] < state.turn[s, BACKWARD] and state.in_block[s, state.turn[s, WEIGHT]]:
         state.turn[s, WEIGHT] += 1
     return state.turn[s, WEIGHT]

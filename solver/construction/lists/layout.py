@@ -37,15 +37,15 @@ NEVER = 2**60
 
 
 class Shop(NamedTuple):
-    """A problem as arrays for the kernel, with its backwards run in one mode, except in blocks.
+    """A problem as arrays for the kernel, with its backwards run in one mode, except in blocks; times are in ticks.
 
-    `blocks[f, b]` are the ticks of a block of a forward of stage f and a backward of stage b (-1: none).
-    `on` are the stages of every device in order; `owed[d, chain]` is the memory that the forwards of a micro-batch take
-    there. The predecessors on other stages of the forward and backward of stage s are the rows of `needs` from
-    `needs_at[2 * s]` and `needs_at[2 * s + 1]` on. Devices that a pass of stage s may enable are those of `near` from
-    `near_at[s]` on. Where the order of micro-batches is fixed, `lines` are those of the stages of each queue in order,
-    padded with -1. A row of `shares` is, for each micro-batch of a stage in order, the last one of another stage that
-    it waits for, -1 for none.
+    `stages`, `devices` and `needs` have the columns named in this module. `blocks[f, b]` are the ticks of a block of a
+    forward of stage f and a backward of stage b (-1: none). `on` are the stages of every device in order; `owed[d,
+    chain]` is the memory that the forwards of a micro-batch take there. The predecessors on other stages of the forward
+    and backward of stage s are the rows of `needs` from `needs_at[2 * s]` and `needs_at[2 * s + 1]` on. Devices that a
+    pass of stage s may enable are those of `near` from `near_at[s]` on. Where the order of micro-batches is fixed,
+    `lines` are those of the stages of each queue in order, padded with -1. A row of `shares` is, for each micro-batch
+    of a stage in order, the last one of another stage that it waits for, -1 for none.
     """
 
     stages: Array
@@ -64,14 +64,15 @@ class Shop(NamedTuple):
 class Rules(NamedTuple):
     """Preferences of a run.
 
-    `flags`: split backwards, later devices first, deepest stage first, passes by their ranks; and the percentage of a
-    block's saving that a pass waits for its partner (-1: no blocks).
+    `flags`: 1 for split backwards, later devices first, deepest stage first, passes by their ranks; and the percentage
+    of a block's saving that a pass waits for its partner (-1: no blocks).
 
-    For each stage the in-flight limit of micro-batches, how long its weight passes wait for a pass about to become
-    ready, and how long its forwards wait for a gradient. If passes are chosen by ranks, the lowest goes first among all
-    that start no later than this after the earliest, and `AHEAD` is how many micro-batches the weight passes of a stage
-    may be ahead of those of others. `WARM_UP` is the exact number of forwards of a stage before its first backward; 0
-    if that is open. It applies neither to passes chosen by their ranks nor to blocks.
+    `stages` has a row for each stage. `MOST` is the limit of micro-batches in flight, `PATIENCE` the ticks that a
+    weight pass waits for a pass about to become ready, `YIELDS` the ticks that a forward waits for a gradient. If
+    passes are chosen by ranks, the one of lowest rank is next among all that start at most `YIELDS` ticks after the
+    earliest, and `AHEAD` is the number of micro-batches that the weight passes of a stage may be ahead of those of
+    others. `WARM_UP` is the exact number of forwards of a stage before its first backward; 0 if that is open. It
+    applies neither to passes chosen by their ranks nor to blocks.
     """
 
     flags: Array
@@ -79,12 +80,13 @@ class Rules(NamedTuple):
 
 
 class State(NamedTuple):
-    """Progress of a run.
+    """Progress of a run; times are in ticks.
 
-    By device: the columns `now`, and rows of `batches` for its micro-batches. By stage: the next micro-batch of each
-    kind (`turn`), the ends of the forward and backward of each micro-batch (`ends`), the backwards that ran in a block
-    (`in_block`), and when the next forward and backward may start (`able`, -1: not yet). By queue: the numbers of
-    forwards and backwards that have run (`line_turn`).
+    By device: the columns `now`, and in `batches`, for each micro-batch, its state there, the memory it occupies and
+    that its forwards still have to take. By stage: the next micro-batch of each kind (`turn`), the ends of the forward
+    and backward of each micro-batch (`ends`), True for those whose backward ran in a block (`in_block`), and when the
+    next forward and backward may start (`able`, -1: not yet). By queue: the numbers of forwards and backwards that have
+    run (`line_turn`).
     """
 
     now: Array

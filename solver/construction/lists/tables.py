@@ -43,9 +43,10 @@ ANY = 2**62
 
 
 def covers(problem: Problem) -> bool:
-    """True if the list scheduler supports the problem: passes are one task each, on one stream, with a single mode.
+    """True if the list scheduler supports the problem: each pass is one task, on the only stream of its device.
 
-    Micro-batches are equal, and numbers small enough for compiled code.
+    No activation may be offloaded or recomputed, no pass may run for parameters, micro-batches must be equal, and
+    numbers small enough for compiled code.
     """
     network = problem.network
     one_stream = len(network.resources) == len({resource.device for resource in network.resources})
@@ -96,7 +97,7 @@ def shop_of(problem: Problem, split: bool) -> Shop:
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> Array:
-    """Return lists as rows, each padded with at least one -1."""
+    """Return lists as the rows of an array, each padded with at least one -1."""
     longest = max(map(len, lists), default=0) + 1
     return int64_array([[*one, *[-1] * (longest - len(one))] for one in lists]).reshape(-1, longest)
 

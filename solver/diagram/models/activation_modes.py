@@ -58,7 +58,7 @@ class ActivationModes:
             yield Children(ahead, made, value if value < threshold else None)
 
     def reduced(self, parts: Sequence[ModeLayer], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
-        """Return the layer with the non-dominated labels of each state."""
+        """Return the layer with the non-dominated labels of each state; none are merged."""
         found = ModeLayer()
         for part in parts:
             for state, labels in part.items():
@@ -106,7 +106,7 @@ def _start(label: Label, move: Move) -> int:
 
 
 def _after(label: Label, move: Move, start: int) -> Label:
-    """Return the label after a move; moves are taken in order of their starts, so no later one starts before it."""
+    """Return the label after a move that starts at `start`; no later move of the order starts before that."""
     end = start + move.ticks
     free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
     if move.slack is not None and move.during_last_pass:

@@ -28,8 +28,9 @@ class Gap(NamedTuple):
 def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> Gap:
     """Return the gap from the start of a device's first pass to its first backward, in which only forwards can run.
 
-    The first backward is of some chain's last stage on the device, whose micro-batch has run all the device's stages of
-    that chain before. `spare` is the number of forwards known to run later (0 or 1).
+    The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is of some
+    chain's last stage on the device, whose micro-batch has run all the device's stages of that chain before. `spare` is
+    the number of forwards known to run later (0 or 1).
     """
     lengths = []
     for chain in chains:
@@ -49,8 +50,9 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
 def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
     """Return the gap from the end of a device's last forward to that micro-batch's last backward on it.
 
-    In it only backwards and weight passes run, of micro-batches whose activations were in memory together with those of
-    the last micro-batch. Since any chain may be last, the chain with the least idle time counts.
+    The gap has its least length, and the most ticks of passes that can run in it: only backwards and weight passes, of
+    micro-batches whose activations were in memory together with those of the last micro-batch. Since any chain may be
+    last, the chain with the least idle time counts.
     """
     gaps = []
     for chain in chains:

@@ -33,5 +33,5 @@ def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
 
 
 def _as_many(kinds: list[tuple[int, int, int]], room: int) -> int:
-    """Return the value of as many items as fit, of at most one kind."""
+    """Return the total value of as many items as fit into `room`; `kinds` has at most one (value, size, count)."""
     return sum(value * min(count, room // size) for value, size, count in kinds)

@@ -17,10 +17,10 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):
-    """Memory that some device has in use during each tick of a stage's forward, of its gradient pass, and of its weight
-    pass.
+    """Weights of a stage's passes for the memory times time of one device, which need not be the stage's.
 
-    Ticks of passes, each times its memory, add up to the memory times time that the device needs.
+    They are the memory that the device has in use during each tick of the forward, of the gradient pass, and of the
+    weight pass; ticks of passes, each times its weight, add up to the memory times time that the device needs.
     """
 
     forward: int

@@ -74,7 +74,10 @@ class ModeValues:
         return reduce(np.maximum, map(_weakest, self._groups(full)))
 
     def _backwards_alone_make_room(self) -> bool:
-        """True if a forward fits into full memory only after a backward outside of blocks (with its W) has run."""
+        """True if no B frees memory and memory is limited: if full, a forward fits only after some backward with its W.
+
+        Such a backward runs outside of blocks.
+        """
         return self.capacity is not None and all(self.view.freed_by_backward(s) <= 0 for s in self.counts.stages)
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
