@@ -139,7 +139,7 @@ def _searched(
 ) -> _Answer:
     """Search the best plan, and those for the runtimes in `forms`, after printing the file's assumptions.
 
-    `say` prints progress. With `--explain` half of the time limit is then spent on the effect of changes.
+    `say` prints progress. With `--explain` changes of the problem are then tried for half the time limit more.
     """
     problem = with_partition(whole, args.partition)
     if args.explain and problem.leaves is not None:

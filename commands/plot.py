@@ -77,7 +77,7 @@ def _warn(timeline: Timeline, path: str) -> None:
 
 
 def _page(file: ScheduleFile) -> str:
-    """Return an HTML page with all pictures of a schedule, which needs no other file."""
+    """Return the text of an HTML page with the schedule in the interactive chart, which needs no other file."""
     timeline, problem = file.timeline, file.timeline.problem
     return page(timeline, f"{problem.name} · {timeline.schedule.name}", caption(file.metrics, problem))
 

@@ -202,9 +202,9 @@ def _find(whole: Problem, args: Namespace) -> Found:
 
 
 def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
-    """Return the seconds left of the time limit for explaining idle time, at least a few.
+    """Return the seconds left of the time limit for explaining idle time, at least half a second.
 
-    After Ctrl-C only these few.
+    After Ctrl-C only that half second.
     """
     now = time.monotonic()
     left = 0.0 if solution.interrupted else getattr(args, "began", now) + args.time_limit - now

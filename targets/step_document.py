@@ -11,7 +11,7 @@ def step_document(found: Plan) -> dict[str, object]:
     """Return the keys of `plan --json` on the training step: `step`, its parts in the file's unit, None without a plan.
 
     `assumed` has the rates of the device that layers were derived from, `expected_error` the error measured with them;
-    both are empty where the file lists layers.
+    where the file lists layers they are empty and None.
     """
     training = found.problem.step
     step = None if found.best is None else step_time(found.problem, found.best).document()

@@ -106,7 +106,7 @@ PARTS = (
 
 
 class Bar(NamedTuple):
-    """The ends of the parts of a schedule's bar, in ticks: work, lower bound, and the schedule's value."""
+    """The ends of the parts of a schedule's bar, in ticks: work of the busiest device, lower bound, and value."""
 
     work: float
     bound: float
@@ -114,7 +114,7 @@ class Bar(NamedTuple):
 
 
 def bar_of(metrics: Metrics, objective: Objective, bound: int) -> Bar:
-    """Return the bar of one schedule: its value, split at the work and at the lower bound.
+    """Return the bar of one schedule: its value, split at the busiest device's work and at the lower bound.
 
     A schedule that breaks the memory limit may be below the bound; its bar then has no part above it.
     """

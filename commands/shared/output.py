@@ -70,7 +70,7 @@ def files_written(paths: Sequence[Path]) -> None:
 
 
 def times_shown(problem: Problem) -> tuple[Objective, ...]:
-    """Return the times that tables show.
+    """Return the objectives of time that tables show: all of one iteration, such as makespan and span.
 
     The period only where it is the objective, since a timeline does not have it.
     """

@@ -23,10 +23,10 @@ from plots.drawing.memory_marks import without_notches
 
 
 def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
-    """All data of the chart as JSON values; times in ticks of `tick` file units each, memory in the file's unit.
+    """Return all data of the chart as JSON values; times in ticks of `tick` file units each, memory in the file's unit.
 
     - `problem`, `schedule`: names; `unit`: of time; `end`: of the last pass; `microbatches`: how many.
-    - `lanes`: the streams, first the one that computes, each with its share of a device's row.
+    - `lanes`: the streams, first the one that computes, each with its height relative to the first's (`share`).
     - `legend`: the kinds of pass that occur, with name and colour; `shades`: what their shades mean, strong to pale.
     - `boxes`: a row a device of numbers, four a box in the order of starts: ticks since the start of the box before,
       ticks it lasts, micro-batch, and its place in `styles`.

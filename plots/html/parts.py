@@ -120,7 +120,11 @@ def _base64(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Moment:
-    """The best value (None before the first) and the lower bound of a search after `seconds`, in the file's unit."""
+    """The best value (None before there is one) and the lower bound of a search after `seconds`, both in the file's
+    unit.
+
+    `phase` is what the search was doing.
+    """
 
     seconds: float
     value: float | None

@@ -2,6 +2,8 @@
 
 `F0.3` is the forward of micro-batch 3 on stage 0; `send1:F0.3` sends its output to pipeline rank 1, `recv0:F0.3`
 receives it there from rank 0. `O0.3@1!F0.3` runs on stream 1 once `F0.3` has ended on another stream of this rank.
+Other kinds are B, W, BW, the copies O (to the host) and L (back), and R, Rb, Rc, ..., recomputation in the first,
+second, third mode.
 """
 
 from __future__ import annotations

@@ -55,8 +55,10 @@ class Saved:
         return tensor
 
     def move_out(self) -> int:
-        """Copy saved tensors to the host, the largest first, until `share` of the bytes is reached; return the bytes
-        moved."""
+        """Copy saved tensors to the host, the largest first, each that still keeps within `share` of the bytes.
+
+        Returns the number of bytes moved.
+        """
         most, moved = self._share * sum(one.nbytes() for one in self._here.values()), 0
         for where, storage in sorted(self._here.items(), key=lambda item: -item[1].nbytes()):
             if moved + storage.nbytes() <= most:

@@ -1,4 +1,4 @@
-"""Transfers of tensors between stages: sent and received in the order of the proof, or handed over within a rank.
+"""Transfers of tensors between stages: sent and received in the order that was proved, or handed over within a rank.
 
 A rank posts its sends and receives at their places in its program, in which both ends of every transfer have one order:
 so the program ends even if all of them run one at a time, as on one communicator of NCCL. A sent tensor is kept until a

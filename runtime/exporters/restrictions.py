@@ -114,10 +114,10 @@ def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
-    """Return torchtitan's option `layers` as if every stage had one layer, embedding and head counted, with 3 stages a
-    device.
+    """Return torchtitan's option `layers` for a model with one layer a stage, embedding and head counted.
 
-    Users put the number of their model in its place in the export. Up to two stages a device nothing is needed: empty.
+    Only for three or more stages a device, else empty: fewer need no option. Users put the number of their model in its
+    place in the export.
     """
     stages = problem.placement.stages
     return {"layers": str(stages - 2)} if stages > 2 * problem.devices else {}

@@ -40,9 +40,10 @@ class Reductions:
             self._without_sync[chunk].close()
 
     def add_gradients(self, chunk: int) -> None:
-        """Add `.grad` of hidden weights as the hook does: of Transformer Engine's weights, or of an embedding.
+        """Add the `.grad` of weights hidden from Megatron's hook to their `main_grad`, as the hook would.
 
-        To be called after every B and every W, since Transformer Engine's next pass may overwrite it.
+        These are weights of Transformer Engine, or of an embedding. To be called after every B and every W, since
+        Transformer Engine's next pass may overwrite it.
         """
         for weight in self._hidden[chunk]:
             if weight.grad is not None:

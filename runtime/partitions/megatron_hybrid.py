@@ -19,7 +19,8 @@ _HYBRID = frozenset(_LETTERS) - {"moe"}
 
 
 def is_hybrid(names: Sequence[str]) -> bool:
-    """Return True if layers of these names are parts that only hybrid models have as separate layers."""
+    """Return True if a layer has a name that only hybrid models have, such as mamba, or attention or mlp as its own
+    layer."""
     return any(name.lower() in _HYBRID for name in names)
 
 

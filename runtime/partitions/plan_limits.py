@@ -71,7 +71,11 @@ class PlanLimits:
 
 
 def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProblem:
-    """Return the plan problem without the additions that no settings express; `BadInput` where that leaves no plan."""
+    """Return the plan problem without additions that leave a choice which no settings express, made as settings have
+    it.
+
+    Raises `BadInput` for additions that no settings express at all, such as an encoder, and for the objective period.
+    """
     for addition in plan.additions:
         try:
             plan = addition.of_settings(plan)
@@ -184,7 +188,7 @@ def _equal_stages(plan: PlanProblem, name: str) -> PlanProblem:
 
 
 def _orders(schedules: tuple[str, ...]) -> str:
-    """Return the names of orders as text, with group sizes of an order in brackets."""
+    """Return the names of schedules as text, with the group sizes of each in brackets."""
     sizes = dict[str, list[str]]()
     for name, _, size in (schedule.partition(":") for schedule in schedules):
         sizes.setdefault(name, []).extend([size] if size else [])

@@ -60,7 +60,10 @@ def compare_step(
     step: int, microbatches: int, names: Mapping[int, int], losses: Mapping[int, float],
     ran: Mapping[tuple[int, str], Tensor | None], right: StepReference,
 ) -> StepResult:  # fmt: skip
-    """Compare one process's part of a step with the reference; `names[s]` is the number of stage s in messages."""
+    """Compare one process's part of a step with the reference; `names[s]` is the number of stage s in messages.
+
+    `losses` are those that it computed by micro-batch, `ran` its gradients by (stage, parameter).
+    """
     differences, missing = [], []
     for (stage, name), reference in right.gradients.items():
         what = f"stage {names[stage]} {name}"

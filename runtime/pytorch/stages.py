@@ -129,8 +129,11 @@ class Draws:
         return result
 
     def seed(self, position: int, stage: int, microbatch: int) -> None:
-        """Seed the random generators before a forward of a stage that draws; `microbatch` is numbered over all
-        steps."""
+        """Seed the random generators before a forward of a stage that draws; `position` is that of the stage on its
+        chain.
+
+        `microbatch` is numbered over all steps.
+        """
         if stage in self.stages:
             torch.manual_seed((self._seed * 1_000_003 + position) * 1_000_003 + microbatch)
 

@@ -55,11 +55,12 @@ class RankEvents:
     peak: int | None = None
 
     def passes(self) -> list[RanPass]:
-        """Return the passes, without the time in which they wait for their tensors.
+        """Return the passes of the rank, without the time in which they wait for their tensors.
 
         A pass with kernels lasts from the first to the last of those launched in it; on the host alone it starts with
-        its first operation, since waiting for a message is none. A pass that did nothing takes no time, at its end:
-        torch's input backward of stage 0 waits for a gradient, and leaves the work to its W.
+        its first operation, since waiting for a message is none. A pass that did nothing takes no time, at its start
+        where kernels were recorded, else at its end: torch's input backward of stage 0 waits for a gradient, and leaves
+        the work to its W.
         """
         launched = [span.launched for span in self.kernels]
         begun = [span.start for span in self.operations]

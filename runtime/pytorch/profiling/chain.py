@@ -16,7 +16,8 @@ from runtime.pytorch.profiling.stage_passes import prepared
 
 
 class Chain(NamedTuple):
-    """A model on its device, with the input of each stage and the gradient of its output."""
+    """A model on its device, with the input of each stage and a random gradient of its output (None for the last
+    stage)."""
 
     model: PipelineModel
     inputs: list[Tensor]
