@@ -42,7 +42,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Check the file; exit code 1 if the schedule breaks a rule, or the evidence does not prove the bound."""
+    """Check the file; exit code 1 if the schedule breaks a rule, or the evidence refutes the stated bound.
+
+    A bound that could not be verified is no failure: its verdict says so.
+    """
     store = store_at(args.schedule)
     if store is not None:
         return check_sweep(store, args)

@@ -33,7 +33,8 @@ _ROW = 0.34
 
 
 def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> bytes:
-    """Return the image of a plan; the same plan gives the same bytes."""
+    """Return the image of a plan: layers on devices, memory of each device, time of each stage; equal plans give equal
+    bytes."""
     devices = best.timeline.problem.devices
     figure = paper(_WIDTH, max(3.2, 1.6 + _ROW * devices))
     rows, memory = stage_rows(plan, best), device_memory(plan, best)

@@ -185,7 +185,8 @@ def _both_ends(timeline: Timeline, figure: Figure, place: SubplotSpec, draw: Dra
 
 
 def natural_width(timeline: Timeline, window: Window | None = None) -> float:
-    """Return the width in inches at which the numbers of nearly all boxes are readable."""
+    """Return the width in inches at which a number fits the typical box, and a small one a box of the narrowest
+    tenth."""
     since, until = window or (0, makespan(timeline))
     drawn = [box for box in boxes_of(timeline) if box.end > box.start and box.start < until and since < box.end]
     ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]

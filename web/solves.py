@@ -67,7 +67,10 @@ class Solves:
             solve.left_at = _now()
 
     async def forget_idle(self) -> None:
-        """End and forget solves that nobody watches any more, for as long as the server runs."""
+        """End and forget solves that nobody watches any more, for as long as the server runs.
+
+        Of solves that are over and unwatched, the oldest beyond `Settings.kept` are forgotten at once.
+        """
         while True:
             await asyncio.sleep(min(_LOOK, self._settings.idle_seconds))
             self._forget()

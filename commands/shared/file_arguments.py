@@ -46,12 +46,16 @@ def add_json(parser: ArgumentParser) -> None:
 
 
 def problem_of(path: str, objective: str | None) -> Problem:
-    """Read a problem file, with the objective replaced if one is given."""
+    """Read a problem file, print its notes, and return the problem, with the objective replaced if one is given."""
     return _of(read_problem(path), path, objective)
 
 
 def problem_sizes_of(path: str, objective: str | None) -> list[tuple[Problem, int | None]]:
-    """Read the problem of each micro-batch size that a file lists, with the sequences of a micro-batch."""
+    """Return the problem of each micro-batch size that a file lists, with the sequences of a micro-batch (None: not
+    known).
+
+    Prints the notes of each problem.
+    """
     return [(_of(problem, path, objective), sequences) for problem, sequences in read_problem_sizes(path)]
 
 

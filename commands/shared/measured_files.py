@@ -94,7 +94,11 @@ def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> li
 
 
 def _ran(problem: Problem, args: Namespace) -> MeasuredStep:
-    """Return the layout, from the options, in which the times of a problem were measured."""
+    """Return the layout, from the options, in which the times of a problem were measured; `BadInput` for other
+    placements.
+
+    Allowed are linear and interleaved placements, with stage s on device s mod p.
+    """
     stages, devices = problem.placement.stages, problem.devices
     if any(problem.placement.stage_device[stage] != stage % devices for stage in range(stages)):
         raise BadInput(f"{problem.name}: found placement {problem.placement.name}; allowed: linear, interleaved")

@@ -134,7 +134,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class Course:
-    """The convergence of best value and bound: a chart, and a table under it; at most one in a report."""
+    """A chart of best value and lower bound over the time of a search; at most one in a report.
+
+    `what` and `unit` name the objective and its unit; `end` is when the search ended, in seconds.
+    """
 
     what: str
     unit: str

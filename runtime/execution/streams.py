@@ -29,8 +29,11 @@ class Streams:
         self._ended: dict[str, Any] = {}
 
     def run(self, step: Step, start: Callable[[Step], None]) -> None:
-        """Call `start(step)` on the step's stream, after the events that it waits for; without a GPU, call it
-        directly."""
+        """Call `start(step)` on the step's stream, after the events of the steps that it waits for; record its own
+        event.
+
+        An event is recorded only if another step waits for it. Without a GPU `start(step)` is called directly.
+        """
         if not _is_gpu():
             start(step)
             return

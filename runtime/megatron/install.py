@@ -80,9 +80,10 @@ class ForwardBackward:
 
 
 def install(*documents: Mapping[str, Any]) -> None:
-    """Make Megatron train by these schedules, one for each number of micro-batches.
+    """Replace Megatron's two pipeline schedules by ones that run these documents, one for each number of micro-batches.
 
-    Call it before the first iteration.
+    Its linear layers are changed so that W can compute weight gradients. Call it before the first iteration, and before
+    the model is built where stages are placed as Megatron does not place them.
     """
     if not hasattr(getattr(schedules, _FUNCTIONS[0]), "programs"):
         split_linears()

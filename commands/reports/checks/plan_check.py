@@ -27,7 +27,7 @@ from solver.planning.recheck_search import recheck_search
 
 
 def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
-    """Check a plan answer and print the report; exit code 1 if the plan is invalid or the bound is not proved."""
+    """Check a plan answer and print the report; exit code 1 if the plan is invalid or the check refuses its bound."""
     wrong = broken_plan(answer)
     findings = plan_findings(answer)
     if args.again:

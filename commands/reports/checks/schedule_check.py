@@ -15,7 +15,11 @@ from pipesched.validation.validator import validate
 
 
 def broken_rules(file: ScheduleFile) -> list[str]:
-    """Return a line for each rule that the schedule breaks."""
+    """Return a line for each rule that the schedule breaks; if it breaks none, the deadlock of its order, if there is
+    one.
+
+    If there is none either, a line for each figure that the file states wrongly.
+    """
     found = [f"{violation.rule}: {violation.text}" for violation in validate(file.timeline)]
     if found:
         return found

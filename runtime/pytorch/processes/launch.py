@@ -74,7 +74,11 @@ def _end(supervisor: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(jobs: Sequence[Job], folder: Path, supervisor: subprocess.Popen[bytes], devices: int, timeout: float) -> None:
-    """Wait until all have ended well; raises as soon as one has failed, or none has moved on for `timeout` seconds."""
+    """Wait until all processes have ended well; raise `RunFailed` or `BadInput` as soon as one has failed.
+
+    Raises `RunFailed` too if none has moved on to another pass for `timeout` seconds. Building the model and computing
+    the reference do not count; loading torch may take `_PATIENCE` longer.
+    """
     seen: list[State] = []
     since = time.monotonic()
     while (code := supervisor.poll()) is None:
