@@ -1,4 +1,4 @@
-"""Constraint: a task starts when its predecessors have ended and their tensors have arrived."""
+"""Constraint: a task starts after all its predecessors have ended and their tensors have arrived."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Pattern:
 
     @property
     def starts(self) -> Mapping[Copy, Fraction]:
-        """Earliest start of each copy in the repetition of micro-batch 0, up to a common shift."""
+        """Earliest start of each copy, in ticks, in the repetition of micro-batch 0, up to a common shift."""
         return self._times[1]
 
     def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
@@ -94,7 +94,7 @@ class Pattern:
         return self._fusion[x.block].ticks if x in self.fused else self.graph.blocks[x.block].ticks
 
     def runs(self, x: Copy) -> bool:
-        """True if the block is executed separately; False for weight passes inside a fused backward."""
+        """True if the block runs by itself; False for a weight block inside its fused backward."""
         return x not in self._removed
 
     def peak(self, device: int) -> int:

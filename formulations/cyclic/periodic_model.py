@@ -98,7 +98,10 @@ class PeriodicModel:
         return own + longer
 
     def _variables(self) -> None:
-        """Create each device's offset, and each block's position and repetition count on each of its devices."""
+        """Create each device's offset in time, and each block's position in the period and its repetition count.
+
+        Times are in steps; position and count are by device of the block.
+        """
         component = self.graph.component
         far = (self._most_repetitions + 1) * self.length
         offset: list[Linear] = [self.cp.new_int_var(-far, far, f"O{d}") for d in range(len(self.graph.capacity))]

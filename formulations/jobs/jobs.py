@@ -221,7 +221,10 @@ class Jobs:
 
 
 def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
-    """Return the jobs restricted to schedules in which jobs that always run are in micro-batch order, type by type."""
+    """Return the jobs with the restriction that jobs of one type that always run do so in micro-batch order.
+
+    Bounds of the result are not valid for all schedules, which `restricted` says.
+    """
     always = ((n, job) for n, job in enumerate(jobs.jobs) if job.choice is None)
     turns = (Precedence(later, (earlier,), 0) for earlier, later in _next_microbatches(always))
     return replace(jobs, precedences=(*jobs.precedences, *turns), restricted=True)

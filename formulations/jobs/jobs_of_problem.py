@@ -1,4 +1,4 @@
-"""Creation of the jobs of a problem: its passes, their precedences, and their memory."""
+"""Creation of the jobs of a problem: tasks of its passes, their precedences, choices of modes, and memory."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class PlacedJobs:
         return max((self.end(n) - self.first_opening(n) for n in self.start), default=0)
 
     def opened(self, n: int) -> int:
-        """Return the time from which on all devices whose streams a job occupies are open."""
+        """Return the step from which on all devices whose streams a job occupies are open."""
         return opened(self.jobs, self.opening, n)
 
     def first_opening(self, n: int) -> int:

@@ -97,7 +97,10 @@ class BoundRows:
         self.model.cp.add(self.value >= passes + self._around(device))
 
     def _around(self, device: int) -> Linear:
-        """Return the least ticks of a device before its first pass of a micro-batch plus after its last such pass."""
+        """Return the least ticks for a gather before a device's first pass, and for reduction and step after its last.
+
+        Least over its stages.
+        """
         gathers = self.model.extra.gathers
         before = self._chain.least(device, f"before{device}", lambda terms: terms.gather, gathers)
         return before + self._after(device)

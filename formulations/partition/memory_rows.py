@@ -38,7 +38,7 @@ class MemoryRows:
         self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
 
     def add(self, paths: PathLengths) -> None:
-        """Add the rows of micro-batches in flight on each stage and of memory over time on each device."""
+        """Add the rows for micro-batches in flight on each stage, and for memory over time on each device."""
         for stage in range(self._chain.placement.stages):
             self._in_flight(stage, paths)
         for device in range(self._chain.placement.devices):

@@ -92,7 +92,10 @@ class Model:
         self.together = {pair: literal for order in self.order.values() for pair, literal in order.together.items()}
 
     def _blocks_without_order(self, pairs: list[Pair]) -> None:
-        """Create a literal for each block; if they are too many, none, and the model then gives no bound."""
+        """Create a literal for each overlapped block of a model without order literals.
+
+        If the blocks are too many, none is created, and the model then gives no bound.
+        """
         if len(pairs) > MOST_BLOCKS:
             self.has_all_blocks = False
         else:
@@ -193,7 +196,10 @@ class Model:
         return steps[0] + (steps[1] - steps[0]) * self.fused[x.stage, x.microbatch]
 
     def _least_in_block(self, x: Operation, n: int) -> int:
-        """Return a job's steps; on a device relaxed to delays at most those of the shortest block that it may be in."""
+        """Return the steps of job n of an operation.
+
+        On a device relaxed to delays at most those of its shortest block.
+        """
         p, alone, device = self.jobs.jobs[n].task.of, self.jobs.jobs[n].steps, self.operations.device(x)
         if self.order is None or device in self.devices or not self.problem.network.blocks or p.kind not in (F, BW):
             return alone

@@ -69,7 +69,7 @@ class OperationMemory(NamedTuple):
 
 
 class Operations:
-    """Operations of jobs; `of[n]` is that of job n, and `jobs_of[x]` are the one or two jobs that x stands for."""
+    """The operations of a model: `of[n]` stands for job n, and `jobs_of[x]` has the one or two jobs of operation x."""
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
@@ -159,7 +159,7 @@ class Operations:
 
     @property
     def _choices(self) -> int:
-        """Number of choices that belong to micro-batches."""
+        """Number of choices that belong to micro-batches: all but those of further gathers."""
         return sum(not choice.gathers for choice in self.jobs.choices)
 
     @cached_property

@@ -62,7 +62,7 @@ class WindowJobs:
         )
 
     def _is_free(self, pool: int) -> bool:
-        """True if all devices that use a memory pool are free."""
+        """True if all devices that use a memory pool are free: their passes may be reordered."""
         return all(device in self._free for device in self.placed.jobs.pools[pool])
 
     def _inside_of(self, one: Holding) -> Holding | None:
@@ -156,7 +156,7 @@ class WindowJobs:
 
     @cached_property
     def _ended_before(self) -> Mapping[int, Sequence[int]]:
-        """For each free memory pool, the jobs before the window of passes that free memory inside it."""
+        """For each free memory pool, the jobs before the window of passes that free some of its memory inside."""
         found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
         for one in self.placed.jobs.holdings:
             if (

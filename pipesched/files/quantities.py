@@ -125,7 +125,7 @@ def _part(number: Fraction, activation: object) -> Fraction:
 
 
 def _names(kind: Kind) -> Iterator[str]:
-    """Yield the names of units that values of a kind may have."""
+    """Yield the units, as text, that values of a kind may have."""
     if kind is Kind.TIME:
         yield from TIMES
     elif kind is not Kind.SHARE:

@@ -62,7 +62,7 @@ def shown(value: object) -> str:
 
 
 def shown_amount(amount: Fraction, unit: str) -> str:
-    """Return an amount with its unit as messages quote it."""
+    """Return an amount of memory with its unit as messages quote it, such as `1.5 GiB` or `1 activation`."""
     number = shown(int(amount) if amount.denominator == 1 else float(amount))
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}".rstrip()
 
@@ -87,7 +87,7 @@ def _place(path: tuple[str, ...]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
-    """Return the keys allowed in the section at a path."""
+    """Return the names of the keys allowed in the section at a path of a model."""
     section: Any = model
     for key in path:
         if key.startswith("["):  # an entry of a list, whose type is that of all

@@ -13,7 +13,7 @@ from pipesched.schedule.gathered import uses_parameters
 
 
 def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
-    """Yield a line for each impossible gathering of parameters in a state."""
+    """Yield a line for each gather in a state that no schedule has: out of order, too often, or missing for a pass."""
     ran, text, times = state.ran, problem.task_text, 0
     there: Counter[int] = Counter()
     for stage, own in enumerate(problem.stages):

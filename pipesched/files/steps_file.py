@@ -38,7 +38,7 @@ def _mode(value: object) -> str | None:
 
 
 def _placement(value: object) -> str | None:
-    """Accept `linear`, or `interleaved` with its chunks, as in `interleaved, 2 chunks`; None for anything else."""
+    """Return `linear`, or `interleaved` with its chunks (`interleaved, 2 chunks`), as it is; None for anything else."""
     return value if isinstance(value, str) and value.partition(",")[0] in ("linear", "interleaved") else None
 
 

@@ -20,7 +20,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class BudgetParams:
-    """Sizes of the shares in which a plan search spends its time limit, in seconds or units of deterministic work."""
+    """Sizes of the shares into which a plan search divides its time limit, in seconds or deterministic work."""
 
     least_step: float = tuned(0.2, "s or units, and of shorter limits this share of the whole", 0.01, 1)
     reason_seconds: float = tuned(1.0, "s or units at least, for the reason why there is no plan", 0.1, 100)

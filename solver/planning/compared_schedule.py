@@ -80,7 +80,7 @@ class ComparedSchedule:
 
 
 class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
-    """Table of the compared schedules, best first."""
+    """The results for the compared schedules on one model, best first, as a tuple that shows itself as a table."""
 
     problem: PlanProblem
 

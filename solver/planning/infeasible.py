@@ -26,7 +26,7 @@ Change = Callable[[PlanProblem], PlanProblem]
 @dataclass(frozen=True)
 @tunable
 class ReasonParams:
-    """Time limit for the parts of the explanation why no plan exists."""
+    """Time limit for the number of devices that an explanation of why no plan exists gives."""
 
     devices_seconds: float = tuned(
         1.0,

@@ -85,7 +85,10 @@ def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
 def _of_shares(
     roomy: PlanProblem, choice: Choice, partition: Partition, name: str, order: Callable[[Problem], Schedule]
 ) -> Iterator[Candidate]:
-    """Yield a plan without recomputation and one with all layers recomputed; nothing if `order` does not apply."""
+    """Yield a plan of this partition without recomputation, and one with all layers recomputed.
+
+    Nothing if `order` does not apply. Plans are for `roomy`, a problem without a memory limit.
+    """
     for share in (Fraction(0), Fraction(1)):
         own = recomputing(roomy, partition.counts, share)
         one = roomy.problem(choice, own)

@@ -29,7 +29,7 @@ Search = Callable[[Sequence[Candidate], PlanProblem, Limits, Report, Event], Pla
 @dataclass(frozen=True)
 @tunable
 class MostFreeParams:
-    """Time of a plan search for the most free memory."""
+    """Share of a plan search's time that finds the most free memory, before the search for the least time."""
 
     share: float = tuned(0.3, "of the time limit at most, for the amount; the remainder for the least time", 0.01, 1)
 

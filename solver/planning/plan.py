@@ -151,7 +151,7 @@ def _result(search: Placements) -> Plan:
 
 
 def _certificate(search: Placements, bound: Fraction) -> Certificate:
-    """Return the certificate of `bound`, the least bound of all placements, with the bound and argument of each."""
+    """Return the certificate of `bound` (ticks), the least of all placements, with the argument of each."""
     clauses = []
     for each in search.choices:
         if each.bound is None:

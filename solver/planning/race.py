@@ -1,4 +1,7 @@
-"""Race between several plan problems of which only the best plan is wanted: time goes to those that may have it."""
+"""Race between several plan problems of which only the best plan is asked for, by successive halving.
+
+Time goes to the problems that may still have it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ NO_TIME = "not tried: no time was left"
 @dataclass(frozen=True)
 @tunable
 class RaceParams:
-    """Least time of a search in a race."""
+    """Least time that a search in a race gets, which limits how many problems are searched."""
 
     least_search: float = tuned(1.5, "s or units that a search gets at least, so that fewer problems have one", 0.1, 60)
 
@@ -108,7 +111,7 @@ class _Race(Generic[K]):
         self._time = TimeShares(limits)
 
     def run(self) -> None:
-        """Make a first plan of each problem, then search in rounds among half as many each time."""
+        """Make a first plan of each problem, then search in rounds, each among the better half of those before."""
         if any(one.first is not None for one in self.entries):
             left = self._open(one for one in self.entries if one.first is not None)
             left = left[: self._searchable(len(left))]

@@ -49,7 +49,7 @@ def may_be_left_out(
 
 
 def is_partition(plan: PlanProblem, one: SolvedPartition) -> bool:
-    """True if the partition is one that the search over all partitions of this model can contain."""
+    """True if a solved partition is a valid one of the plan's model, so that it may be excluded from the search."""
     return not mistakes(plan.model, one.partition)
 
 

@@ -131,7 +131,7 @@ class _Answer(NamedTuple):
 
 
 def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer:
-    """Search the master problem for a partition below `ticks`, with another random seed than the first proof."""
+    """Search the master problem for a partition below `ticks`, with another random seed than the first proof had."""
     if ticks <= 0:
         return _Answer(True)
     master.at_most(ticks - 1)

@@ -29,7 +29,7 @@ from solver.planning.time_shares import TimeShares, named
 @dataclass(frozen=True)
 @tunable
 class ComparedPlansParams:
-    """Shares of the time limit in the comparison of published schedules on one model."""
+    """Shares of the time limit of a comparison: schedules without a plan that fits, the others, any order."""
 
     unfit_until: float = tuned(0.2, "of the time limit, until which those without a plan that fits are searched", 0, 1)
     until: float = tuned(0.6, "of the time limit, until which published ones are searched; then any order", 0, 1)

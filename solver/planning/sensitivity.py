@@ -64,7 +64,10 @@ class Changed(NamedTuple):
 
 
 def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
-    """Yield the problems after one change each: faster last layer, more memory, shared vocabulary, slower links."""
+    """Yield the problem after one change each: last layer faster, more memory, shared vocabulary, links slower.
+
+    Changes that do not apply are left out.
+    """
     last = problem.model.layers[-1]
     every = f"every {last.name}" if sum(one.name == last.name for one in problem.model.sequence) > 1 else last.name
     yield Changed(f"{every} 10 % faster", _with_last(problem, _faster(last)), _saved(problem, last))
@@ -91,7 +94,7 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
 
 
 def _with_shared_vocabulary(problem: PlanProblem) -> Iterator[Changed]:
-    """Yield the problem with embedding and head on all devices, unless no placement of it allows that."""
+    """Yield the problem with embedding and head split over all devices; nothing if no placement of it allows that."""
     # Published orders have no passes for shared modules.
     shared = sharing(replace(problem, schedules=()))
     able = tuple(choice for choice in problem.choices if shared.allows(choice))

@@ -13,7 +13,7 @@ from solver.planning.progress import Report
 @dataclass(frozen=True)
 @tunable
 class TimeSharesParams:
-    """Least time of one search among several."""
+    """Least time of one of several searches that share a time limit."""
 
     least_seconds: float = tuned(0.2, "s for one search, even where the time is over", 0, 10)
 
@@ -22,7 +22,7 @@ _PARAMS = TimeSharesParams()
 
 
 class TimeShares:
-    """Hand out parts of the time limit, or of the work units where work is counted, to successive searches."""
+    """One time limit, or number of work units, of which successive searches get parts."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._begin, self._units = limits, monotonic(), 0.0
@@ -49,7 +49,7 @@ class TimeShares:
         return replace(self._limits, seconds=0, deterministic=None if self._limits.deterministic is None else 0)
 
     def part(self, share: float, among: int) -> Limits:
-        """Return the limits of the next of `among` searches, which together end when `share` of the whole is spent."""
+        """Return limits for the next of `among` searches that together end when `share` of the whole limit is spent."""
         limits = self._limits
         seconds = max(_PARAMS.least_seconds, (share * limits.seconds - self.seconds) / among)
         if limits.deterministic is None:

@@ -32,7 +32,7 @@ class NormSection(ParametersPart):
 
 
 class Keys(ParametersPart):
-    """The key `norm` of `parameters`."""
+    """The key `norm` of the section `parameters`: the norm of all gradients."""
 
     norm: NormSection | None = Field(
         None, description="the norm of all gradients, on all devices at once, for which every step waits"

@@ -1,4 +1,4 @@
-"""Modules: stages of their own that feed the others, such as a vision encoder, or a head that follows the last."""
+"""Modules: stages outside the main stages (the trunk) that feed these, such as a vision encoder, or a shared head."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class ModuleMemory(Section):
 
 
 class ModuleSection(Section):
-    """A module: stages whose output stages of the trunk need, with their backward after that of those stages."""
+    """Stages outside the model's main ones (the trunk) that feed stages of it.
+
+    Their backward follows that of these stages.
+    """
 
     placement: (
         Annotated[
@@ -188,7 +191,7 @@ def _one(name: str, section: object, trunk: Any, first: int, plain: Plain) -> tu
 
 
 def _in_plain_numbers(section: object, trunk: Any, plain: Plain) -> object:
-    """Convert values with units in a module's section to plain numbers in the file's units of time and memory."""
+    """Return a module's section with values with units as plain numbers, in the file's units of time and memory."""
     if not isinstance(section, Mapping):
         return section
     unit = {"unit": trunk.memory.unit} if trunk.memory else {}
@@ -309,7 +312,7 @@ def _written(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> di
 
 
 def _section(problem: Problem, module: Module, write: Callable[[Problem], dict[str, Any]]) -> dict[str, object]:
-    """Return the keys of one module: costs from the stages of its first copy, placement, and its links to the trunk."""
+    """Return the keys of one module in a file: costs of the stages of its first copy, placement, links to the trunk."""
     where, stages = problem.placement, slice(module.first, module.first + module.stages)
     places = [[where.stage_device[stage] for stage in chain] for chain in module.chains]
     own = Placement("", where.devices, where.stage_device[stages], (tuple(range(module.stages)),))
@@ -327,8 +330,10 @@ def _section(problem: Problem, module: Module, write: Callable[[Problem], dict[s
 
 
 def _sends(document: Mapping[str, Any]) -> bool:
-    """Return True if transfers occupy a stream and passes are single tasks (passes of tasks have refusals of their
-    own)."""
+    """Return True if transfers occupy a stream and passes are single tasks.
+
+    Other pairs exclude passes of several tasks.
+    """
     return at(document, "times.transfer.on") is not None and document.get("tasks") is None
 
 

@@ -46,7 +46,10 @@ class Keys(Section):
 
 
 def _times(form: Any) -> Iterator[Column]:
-    """Yield the durations of copies and recomputations as columns, with one number or one for each stage."""
+    """Yield the durations of copies and recomputations as columns: name, and one number or one for each stage.
+
+    They become whole ticks with all other times of the file.
+    """
     section = form.memory
     if section is not None and section.offload is not None and _may(section, "offload"):
         yield OUT, section.offload.out or Fraction(0)
@@ -137,7 +140,7 @@ def _host_groups(form: Any) -> Groups:
 
 
 def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
-    """Yield the capacities of the hosts as a column; nothing where the file gives none."""
+    """Yield the capacities of the hosts as a column, one for each host; nothing where the file gives none."""
     groups = _host_groups(form)
     if groups:
         capacity = form.memory.offload.host_capacity.capacity

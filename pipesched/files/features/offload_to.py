@@ -1,4 +1,4 @@
-"""Activations that move to the memory of another device instead of the host's: the key `to` of `memory.offload`."""
+"""Activations that move to the memory of another device in place of the host's: the key `to` of `memory.offload`."""
 
 from __future__ import annotations
 

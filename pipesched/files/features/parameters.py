@@ -72,7 +72,7 @@ def _times(form: Any) -> Iterator[Column]:
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """Yield the memory of gathered parameters as a column."""
+    """Yield the memory of gathered parameters as a column: name, and one number or one for each stage."""
     section = form.parameters
     if section is not None and section.gather is not None:
         yield MEMORY, section.gather.memory or Fraction(0)

@@ -151,7 +151,7 @@ def _mistakes(form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterato
 
 
 def _memory(form: Any) -> Iterator[Column]:
-    """Yield the memory kept for later pieces as a column."""
+    """Yield the memory kept for later pieces as a column: name, and one number or one for each stage."""
     if form.memory and form.memory.kept_for_later is not None:
         yield "lent", form.memory.kept_for_later
 

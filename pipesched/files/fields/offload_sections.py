@@ -167,7 +167,7 @@ OffloadSection = create_model(
 
 
 class RecomputeMode(Section):
-    """A forward again, before the backward, of what was not kept; it needs no gradient."""
+    """A mode of recomputation: what a forward did not keep is computed again before the backward; needs no gradient."""
 
     required = ("name", "time")
 

@@ -97,7 +97,7 @@ class StepSection(ParametersPart):
 
 
 class _Form(Protocol):
-    """The keys that problem and plan files both have, as far as the checks here read them."""
+    """The keys of problem and plan files that the check of the objective reads."""
 
     overlap_next: bool
 

@@ -35,7 +35,7 @@ def stage_count(form: _Form) -> int | None:
 
 
 def placement_of(form: _Form) -> Placement:
-    """Return the placement of a file's keys: the device of each stage, and the chains of stages."""
+    """Return the placement that a file's keys describe, with its chains; the number of devices must be known."""
     assert form.devices
     if isinstance(form.placement, list):
         found = placement.explicit(form.devices, form.placement)

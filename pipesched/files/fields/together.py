@@ -47,17 +47,17 @@ def at(document: Mapping[str, Any], path: str) -> Any:
 
 
 def given(path: str) -> Part:
-    """Return the part that a document has when the key at `path` has any value."""
+    """Return the part (key and test) that a document has if the key at `path` has any value."""
     return Part(path, path, lambda document: at(document, path) is not None)
 
 
 def more_than_one(path: str) -> Part:
-    """Return the part that a document has when the key at `path` is a whole number above 1."""
+    """Return the part (key and test) that a document has if the key at `path` is a whole number above 1."""
     return Part(path, path, lambda document: (whole_number(1)(at(document, path)) or 1) > 1)
 
 
 def of_value(key: str, value: str) -> Part:
-    """Return the part that a document has when `key` is equal to `value`."""
+    """Return the part (key and test) that a document has if the top-level `key` has this value."""
     return Part(key, f"{key} {value}", lambda document: document.get(key) == value, value)
 
 

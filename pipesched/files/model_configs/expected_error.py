@@ -1,4 +1,4 @@
-"""Expected errors of predicted training steps against published ones, by kind of device and model.
+"""Expected error of a predicted training step, from predictions of published steps, by kind of device and model.
 
 The figures are a table written by `benchmarks.accuracy`.
 """

@@ -65,7 +65,7 @@ _OF_PLANS = ("dispatch", "hidden_share", "data_hidden_share", "reserved")
 
 
 class Rated(NamedTuple):
-    """A device with some numbers replaced, and the replaced keys that exist only in a plan file."""
+    """A device with some numbers replaced, and those of the replacements that are keys of a plan file only."""
 
     device: Device
     of_plans: dict[str, object]

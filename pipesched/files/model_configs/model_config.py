@@ -1,4 +1,4 @@
-"""A model configuration of another program, in the keys of a plan file."""
+"""The model and training settings of another program's configuration, in the keys of a plan file."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ _OF_PARALLEL = ("sharding", "sequence")
 
 
 def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[_Entry]:
-    """Yield the entries of `hardware`; the user's `rates` replace numbers of the device."""
+    """Yield the entries of the section `hardware`; the user's `rates` replace numbers of the device."""
     yield _Entry("name", wanted.hardware, "of the published measurements that say how large an error to expect")
     given = dict(wanted.rates)
     for key, (value, comment) in hardware_keys(config, wanted).items():

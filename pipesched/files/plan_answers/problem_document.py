@@ -1,4 +1,4 @@
-"""Plan problems as documents with the keys of a plan file and exact numbers, written and read."""
+"""Plan problems as documents with the keys of a plan file and exact numbers: writing and reading."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def every_layer(form: PlanFile) -> list[LayerEntry]:
 
 
 def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
-    """Return the tick of all times of the file and of `lags`, and True if times must be rounded to it."""
+    """Return the tick of which all times of the file and `lags` are multiples, and True if this needs rounding."""
     others = [*lags, *(time for feature in PLAN_FEATURES for time in feature.times(form))]
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
     for layer in every_layer(form):

@@ -9,7 +9,7 @@ from pipesched.files.fields.section import Section
 
 
 class Chain(Section):
-    """Stages that some micro-batches go through, in this order; their backward goes back."""
+    """Stages that some micro-batches go through, in this order; the backward goes through them in reverse."""
 
     required = ("stages", "microbatches")
 

@@ -124,7 +124,10 @@ def _without_times(layer: Layer) -> list[tuple[PassKind, list[TaskSpec]]]:
 
 
 def _row(task: TaskSpec, backward: Sequence[TaskSpec], first: str) -> dict[str, object]:
-    """Return the keys of a task in the file, without its time."""
+    """Return the keys of a task in the file, without its time.
+
+    `backward` has B's tasks, `first` is the default stream.
+    """
     row: dict[str, object] = {"name": task.name}
     if task.stream != first:
         row["on"] = task.stream

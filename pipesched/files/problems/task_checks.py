@@ -60,7 +60,7 @@ def _lookups(form: ProblemFile) -> Iterator[str]:
 
 
 def task_lists(form: ProblemFile) -> Iterator[tuple[str, Sequence[ChainTask | WeightTask]]]:
-    """Yield the lists of tasks that the file gives, each with its key."""
+    """Yield (key, tasks) for each list of tasks that the file gives: forward, backward and weight."""
     if form.tasks is not None:
         lists: dict[str, Sequence[ChainTask | WeightTask] | None]
         lists = {"forward": form.tasks.forward, "backward": form.tasks.backward, "weight": form.tasks.weight}

@@ -90,6 +90,6 @@ def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
 
 
 def layers_of(tasks: Tasks, stages: int) -> list[int]:
-    """Return the number of layers of each stage."""
+    """Return the number of layers of each stage, as the key `tasks.layers` says; default 1."""
     layers = tasks.layers or 1
     return layers * (stages // len(layers)) if isinstance(layers, list) else [layers] * stages

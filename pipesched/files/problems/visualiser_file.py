@@ -1,4 +1,4 @@
-"""The older visualiser's configuration file (1F1B with full backwards), read as a problem file."""
+"""The older visualiser's configuration file (1F1B with full backwards), converted to a problem document."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class StageSums:
         return self._sums(lambda layer: Fraction(layer.name == name))
 
     def costs(self, draft: Draft) -> Costs:
-        """Return the costs of every stage of a chain for this draft."""
+        """Return the costs of every stage of a chain, in ticks and memory units, for this draft."""
         at = self._all[:, list(draft.cuts)]
         total = at[:, 1:] - at[:, :-1]
         ticks, (activation, freed, memory) = total[: len(KINDS)], total[len(KINDS) :]

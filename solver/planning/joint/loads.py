@@ -1,4 +1,4 @@
-"""Device loads of a draft: a lower bound on its objective for any order, and a penalty for uneven loads."""
+"""Loads of the devices under a partition: a lower bound on its objective for any order, and a penalty if uneven."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solver.planning.joint.draft import Costs
 @dataclass(frozen=True)
 @tunable
 class LoadsParams:
-    """Weight of uneven loads in the annealing energy, which directs the search between plans of equal value."""
+    """Weight of uneven device loads in the annealing energy: it directs the search between plans of equal value."""
 
     unevenness: float = tuned(0.1, "of the root mean square of the devices' loads", 0, 1)
 

@@ -1,4 +1,4 @@
-"""Random changes of a draft and its order: move layers, change the recomputation or the micro-batches in flight."""
+"""Random changes of a partition and its order: move layers, change the recomputation or micro-batches in flight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from solver.planning.joint.recomputation import recomputation_of
 @dataclass(frozen=True)
 @tunable
 class JointMoveParams:
-    """Limits of the random changes of a partition."""
+    """Limit of one random change of a partition: on how many stages less is recomputed at once."""
 
     most_trims: int = tuned(6, "stages, on which less is recomputed at once", 1, 100)
 
@@ -35,7 +35,10 @@ class Proposal(NamedTuple):
 
 
 class Moves:
-    """Generator of random changes of a draft and its order; with `free_order` False the order stays the same."""
+    """Generator of random changes of a partition (as a draft) and its order.
+
+    The order stays the same without `free_order`.
+    """
 
     def __init__(
         self, plan: PlanProblem, choice: Choice, sums: StageSums, orders: OrderArrays, free_order: bool, random: Random
@@ -52,7 +55,10 @@ class Moves:
         self._again = recomputation_of(plan, sums, random)
 
     def propose(self, draft: Draft, order: Array) -> Proposal | None:
-        """Return a randomly changed draft and order that fit the memory; None if the change drawn leads to none."""
+        """Return a randomly changed draft and order that fit the memory.
+
+        None if the change that was drawn leads to none.
+        """
         # Kinds of change: layers (twice as often, between neighbouring or any two stages), recomputation, micro-batches
         # in flight.
         recomputes, flies = self._recompute and self._limited, self._free_order and self._limited

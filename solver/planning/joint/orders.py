@@ -25,7 +25,7 @@ from solver.planning.joint.draft import KINDS, Costs
 @dataclass(frozen=True)
 @tunable
 class PlanOrderParams:
-    """Parameters of the short annealing of a plan's order."""
+    """Cooling, energy and reach of the short annealing of a plan's order."""
 
     cooling: float = tuned(10.0, "times lower at the end", 1, 1000)
     evenness: float = tuned(0.1, "weight of the mean over devices in the energy", 0, 1)
@@ -36,7 +36,7 @@ _PARAMS = PlanOrderParams()
 
 
 class Found(NamedTuple):
-    """An order and its objective value in ticks."""
+    """An order, as device rows of pass numbers, and its objective value in ticks."""
 
     value: int
     order: Array

@@ -16,7 +16,7 @@ Rows = Sequence[Sequence[int]]
 
 
 class Recomputation(Protocol):
-    """Interface for random changes of a draft's recomputation; all random draws come from one generator."""
+    """Interface for random changes of how many layers a draft recomputes; all draws are from one random generator."""
 
     def clipped(self, cuts: tuple[int, ...], recomputed: Rows) -> Draft:
         """Return the draft with these cuts that recomputes as much of `recomputed` as the stages' layers allow.
@@ -51,7 +51,7 @@ def recomputation_of(plan: PlanProblem, sums: StageSums, random: Random) -> Reco
 
 
 class AnyLayers:
-    """Random changes of plans in which any layer of any stage may be recomputed independently."""
+    """Random changes of how many layers are recomputed, where any layer of any stage may be, independently."""
 
     def __init__(self, sums: StageSums, random: Random) -> None:
         self._sums, self._random = sums, random

@@ -82,7 +82,7 @@ def applies(candidate: Candidate) -> bool:
 
 
 class _State(NamedTuple):
-    """A proposal that was evaluated: its objective and its annealing energy in ticks."""
+    """A partition and order that were evaluated, with objective value and annealing energy in ticks."""
 
     value: int
     energy: float

@@ -24,7 +24,7 @@ from solver.planning.partitions.stage_tables import StageTables
 @dataclass(frozen=True)
 @tunable
 class PartitionBoundParams:
-    """Limits of the dynamic programming over devices."""
+    """Limits of the lower bound by dynamic programming over devices: states, and how near thresholds are tried."""
 
     most_states: int = tuned(
         400_000, "states, each with its recomputation, beyond which nothing is refuted", 1000, 10**8

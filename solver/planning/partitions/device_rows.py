@@ -63,7 +63,10 @@ class DeviceRows:
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
     def with_stage(self, rows: PartitionRows, device: int, k: int, value: int) -> PartitionRows:
-        """Return the rows extended by stage k, once for each recomputation mode that the load allows."""
+        """Return the partial partitions extended by stage k, once for each recomputation mode that the load allows.
+
+        `value` is the threshold in ticks.
+        """
         tables, slower = self._tables, self._tables.slower[device]
         a, b = rows.cuts[k], rows.cuts[k + 1]
         forward = tables.forward[b] - tables.forward[a] + tables.overhead[0]
@@ -189,5 +192,5 @@ def _fit(memory_and_time: list[tuple[Array, Array]], room: Array, time: Array, m
 
 
 def _number(memory: Array, room: Array, m: int) -> Array:
-    """Return the number of micro-batches whose activations fit `room`, at most `m`."""
+    """Return, for each partial partition, how many micro-batches' activations fit `room`, at most `m`."""
     return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

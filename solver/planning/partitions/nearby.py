@@ -18,7 +18,7 @@ from solver.planning.joint.expressible import fewer, made_expressible
 @dataclass(frozen=True)
 @tunable
 class NeighbourParams:
-    """Limit of the enumeration of adjacent partitions."""
+    """Limit of the enumeration of adjacent partitions: how many stages there may be for two cuts to move."""
 
     most_stages_for_pairs: int = tuned(24, "stages, up to which two cuts are moved together", 2, 200)
 

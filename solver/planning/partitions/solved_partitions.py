@@ -1,4 +1,4 @@
-"""Partitions of one placement that were scheduled by a search of their own, with the bound proved for each."""
+"""Partitions of one placement that a search of their own scheduled, with the bound proved for each."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ class SolvedPartitions:
             self.open[partition] = lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
-        """Record the values, in the file's unit, of all allowed published schedules that fit on `partition`."""
+        """Record for a partition the values, in the file's unit, of all allowed published schedules that fit it.
+
+        The partition then counts as left out of the master problem.
+        """
         least = min(values, default=None)
         self._known[partition] = SolvedPartition(partition, least)
         self.values += [] if least is None else [least / self._plan.tick]

@@ -15,7 +15,7 @@ from solver.planning.quick.order_ends import Ticks
 @dataclass(frozen=True)
 @tunable
 class CutParams:
-    """Precision of the greedy cuts."""
+    """Precision of the greedy cuts of a model into stages."""
 
     precision: float = tuned(0.002, "of the longest stage, to which the least longest stage is searched", 1e-6, 0.1)
 

@@ -151,7 +151,10 @@ class _Orders:
                     yield found
 
     def _whole_modes(self) -> dict[str, str]:
-        """Return modes by layer type: transformer layers recomputed whole, or as `recompute: always` asks."""
+        """Return the name of the mode that recomputes the whole layer, for each transformer layer type.
+
+        With `recompute: always`, the first mode of every type that can be recomputed.
+        """
         kinds = self._plan.model.kinds
         if self._plan.recompute is Decide.ALWAYS:
             return {kind.name: kind.recompute[0].name for kind in kinds if kind.recompute}
@@ -219,7 +222,7 @@ class _Orders:
         return [int(each) for each in np.diff(self._sums.number[at])]
 
     def _rows(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
-        """Yield a row for each option that fits the memory of every device."""
+        """Yield the plan of this cut with each recomputation of `options` that fits the memory of every device."""
         model, at = self._plan.model, np.cumsum([0, *counts])
         overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
         forward = np.diff(self._sums.forward[at]) + overheads[0]
@@ -230,7 +233,7 @@ class _Orders:
                 yield _Row(counts, again, forward, backward + self._again(at, again)[0], needs)
 
     def _again(self, at: Ticks, again: _Again) -> tuple[Ticks, Ticks]:
-        """Return the time that recomputation adds to each stage and the memory that it saves there."""
+        """Return (ticks, memory) by stage: what recomputation adds to the backward, and what it saves."""
         if again.first:
             assert self._sums.full is not None
             begin = self._sums.number[at[:-1]]
@@ -241,7 +244,7 @@ class _Orders:
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:
-        """Return the peak memory of each device, including its parameters."""
+        """Return the peak memory of each device, in multiples of the resolution, including its parameters."""
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, again)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
@@ -249,7 +252,7 @@ class _Orders:
         return needs
 
     def _by_device(self, stages: Ticks) -> Ticks:
-        """Reshape values by stage to an array (devices, chunks)."""
+        """Return values by stage as an array of shape (devices, chunks)."""
         return stages.reshape(self._chunks, self._devices).T
 
     def _ends(self, rows: Sequence[_Row]) -> Ticks:

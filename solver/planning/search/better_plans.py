@@ -21,7 +21,7 @@ from solver.planning.search.fixed_order import provable
 @dataclass(frozen=True)
 @tunable
 class BetterPlansParams:
-    """Limits of the improvement of a placement's best plan."""
+    """Limits of the search that improves a placement's best plan: list schedules, and time for other cuts."""
 
     list_schedules: int = tuned(6, "list schedules of the first partition", 1, 100)
     cuts_share: float = tuned(0.3, "of a step, for other cuts of the best order", 0, 1)
@@ -81,7 +81,7 @@ class BetterPlans:
         return best if best is not None and self._of.offer(best) else None
 
     def _move_cuts(self, most: float) -> None:
-        """Simulate the best plan's order on adjacent partitions, again from each better one, for `most`."""
+        """Simulate the best plan's order on adjacent partitions for `most` seconds, and go on from each better one."""
         assert self._of.best is not None
         before, tries = None, self._of.budget.tries(most)
         while self._of.best is not before:

@@ -88,7 +88,7 @@ class ChoiceSearch:
         self._without_partition = self.bound is None
 
     def result(self) -> ChoiceResult:
-        """Return the state as a result, in the file's time unit."""
+        """Return the search's state as the placement's result: bound in the file's time unit, best plan, evidence."""
         bound = None if self.bound is None else self.bound * self.plan.tick
         return ChoiceResult(self.choice, bound, self.best, self.reason, self._evidence())
 
@@ -186,7 +186,10 @@ class ChoiceSearch:
             self.no_plan("no partition fits the memory")
 
     def bound_by_devices(self, most: float, best: Fraction | None) -> None:
-        """Compute once the lower bound by dynamic programming over devices, which needs no solver."""
+        """Raise `bound` by the lower bound from dynamic programming over devices, once, within `most` seconds.
+
+        `best` is the value of the best plan of all placements in the file's unit, if any.
+        """
         if self._by_device or most <= 0:
             return
         self._by_device, value = True, None if best is None else ceil(best / self.plan.tick)
@@ -216,11 +219,14 @@ class ChoiceSearch:
             self._master.exclude(partition, int(lower))
 
     def left_open(self) -> list[tuple[Partition, Fraction]]:
-        """Return the partitions left out without the best schedule being known, each with its bound in ticks."""
+        """Return (partition, bound in ticks) for those left out although their best schedule is not known."""
         return [*self._solved.open.items()]
 
     def solve(self, partition: Partition, most: float) -> Solution:
-        """Search any order for `partition`, starting from that of the best plan where it fits the memory."""
+        """Search any order for `partition` with at most `most` seconds or work units.
+
+        It starts from the order of the best plan where that fits the memory.
+        """
         problem = self.plan.problem(self.choice, partition)
         limits = self.budget.of_solve(most)
         found = None
@@ -237,7 +243,10 @@ class ChoiceSearch:
         return found
 
     def visit_published(self, names: Sequence[str]) -> None:
-        """Evaluate the published schedules `names` on the partition `next`, and exclude it from the master."""
+        """Evaluate the published schedules `names` on the partition `next` and offer the plans.
+
+        The partition is then excluded from the master problem.
+        """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
         problem, values = self.plan.problem(self.choice, partition), list[Fraction]()
@@ -270,7 +279,10 @@ class ChoiceSearch:
         self.settled = bool(own) and self.bound == own[0]
 
     def distrust(self) -> None:
-        """Discard the bound, which was found to be wrong."""
+        """Discard the bound and the evidence, after a plan was found below the bound.
+
+        The placement is searched no further.
+        """
         self.bound, self.settled, self._distrusted = Fraction(0), True, True
         self._orders, self._relaxed = [], False
 

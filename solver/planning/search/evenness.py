@@ -33,7 +33,7 @@ from solver.planning.search.choice_search import ChoiceSearch
 @dataclass(frozen=True)
 @tunable
 class EvennessParams:
-    """Limit of the walk among plans of equal value."""
+    """Limit of the walk to more even plans: how many are simulated."""
 
     steps: int = tuned(200, "plans simulated", 1, 10**5)
 
@@ -73,7 +73,10 @@ def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
 
 
 def _key(sums: StageSums, candidate: Candidate) -> _Key:
-    """Return the key to minimise: value, work of the stages in descending order, memory peaks in descending order."""
+    """Return what the walk minimises, in this order: value, stages' work, devices' memory peaks.
+
+    Work and peaks are in descending order.
+    """
     peaks = tuple(sorted(measure(candidate.timeline).peak_quanta, reverse=True))
     return candidate.value, _works(sums, candidate.partition), peaks
 

@@ -33,7 +33,7 @@ from solver.planning.search.choice_search import ChoiceSearch
 @dataclass(frozen=True)
 @tunable
 class FirstPlansParams:
-    """Limit of the first plans of a placement."""
+    """Limit of the first plans of a placement: how often a partition leaves more memory than the one before."""
 
     rounds: int = tuned(6, "balanced partitions, each with the memory taken away that the one before lacked", 1, 100)
 
@@ -122,7 +122,10 @@ class FirstPlans:
         return any(recut(restricted, one.counts, one) == one for one in self._fitting)
 
     def _make_room(self, plan: PlanProblem, known: Schedule, tries: Iterator[bool]) -> None:
-        """Try balanced partitions, each with the capacity reduced by what the order lacked on the one before."""
+        """Try balanced partitions, each with the capacity reduced by what the order exceeded on the one before.
+
+        `known` is the order without a memory limit; `tries` yields True while there is time.
+        """
         fit, partition = MemoryFit(plan, self._of.choice, known), None
         for _ in range(_PARAMS.rounds):
             partition = balanced(plan, self._of.choice, fit, partition)
@@ -150,7 +153,10 @@ class FirstPlans:
         return self.best is None or _load(problem) * problem.tick < self.best.value
 
     def _try(self, partition: Partition) -> Candidate | None:
-        """Simulate the order on `partition` and offer it; returns the candidate even if it does not fit the memory."""
+        """Simulate the order on `partition` and offer the plan; return it even if it exceeds the memory.
+
+        None if the order does not apply or deadlocks.
+        """
         found = timed(self._of, partition, self._name, self._order)
         if found is not None and self._of.offer(found):
             self._fitting.add(partition)
@@ -194,6 +200,6 @@ def _load(problem: Problem) -> int:
 
 
 def _excess(timeline: Timeline) -> list[int]:
-    """Return the memory that each device lacks, in units of the resolution."""
+    """Return by how much each device's peak memory exceeds its capacity, in units of the resolution; 0 if it fits."""
     peaks, room = measure(timeline).peak_quanta, timeline.problem.room
     return [0 if most is None else max(0, peak - most) for peak, most in zip(peaks, room, strict=True)]

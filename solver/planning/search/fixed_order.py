@@ -28,7 +28,7 @@ from solver.planning.partitions.master import Master
 @dataclass(frozen=True)
 @tunable
 class FixedOrderParams:
-    """Step of the search for the best partition of an order that does not depend on the stage costs."""
+    """Share of time of one step in the search for the best partition of an order independent of the stage costs."""
 
     step: float = tuned(0.05, "of its time, for annealing and for one call of the master problem", 0, 1)
 
@@ -105,7 +105,7 @@ class FixedOrder:
         return OrderPaths(self.order.name, tuple(self._tried), tuple(self._unfit))
 
     def _cut(self, partition: Partition, timeline: Timeline) -> None:
-        """Add the critical path of a partition's timeline to the master, where it bounds all partitions."""
+        """Add the critical path of a partition's timeline to the master problem as a cut for all partitions."""
         self._tried.append(partition)
         self.master.add_path(critical_path(timeline, self.plan))
 

@@ -111,7 +111,7 @@ class FreeOrders:
             self._all.relax(choice, each)
 
     def _anneal(self) -> None:
-        """Search partitions and orders together, one round per placement, then for the better half, down to one."""
+        """Search partitions and orders together: one round for each placement, then the better half, down to one."""
         left = self._all.open()
         rounds = max(_PARAMS.least_rounds, 1 + (len(left) - 1).bit_length())
         for _ in range(rounds):
@@ -136,7 +136,7 @@ class FreeOrders:
         return list(dict.fromkeys(able))
 
     def _raise_bound(self) -> None:
-        """Improve the least bound of all placements with more time, then the next least, while the time share lasts."""
+        """Improve the least bound of all placements with more time, then the next least, within a share of the time."""
         budget = self._all.budget
         until = budget.left - _PARAMS.least_bound_share * budget.whole
         while not self._all.done() and budget.left > until:
@@ -155,7 +155,7 @@ class FreeOrders:
                 self._visit(choice, each)
 
     def _search(self) -> None:
-        """Alternate between orders for further partitions and improvements of the best plan, until done."""
+        """Alternate, until done, between orders for further partitions and improvements of the best plan."""
         step, turn = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole), 0
         while not self._all.done():
             turn += 1
@@ -167,7 +167,7 @@ class FreeOrders:
                 self._visit(min(self._all.open(), key=_promise), step)
 
     def _visit(self, choice: ChoiceSearch, most: float) -> None:
-        """Search an order for the next partition of a placement."""
+        """Search an order for the next partition of a placement, for `most` seconds or work units."""
         if choice.next is None:
             self._all.relax(choice, most)
         if choice.next is not None and not choice.settled and not self._all.done():

@@ -64,7 +64,7 @@ class Placements:
                     each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:
-        """Return the placements that may still have a better plan and whose search did not fail too often."""
+        """Return the searches of placements that may still have a better plan and did not fail too often."""
         return [each for each in self.choices if not each.settled and each.failures < _MOST_FAILURES]
 
     def without_plan(self) -> Iterator[ChoiceSearch]:
@@ -76,7 +76,7 @@ class Placements:
                 yield choice
 
     def relax(self, choice: ChoiceSearch, most: float) -> None:
-        """Improve the bound of a placement below the value of the best plan, and set its next partition."""
+        """Improve the bound of a placement, with the value of the best plan as limit, and set its next partition."""
         with self.defects_noted(choice):
             choice.relax(most, None if self.best is None else self.best.value)
 
@@ -109,7 +109,7 @@ class Placements:
             self.notes.append(text)
 
     def done(self) -> bool:
-        """True if the time is over or no better plan can exist within the gap limit."""
+        """True if the time is over, no placement is left, or no better plan can exist within the gap limit."""
         bound = self.bound
         if self.budget.over() or not self.open() or bound is None:
             return True

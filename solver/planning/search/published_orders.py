@@ -131,7 +131,10 @@ class PublishedOrders:
                 self._all.relax(choice, _PARAMS.relaxing_share * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
-        """True if the order may have a better plan than the best one known."""
+        """True if further search for the best partition of an order may give a plan better than the best one known.
+
+        False, too, once the order is proved, its placement settled, or the time over.
+        """
         bound, best = one.search.bound, self._all.best
         if one.choice not in self._all.open() or bound is None or one.search.proved or self._all.budget.over():
             return False
@@ -141,7 +144,10 @@ class PublishedOrders:
         return bound < value and gap(value, Fraction(bound)) > self._all.limits.gap
 
     def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
-        """Search a placement with orders that depend on the costs: local search, and partitions of least bound."""
+        """Search a placement with orders that depend on the costs: local search, and partitions of least bound.
+
+        `climbs` are the local searches, one for each of `names`.
+        """
         step = max(self._all.budget.least_step, _PARAMS.step * self._all.budget.whole)
         while not self._all.done() and choice in self._all.open():
             self._all.relax(choice, step)

@@ -23,7 +23,7 @@ _SHARED_MEMORY = ("activation", "freed_by_backward", "kept_for_later")
 
 
 class PlanOverheadSection(Section):
-    """Time that each pass of a stage takes, however small its micro-batch."""
+    """Time that each pass of a stage takes, however small its micro-batch, in the file's unit."""
 
     forward: field_types.Number | None = Field(None, description="of F; default 0")
     backward: field_types.Number | None = Field(None, description="of B, and of a full backward; default 0")

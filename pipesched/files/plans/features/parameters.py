@@ -91,7 +91,7 @@ class Keys(Section):
 
 
 class CostKeys(Section):
-    """A layer's part of its stage's work for parameters."""
+    """A layer's times and memory for its parameters: gather, reduction and optimizer step, which its stage runs."""
 
     gather: field_types.Number | None = Field(
         None, description="with parameters.gather: time to gather its parameters; default 0"
@@ -163,7 +163,10 @@ def _mistakes(form: Any, choices: Choices, wrong: Wrong) -> Iterator[str]:
 
 
 def _times(form: Any) -> Iterator[Fraction]:
-    """Yield the times that the section adds to every stage; of a reduction in buckets, that of one bucket."""
+    """Yield the times that the section adds to every stage, in the file's unit.
+
+    Of a reduction in buckets, one bucket's.
+    """
     own = (getattr(form.parameters, key, None) for key in _OF_LAYERS)
     yield from (one.time / getattr(one, "buckets", 1) for one in own if one is not None and one.time is not None)
 

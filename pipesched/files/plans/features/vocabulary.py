@@ -34,7 +34,7 @@ class Keys(Section):
 
 
 def _mistakes(form: Any, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
-    """Yield a mistake if a split vocabulary lacks embedding and head, or there is no other layer."""
+    """Yield a mistake if a vocabulary that is not in one stage has no layer of its own, or no other layer is there."""
     if form.vocabulary == Vocabulary.ONE or not form.layers:
         return
     own = [is_vocabulary(layer.name or "") for layer in form.layers]
