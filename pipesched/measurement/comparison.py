@@ -18,8 +18,10 @@ from pipesched.validation.validator import validate_schedule
 
 @dataclass(frozen=True)
 class DeviceTimes:
-    """Times of one device in a step, in seconds: predicted, replayed and measured ends of its last pass, and its
-    work."""
+    """Times of one device in a step, in seconds: the predicted, replayed and measured ends of its last pass.
+
+    The work is the sum of its passes' durations, predicted and measured.
+    """
 
     predicted_end: float
     replayed_end: float

@@ -31,7 +31,11 @@ class Arc(NamedTuple):
 @dataclass(frozen=True)
 class StepArcs:
     """The passes of a step, each after its predecessors, with their arcs; `binding[p]` is the arc that p waited for
-    last."""
+    last.
+
+    `ran` has the measured times, `opening` the start in seconds of the passes that wait for none, `device` the device
+    of each.
+    """
 
     ran: Mapping[Pass, MeasuredPass]
     arcs: Mapping[Pass, tuple[Arc, ...]]

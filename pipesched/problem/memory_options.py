@@ -29,7 +29,10 @@ class Offload(NamedTuple):
 
 class Recomputation(NamedTuple):
     """A mode of recomputation: the forward runs again for `ticks`, and until then only `keeps` of the activation is in
-    memory."""
+    memory.
+
+    `name` is that of the task that runs it. The amount is in steps of the resolution.
+    """
 
     name: str
     ticks: int

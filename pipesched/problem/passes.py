@@ -15,9 +15,10 @@ class PassKind(StrEnum):
     """The kind of a pass: the computation, copy or collective that it runs.
 
     A backward runs either split (`B`, later `W`) or fused (`BW`): Zero Bubble, arXiv 2401.10241, section 1. Between
-    forward and backward an activation stays on the device, moves elsewhere and back (`O`, `L`), or is recomputed in
-    one of the modes that the stage lists (`R` the first, `Rb` the second, and so on). Passes that a stage runs once an
-    iteration for its parameters have number 0 in place of a micro-batch; gatherings of parameters are numbered from 0.
+    forward and backward an activation stays on the device, moves elsewhere and back (`O`, `L`), or is recomputed in one
+    of the modes that the stage lists (`R` the first, `Rb` the second, and so on). Passes that a stage runs for its
+    parameters have a number from 0 in place of a micro-batch: gatherings and drops in their order, reductions by bucket
+    or micro-batch, others 0.
     """
 
     F = "F"  # forward
@@ -93,7 +94,7 @@ SAVING = frozenset((OFFLOAD, RELOAD, *RECOMPUTATIONS))
 
 
 class Pass(NamedTuple):
-    """A pass; its text is kind, stage, dot, micro-batch: `F2.0`."""
+    """A pass: its kind, stage and micro-batch (for passes for parameters a number from 0); as text `F2.0`."""
 
     kind: PassKind
     stage: int

@@ -9,13 +9,21 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Diagram:
-    """A relaxed decision diagram over the orders of some stages' passes, of one chain or several.
+    """A relaxed decision diagram over the orders of some stages' passes, of one chain or several, for a check to
+    replay.
 
-    Labels are the times of a partial order, states the progress of its micro-batches. For the makespan time 0 is its
-    start; the ends of all modelled devices count, and the path back of each chain to its first stage. For a span with a
-    `device`, that device's time counts from its first modelled pass on. For a span without one, with stages of one
-    chain, time 0 is the start of the chain's first forward; the last path back to the first stage counts, with the
-    remaining work there.
+    Labels are the times of a partial order, states the progress of its micro-batches. `stages` are modelled, chain by
+    chain; the others are delays. At most `width` labels of a state are kept, of which others are merged (None: none is
+    merged). Labels that must end at `below` ticks or later (None: none) are left out, as the completion bounds of the
+    stages `guide` tell: one of all these stages together, or with `rows` so many for a state of each of their devices
+    by itself. `below` counts ticks of `tick` units of the problem's time (None: the problem's own). With `ways` the
+    activation modes are distinguished, else each activation takes the least memory of them. With `joint`, where stages
+    are tasks, the weight tasks of a stage occupy its memory until all of them have ended.
+
+    For the makespan time 0 is its start; the ends of all modelled devices count, and the path back of each chain to its
+    first stage. For a span with a `device`, that device's time counts from its first modelled pass on. For a span
+    without one, with stages of one chain, time 0 is the start of the chain's first forward; the last path back to the
+    first stage counts, with the remaining work there.
     """
 
     form: ClassVar[str] = "decision diagram"

@@ -91,9 +91,10 @@ class StreamTasks:
 
 @dataclass(frozen=True)
 class StreamMemory:
-    """Evidence that until `head` memory allows only some forwards, so that the stream's other tasks run later.
+    """Evidence that until `head` memory allows only some forwards of the device, so that its stream's other tasks run
+    later.
 
-    What runs later leaves no less than `tail` after it. `owner` and `tick` are as in `StreamTasks`.
+    What runs later leaves no less than `tail` after it. All fields are as in `StreamTasks`.
     """
 
     form: ClassVar[str] = "memory of a stream"
@@ -198,7 +199,7 @@ RelaxedBy = MoreMemory | MemoryOfPartners | TasksAsStages
 
 @dataclass(frozen=True)
 class OfRelaxed:
-    """Evidence of another argument (`kind`) about the problem that this relaxation makes of the one it is given for."""
+    """Evidence that is about the problem that a relaxation makes of the certificate's: that of the argument `kind`."""
 
     relaxation: RelaxedBy
     kind: str

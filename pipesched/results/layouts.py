@@ -40,11 +40,12 @@ def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[
 class LayoutRow:
     """One layout: sizes of parallelism, times in ms, memory in GiB, and its plan; None where no plan is known.
 
-    `step` has the `total` time, and its parts `pipeline`, `exchange` and `optimizer`. No pipeline of the layout is
-    faster than `lower_bound`, no step faster than `step_lower_bound`; both are None where the layout was not examined.
-    `searched` says if its plans were searched, or it has the first plan made. `equal`: its step is longer than the best
-    one by at most the expected error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the
-    rates of its plan file.
+    `step` has the `total` time, and its parts `pipeline` (also `pipeline_time`), `exchange` and `optimizer`. No
+    pipeline of the layout is faster than `lower_bound`, which `gap` is relative to, no step faster than
+    `step_lower_bound`; both are None where the layout was not examined. `searched` says if its plans were searched, or
+    it has the first plan made. `idle` is a share of the pipeline's time, mean over the devices, `peak_memory` by
+    device, `partition` the layers of each stage. `equal`: its step is longer than the best one by at most the expected
+    error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the rates of its plan file.
     """
 
     tensor: int
@@ -106,8 +107,9 @@ class LayoutRow:
 class Layouts(Tabular):
     """All layouts of a model on a number of GPUs, by step time; those without a plan are last.
 
-    `refused` gives the reason for layouts that were not examined. `recommended` is the simplest of those as good as the
-    best. No step of any layout is faster than `step_lower_bound`, in ms; it is None if some layouts were not examined.
+    A step has `sequences` of `sequence` tokens. `refused` gives the reason for layouts that were not examined.
+    `recommended` is the simplest of those as good as the best. No step of any layout is faster than `step_lower_bound`,
+    in ms; it is None if some layouts were not examined.
     """
 
     name: str

@@ -23,9 +23,10 @@ from pipesched.schedule.timeline import Timeline
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan: a partition on a placement, and the order found for it; `timeline` is valid for its problem.
+    """A plan: a partition on a placement (`choice`), and the order found for it; `timeline` is valid for its problem.
 
-    For the objective period the timeline is a pattern unrolled, and `period` that of the pattern, in the file's unit.
+    `schedule` is the order's name. For the objective period the timeline is a pattern unrolled, and `period` that of
+    the pattern, in the file's unit.
     """
 
     choice: Choice
@@ -114,6 +115,8 @@ class Plan(Tabular):
 
     `certificate` is about all plans that the file allows, in ticks of `problem`. If the plan problem has several
     `variants` (best first), `problem` and `choices` are the best one's, and `asked` is the problem that has them all.
+    `reason` says why there is no plan, `interrupted` that the user stopped the search. `free` is the free memory, if it
+    is maximised first.
     """
 
     problem: PlanProblem

@@ -34,8 +34,9 @@ class Progress:
     """A moment of a search: seconds since its start, best value and lower bound in the file's unit, and the current
     phase.
 
-    `timeline` is the best schedule so far, in ticks of its own problem. It is None before the first one, for the
-    objective period, and in the history of a solution, which would keep every schedule of the search in memory.
+    `value` is None before the first schedule. `timeline` is the best schedule so far, in ticks of its own problem. It
+    is None before the first one, for the objective period, and in the history of a solution, which would keep every
+    schedule of the search in memory.
     """
 
     seconds: float

@@ -13,7 +13,7 @@ from pipesched.schedule.schedule import Schedule, Wait
 def with_gather_waits(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with gatherings at most one pass ahead, as FSDP prefetches; none ahead if memory forbids it.
 
-    The schedule itself if no pass gathers, or it has waits already.
+    The schedule itself if no pass begins with a gathering, or if it has orders of tasks or waits already.
     """
     if schedule.task_orders or schedule.waits or not gathers_each_pass(problem.stages):
         return schedule

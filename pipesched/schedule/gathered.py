@@ -13,7 +13,11 @@ _USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
 
 @dataclass
 class Gathered:
-    """A gathering of a stage's parameters, the passes that use it, and the pass that drops them (None: none does)."""
+    """A gathering of a stage's parameters (`gather`), the passes that use it, and the pass that drops them (`release`).
+
+    `release` is None if none does. Where a window limits how many stages are gathered at once, `makes_room` is the last
+    drop before it in the order.
+    """
 
     gather: Pass
     users: list[Pass] = field(default_factory=list)

@@ -20,7 +20,8 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
     end, after passes of all stages.
 
     This is how runtimes do it: reductions begin as early as possible, also those of each micro-batch, and no step
-    delays a pass. Passes already present stay. Parameters are gathered as memory admits.
+    delays a pass. Passes already present stay. Parameters are gathered as memory admits, with the waits that this
+    needs.
     """
     if not problem.network.has_collectives:
         return with_gather_waits(problem, schedule)

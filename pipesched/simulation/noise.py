@@ -60,10 +60,11 @@ class Noisy:
 
 
 def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> Noisy:
-    """Simulate the order of a timeline `samples` times, each pass's duration multiplied by a random factor.
+    """Simulate the order of a timeline `samples` times, the duration of each task or block multiplied by a random
+    factor.
 
     Factors are log-normal with mean 1 and relative standard deviation `noise`, so that none is negative and the mean
-    work is the problem's. A pass has the same factors in every schedule of its problem under one seed, so that
+    work is the problem's. A task has the same factors in every schedule of its problem under one seed, so that
     differences are due to the schedules. A device that the timeline delays before its first pass (as optimal schedules
     for the span do) is delayed until the same tick here.
     """

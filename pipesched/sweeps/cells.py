@@ -33,8 +33,10 @@ _CHUNKED = ("interleaved", "wave")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its values by axis name, and its document; `refused` is the reason if the document is no valid
-    problem."""
+    """A cell of a sweep: its number from 0, its values by axis name (`at`), and its document with the keys of a file.
+
+    `name` is that of the sweep; `refused` is the reason if the document is no valid problem, else empty.
+    """
 
     number: int
     at: tuple[tuple[str, object], ...]

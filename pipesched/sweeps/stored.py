@@ -22,7 +22,11 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True)
 class StoredCell:
-    """A cell of a sweep in a store, and its outcome. `document` is None if an older version did not store it."""
+    """A cell of a sweep in a store, and its outcome (None: not solved yet).
+
+    `sweep` and `number` identify it, `at` has its values by axis name. `key` is its `Cell.key`, None where its values
+    do not go together, for the reason in `refused`. `document` is None if an older version did not store it.
+    """
 
     sweep: str
     number: int

@@ -33,7 +33,7 @@ class OfDevices:
 
 @dataclass(frozen=True)
 class Value:
-    """One value of an axis: its name, and the fields that it sets, by key path."""
+    """One value of an axis: its name in tables (`label`), and the fields that it sets, as (key path, value)."""
 
     label: str
     settings: tuple[tuple[str, object], ...]

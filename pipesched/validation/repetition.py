@@ -21,8 +21,11 @@ _MOST_SLOTS = 3_000
 
 
 class _Place(NamedTuple):
-    """The place of a pass in a repetition: its slot, and the micro-batch of its chain that it runs in the first
-    repetition."""
+    """The place of a pass in a repetition: its slot (`node`), and the `number` of the micro-batch that it runs in the
+    first one.
+
+    Micro-batches are numbered from 0 on their chain.
+    """
 
     node: int
     number: int

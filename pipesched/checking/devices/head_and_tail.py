@@ -30,7 +30,8 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
     gate).
 
     That stage begins before the device does, and ends after it. For the makespan (`owner` None) it is the chain's first
-    stage, since time itself starts before it and ends after it. `RefusedEvidenceError` if there is no such stage.
+    stage, since time itself starts before it and ends after it. `RefusedEvidenceError` if there is no such stage, or
+    the objective is not of this kind.
     """
     if (owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")

@@ -33,11 +33,13 @@ def sum_over(one: Sum, state: State) -> int:
 
 
 class ActivationMode(NamedTuple):
-    """A mode of a stage's activation: memory in use and compute work left, by number of steps since the forward.
+    """A mode of a stage's activation: by number of steps since the forward, the memory in use and the compute ticks
+    left.
 
-    States count micro-batches at each step from entry `slot` on. The queue `ready` has the least starts of gradients.
-    An offloaded activation waits in the queue `waits` for the stream `out`, is copied until the times in `ran`, and is
-    reloaded on `back`; a recomputed one has one step, on the compute stream.
+    States count micro-batches at each step from entry `slot` on; `holds` and `work` have an entry for each step. The
+    queue `ready` has the least starts of gradients. An offloaded activation waits in the queue `waits` for the stream
+    `out`, is copied until the times in `ran`, and is reloaded on `back`, both given as (number of the stream, ticks); a
+    recomputed one has one step, on the compute stream.
     """
 
     stage: int
@@ -56,11 +58,12 @@ class ActivationMode(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A modelled stage; states count its forwards at entry `begun`.
+    """A modelled stage: its device, the number of its micro-batches, the memory of an activation, least times, and
+    modes.
 
-    Its next forwards wait in the queue `arrivals`, its gradients in `turns`. `back` is the time from the end of a
-    gradient until the chain's first stage has nothing left. `before` and `after` are the modelled stages next to it on
-    its chain, if any.
+    States count its forwards at entry `begun`. Its next forwards wait in the queue `arrivals`, its gradients in
+    `turns`. `back` is the time from the end of a gradient until the chain's first stage has nothing left. `before` and
+    `after` are the modelled stages next to it on its chain, if any.
     """
 
     device: int
@@ -87,7 +90,8 @@ class Kept(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A step of a micro-batch in a mode, given by the steps it has run since its forward, and the state after the step.
+    """A step of a micro-batch in a mode, after `phase` steps since its forward (-1: the forward), and the state after
+    the step.
 
     At most `open_` weight passes may be pending then. A reload with `after_last_step` starts after the last step of the
     compute stream; else while a step of that stream runs, which has `later` ticks of weight work after it if it is a

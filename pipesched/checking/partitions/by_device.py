@@ -28,9 +28,10 @@ _MOST_ROWS, _BITS = 8_000_000, 61
 class _Rows(NamedTuple):
     """Partial partitions as rows of arrays.
 
-    `cuts` has the known cuts by number. Other columns, in ticks, are the work so far, the path increase of earlier
-    devices and of this one, and this device's time left. `stages` are the options of this device's stages, the last
-    first, and `around` the ticks from the end of a stage's F to its B, without what earlier devices add.
+    `cuts` has the known cuts by number. In ticks, `work` is that of all stages so far, `before` and `longer` by how
+    much the path through the stages of earlier devices and of this one exceeds the shortest, `left` this device's time
+    left. `stages` are the options of this device's stages, the last first, and `around` the ticks from the end of a
+    stage's F to its B, without what earlier devices add.
     """
 
     cuts: dict[int, Array]

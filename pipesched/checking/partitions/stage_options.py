@@ -109,8 +109,11 @@ class Costs:
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
-        """Return (ticks, memory from F to B, memory until the end of W) of each recomputation mode of a layer that the
-        plan allows."""
+        """Return (ticks, memory from F to B, memory until the end of W) of each recomputation mode of a layer, and of
+        none.
+
+        Only the modes that the plan allows.
+        """
         found = [(Fraction(0), Fraction(1)), *((mode.time, mode.keeps) for mode in layer.recompute)]
         allowed = {Decide.FREE: found, Decide.NEVER: found[:1], Decide.ALWAYS: found[1:2] or found}[self.plan.recompute]
         late = layer.activation - layer.freed_by_backward

@@ -102,10 +102,11 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
 def to_and_from(
     paths: TaskPaths, owner: int | None
 ) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
-    """Return the least ticks before the start of each task and after the end of each task.
+    """Return the least ticks before the start of each task, and after the end of each task, within the span of device
+    `owner`.
 
-    Each has an ascending list for the first, second, ... micro-batch (from the end: the last, the last but one, ...),
-    or None where no path leads to (or from) the task on device `owner`.
+    Each is an ascending list for the first, second, ... micro-batch (after: the last, the last but one, ...). None
+    where no path from (or to) a task of the owner leads to (or from) the task; never without an owner.
     """
     after: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
     before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}

@@ -70,7 +70,8 @@ class DeviceResources:
         return lag > 0 and self.transfer_stream is not None
 
     def sending(self, lag: int) -> tuple[TaskSpec, ...]:
-        """Return the task that sends a tensor for `lag` ticks, as a tuple; empty if transfers occupy no stream."""
+        """Return the task that sends a tensor for `lag` ticks, as a tuple; empty if transfers occupy no stream, or take
+        no time."""
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
     def host_memory(self, devices: Iterable[int]) -> tuple[Reservoir, ...]:

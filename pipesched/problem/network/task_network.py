@@ -98,7 +98,7 @@ class Need(NamedTuple):
 
 
 class Reservoir(NamedTuple):
-    """A memory that passes take from: its size (None: unlimited), and the devices whose passes do."""
+    """A memory that passes take from: its size `room` (None: unlimited), and the devices whose passes take from it."""
 
     room: int | None
     devices: tuple[int, ...]
@@ -108,14 +108,16 @@ class Reservoir(NamedTuple):
 class TaskNetwork:
     """The tasks of an iteration, the precedences between them, and the resources and memory that they use.
 
-    `tasks` and `change` have an entry for each type of pass that some mode runs, in the order F, B, W, BW. `numbers`
-    are the micro-batches that have a pass of a type; passes that run once an iteration have the number 0.
+    `tasks` and `change` have an entry for each type of pass that some mode runs: F, B, W, BW, then copies and
+    recomputations, then passes for parameters. `numbers` are the micro-batches that have a pass of a type; passes for
+    parameters are numbered from 0.
 
     `arcs` are all precedences of one micro-batch, including those inside a pass. `room[d]` is the memory of device d
-    for activations, None where unlimited. Between micro-batches only resources and memory couple tasks.
+    for activations, None where unlimited. Between micro-batches only resources, memory and arcs with a `share` couple
+    tasks.
 
-    `ends` are the last tasks of a pass, which has ended when all of them have: the last of a chain, or each task of a
-    W. A task that sends the pass's tensor follows its end.
+    `ends` are the indices of the last tasks of a pass, which has ended when all of them have: one task, or each task of
+    a W. A task that sends the pass's tensor follows its end.
 
     Passes that copy or recompute an activation are optional: `options` gives for each stage that may save memory the
     sets of kinds of which a micro-batch runs exactly one. `given_up` is the memory that the F of a recomputed

@@ -33,7 +33,7 @@ class Relaxation:
 
 
 class Step(NamedTuple):
-    """A relaxation, and the problem to which it was applied."""
+    """A relaxation, and the problem `of` which it made a simpler one."""
 
     relaxation: Relaxation
     of: Problem

@@ -27,7 +27,8 @@ class PerturbationKind(StrEnum):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A problem with one quantity changed; `text` says which, and `device` where it is one device's (else None).
+    """A problem with one quantity changed, of this `kind`; `text` describes the change, `device` is that of one device
+    (or None).
 
     `relaxes`: every schedule of the original is also one of it, and no slower.
     """
@@ -65,7 +66,7 @@ class Explanation:
 
     `known` is the result of the solve. `again` is the result, for the unchanged problem, of a search as short as each
     change's (None if there was no time): it shows how much of a difference is due to the short search. `untried` are
-    changes not tried within the time limit.
+    changes not tried within the time limit, or since the user stopped the search (`interrupted`).
     """
 
     bottleneck: Bottleneck

@@ -17,10 +17,10 @@ SIDE_LANE = 0.45
 
 
 class Box(NamedTuple):
-    """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
+    """One rectangle of a Gantt chart: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
 
-    `name` is that of the task, empty where the pass has no named tasks; `stream` is the stream of the `device` that it
-    occupies.
+    It is task number `part` of the pass `of`, or with `overlapped` a pass in a block. `name` is that of the task, empty
+    where the pass has no named tasks; `stream` is the stream of the `device` that it occupies.
     """
 
     of: Pass
