@@ -22,6 +22,7 @@ from benchmarks.measured.ratios import Pair, by_kind, choices, pairs
 from benchmarks.measured.table import (
     BLIND,
     CONFIGS,
+    FOURTH_BLIND,
     HOLDOUT,
     SECOND_BLIND,
     TABLE,
@@ -48,7 +49,8 @@ RECOMMENDED_WITHIN = RecommendParams().as_good
 LARGER_IS_BETTER = ("within 20 %, BF16", "rank correlation", "rank correlation of schedules")
 # Tables of rows that no rate was fitted to, by what the record calls them.
 OTHERS = {
-    "held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded later": SECOND_BLIND, "recorded last": THIRD_BLIND
+    "held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded later": SECOND_BLIND, "recorded last": THIRD_BLIND,
+    "of other code": FOURTH_BLIND,
 }  # fmt: skip
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 

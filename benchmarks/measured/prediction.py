@@ -24,6 +24,8 @@ _DTYPES = {"fp8-cs": "fp8", "float8+asyncTP": "fp8"}
 # bytes, its head gathers all logits; DeepSpeed adds gradients after the
 # products; MPT has FlashAttention's loss, NVIDIA's recipes Transformer Engine's; DeepSeek's
 # moments have 16 bits (section 3.3.2), and one kernel quantizes or multiplies the tokens of all experts (DeepGEMM).
+# Activation functions of nanotron, Hugging Face's Llama, Megatron-LLaMA and PaddleNLP of 2023 are of several kernels,
+# nanotron and Megatron-LLaMA (`--no-gradient-accumulation-fusion`) add gradients after the products.
 _RUNTIMES: Mapping[str, Mapping[str, object]] = {
     "Aleph-Alpha": {"gradient_bytes": 2, "loss": "gathered", "fused_activation": False},
     "bigscience": {"fused_accumulation": False},
@@ -31,6 +33,13 @@ _RUNTIMES: Mapping[str, Mapping[str, object]] = {
     "NVIDIA-NeMo/Megatron-Bridge": {"loss": "fused"},
     "NVIDIA/dgxc-benchmarking": {"loss": "fused"},
     "arXiv 2412.19437": {"optimizer_bytes": 8, "fused_experts": True},
+    "huggingface/nanotron": {"fused_activation": False, "fused_accumulation": False},
+    "alibaba/Megatron-LLaMA": {"fused_activation": False, "fused_accumulation": False},
+    "InternLM/xtuner docs": {"loss": "fused"},
+    "InternLM/xtuner xtuner": {"loss": "gathered", "fused_activation": False},
+    "Dao-AILab/flash-attention": {"loss": "fused"},
+    "LambdaLabsML": {"loss": "fused"},
+    "PaddlePaddle/PaddleNLP": {"fused_activation": False},
 }
 # Whose layers, their sharding and recomputation are PyTorch's own; and XLA's, which drops products that nothing reads.
 _FSDP = (
@@ -82,7 +91,15 @@ def predicted(row: Row, configs: Path = CONFIGS, devices: Mapping[str, Device] =
 def wanted_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Wanted:
     """Training and device of a row; its layout is that of `step_of`."""
     training = {**training_of(row), "recompute": []}
-    return Wanted(row.pipeline, row.microbatches, row.gpu, devices[row.gpu], training=training, rates=rates_of(row))
+    return Wanted(
+        row.pipeline, row.microbatches, row.gpu, device_of(row, devices), training=training, rates=rates_of(row)
+    )
+
+
+def device_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Device:
+    """The device of a row, with the network that its source gives."""
+    device, given = devices[row.gpu], re.search(r"network of (\d+) Gb/s a device", row.runtime)
+    return replace(device, between_nodes=int(given[1]) / 8) if given else device
 
 
 def step_of(row: Row) -> MeasuredStep:
@@ -110,6 +127,8 @@ def training_of(row: Row) -> dict[str, object]:
         found["sharding"] = "parameters"
     elif "SHARD_GRAD_OP" in runtime or "FSDP shards optimizer and gradients" in runtime:  # Llama 3, section 3.3.2
         found["sharding"] = "gradients"
+    elif "optimizer not sharded" in runtime:
+        found["sharding"] = "none"
     if row.moe and "CUDA graph of the whole iteration" in runtime:
         found["fused_experts"] = True  # these recipes' `cutedsl_fused_grouped_mlp`
     if row.source.startswith(_XLA):
@@ -166,6 +185,8 @@ def rates_of(row: Row) -> dict[str, object]:
         found["hidden_share"] = float(match[1]) / 100
     if "exchange of experts overlapped" in runtime or "asynchronous TP" in runtime or "asyncTP" in row.precision:
         found["hidden_share"] = _HIDDEN
+    if "gradients not hidden" in runtime:
+        found["data_hidden_share"] = 0
     padded = "padded to a capacity" in runtime
     if "plain all-to-all" in runtime:
         found["dispatch"] = "expert"

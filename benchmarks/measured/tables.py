@@ -25,11 +25,12 @@ def page(
     blind: Sequence[Compared] = (),
     second_blind: Sequence[Compared] = (),
     third_blind: Sequence[Compared] = (),
+    fourth_blind: Sequence[Compared] = (),
 ) -> str:
     """All tables of the page.
 
     `without` are the rows with rates that were fitted without their source, the other tables rows that no rate was
-    fitted to, of which the last four were recorded before any was predicted, on different days.
+    fitted to, of which the last five were recorded before any was predicted, on different days.
     """
     timed, others = ([one for one in ones if one.row.seconds] for ones in (found, without))
     memory_errors, ordered = memory(found), list(zip(orders(timed), orders(others), strict=True))
@@ -62,6 +63,8 @@ def page(
         *_recorded_first("Rows recorded later, before any was predicted, for the formulas of that day:", blind),
         *_recorded_first("Rows recorded later still, before any was predicted:", second_blind),
         *_recorded_first("Rows recorded last, before any was predicted:", third_blind),
+        *_recorded_first("Rows of code that no other table has, recorded before any was predicted:", fourth_blind),
+        *_order_alone("Order of their layouts of one model on the same GPUs:", fourth_blind),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -135,6 +138,19 @@ def _recorded_first(title: str, of: Sequence[Compared]) -> list[str]:
         _errors("precision", _precision, of),
         _errors("all of them", lambda _: "mean", of),
     ]
+
+
+def _order_alone(title: str, of: Sequence[Compared]) -> list[str]:
+    """The order of the layouts of each group, of rows that have a measured step."""
+    found = [one for one in orders([one for one in of if one.row.seconds]) if not one.of_schedules]
+    if not found:
+        return []
+    rows = [
+        [one.group.replace(" ", "-"), str(one.rows), f"{one.correlation:.2f}", f"{100 * one.loss:.1f}"] for one in found
+    ]
+    correlation, loss = mean(one.correlation for one in found), mean(one.loss for one in found)
+    rows.append(["mean", "", f"{correlation:.2f}", f"{100 * loss:.1f}"])
+    return [title, table(("layouts", "rows", "rank correlation", "loss, %"), rows)]
 
 
 def _precision(row: Row) -> str:

@@ -29,6 +29,7 @@ from benchmarks.measured.rivals import rivals
 from benchmarks.measured.table import (
     BLIND,
     CONFIGS,
+    FOURTH_BLIND,
     HOLDOUT,
     SECOND_BLIND,
     THIRD_BLIND,
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "blind": lambda: figures_of_others(compared(BLIND), "blind"),
     "recorded later": lambda: figures_of_others(compared(SECOND_BLIND), "recorded later"),
     "recorded last": lambda: figures_of_others(compared(THIRD_BLIND), "recorded last"),
+    "of other code": lambda: figures_of_others(compared(FOURTH_BLIND), "of other code"),
 }
 
 
@@ -155,7 +157,7 @@ def test_rows_left_out_are_predicted_with_rates_that_never_saw_them() -> None:
 
 
 def test_rows_that_no_rate_is_fitted_to_are_none_of_the_table() -> None:
-    tables = [read_table(), *map(read_table, (HOLDOUT, UNSEEN, BLIND, SECOND_BLIND, THIRD_BLIND))]
+    tables = [read_table(), *map(read_table, (HOLDOUT, UNSEEN, BLIND, SECOND_BLIND, THIRD_BLIND, FOURTH_BLIND))]
     known = [{(r.model, r.gpu, r.gpus, r.sizes, r.pipeline, r.precision, r.seconds) for r in rows} for rows in tables]
     assert all(len(rows) > 60 and sum(row.seconds is None for row in rows) <= 1 for rows in tables[1:])
     assert not any(one & other for one, other in combinations(known, 2))
