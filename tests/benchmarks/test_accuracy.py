@@ -24,7 +24,7 @@ from benchmarks.accuracy import (
 from benchmarks.measured.figures import Compared, errors, memory, orders
 from benchmarks.measured.fit import devices_with, least_rates, names, prior_of, table_rates
 from benchmarks.measured.path_steps import path_step
-from benchmarks.measured.prediction import Prediction, config_of, predicted, rates_of, step_of, training_of
+from benchmarks.measured.prediction import Prediction, config_of, predicted, rates_of, step_of, training_of, wanted_of
 from benchmarks.measured.rivals import rivals
 from benchmarks.measured.table import (
     BLIND,
@@ -189,6 +189,10 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     }  # fmt: skip
     assert rows["u055"].gpu == "h100-80gb-vboost" and rows["u143"].gpu == "h100-80gb"
     assert training_of(tuned)["lora"] == {"rank": 8, "modules": ["linear_qkv"]}
+    other = {row.id: row for row in read_table(FOURTH_BLIND)}
+    assert training_of(other["e000"])["sharding"] == "none" and "sharding" not in training_of(other["e096"])
+    assert rates_of(other["e098"]) == {"data_hidden_share": 0} and rates_of(other["e096"]) == {}
+    assert wanted_of(other["e096"]).device.between_nodes == 12.5  # half of the table's A100
 
 
 def test_others_are_judged_by_the_same_rows() -> None:
