@@ -95,7 +95,8 @@ class PipelineView:
         return min((self.blocks[mate, stage] for mate in mates if (mate, stage) in self.blocks), default=None)
 
     def pairs_on_devices(self) -> Iterator[tuple[int, int]]:
-        """Yield all pairs of stages on one device: of a forward and of a backward that may form a block."""
+        """Yield (stage of a forward, stage of a backward) for all pairs of stages on one device, which a block might
+        join."""
         for stages in self.placement.stages_of:
             yield from product(stages, stages)
 

@@ -54,8 +54,10 @@ class AroundDevice:
 
 @dataclass(frozen=True)
 class ReturnTo:
-    """Evidence for the work that `device` has left after its last forward, and `other`, to which micro-batches return,
-    then runs."""
+    """Evidence for the work that `device` has left after its last forward, and for that of the device `other` after it.
+
+    Micro-batches return to `other` from `device`.
+    """
 
     form: ClassVar[str] = "return to a device"
     device: int
@@ -199,7 +201,8 @@ RelaxedBy = MoreMemory | MemoryOfPartners | TasksAsStages
 
 @dataclass(frozen=True)
 class OfRelaxed:
-    """Evidence that is about the problem that a relaxation makes of the certificate's: that of the argument `kind`."""
+    """Evidence of the argument `kind` about the simpler problem that `relaxation` makes of the certificate's
+    problem."""
 
     relaxation: RelaxedBy
     kind: str

@@ -58,7 +58,7 @@ class OrderPaths:
 
 @dataclass(frozen=True)
 class AllOrders:
-    """Evidence for each published order that is allowed."""
+    """Evidence of a bound over the published orders that the plan file allows, with an entry for each that applies."""
 
     orders: tuple[OrderPaths, ...]
 

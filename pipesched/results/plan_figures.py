@@ -133,7 +133,7 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
 
 
 def step_from_times(plan: PlanProblem, choice: Choice, partition: Partition, taken: Sequence[Fraction]) -> StepTime:
-    """Return the time of a step in which the devices' passes take the times `taken`, in the file's unit."""
+    """Return the time of a step in which each device's passes take the time `taken` (by device), in the file's unit."""
     known = ({}, {}) if plan.step is None else (plan.step.reduction, plan.step.optimizer)
     layers = partition.layers_of(plan.model)
     reductions, optimizers = (

@@ -35,7 +35,8 @@ class _Weights(NamedTuple):
 
 
 def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
-    """Return `bound` if no schedule is better, since the limited device's memory would not suffice for any lower value.
+    """Return `bound` if no schedule is better, since the memory of the evidence's device would not suffice for any
+    lower value.
 
     Else raise `RefusedEvidenceError`.
     """

@@ -83,9 +83,9 @@ def none_fits(plan: PlanProblem, choice: Choice) -> bool | None:
 
 
 class _ByDevice:
-    """The search for partitions with plans below `bound` ticks: of at most `value` ticks; a span or period, which may
-    be a fraction, of less than `value` + 1.
+    """The search for partitions of a placement that admit a plan below `bound` ticks, device by device.
 
+    Such a plan takes at most `_value` whole ticks; a span or period, which may be a fraction, less than `_value` + 1.
     Of a period the passes of one micro-batch are looked at, as often as it repeats.
     """
 
@@ -241,8 +241,11 @@ class _ByDevice:
         return fits
 
     def _share(self, amounts: list[Array], ticks: list[Array], room: Array, time: Array) -> Fits:
-        """Return the mask of rows in which every micro-batch can occupy this memory on each stage for this many
-        ticks."""
+        """Return the mask of rows in which all micro-batches fit: on each stage each takes `amounts` of memory for
+        `ticks`.
+
+        All of it must be within `room` times the ticks `time`.
+        """
         if len(amounts) == 1:
             number = _number(amounts[0], room, self._m)
             return np.asarray((number >= self._m) | (-(-self._m // number) * ticks[0] <= time))

@@ -167,9 +167,9 @@ def in_two(problem: Problem) -> Problem:
     """Return the relaxation in which all backwards that may be split run as B and W; no schedule of the problem is
     better.
 
-    Where each pass is a single task, B takes no longer than BW does, and B and W together no longer than BW. Passes of
-    several tasks keep them; `NotCoveredError` if BW may be better than B and W. Memory that B takes in addition is left
-    out.
+    Where each pass is a single task, B takes the lesser time of B and BW, and W so much that both take the lesser of
+    their sum and BW. Passes of several tasks keep them; `NotCoveredError` if BW may be better than B and W. Memory that
+    B takes in addition is left out.
     """
     return replace(problem, stages=tuple(map(_in_two, problem.stages)))
 

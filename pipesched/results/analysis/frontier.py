@@ -104,9 +104,10 @@ class Frontier(Tabular):
         }
 
     def document(self) -> dict[str, object]:
-        """Return the object of `frontier --json`.
+        """Return the object of `frontier --json`: the points with their certificates, bounds at further levels,
+        published schedules.
 
-        Values and memory in the file's units, or memory as shares of capacities.
+        Values and memory are in the file's units, or memory as shares of capacities (`by_share`).
         """
         problem, scale = self.problem, self.scale
         notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}
