@@ -1,11 +1,11 @@
 """BPipe: 1F1B in which the first devices move activations to the last ones and back, so that all have about as many.
 
-In 1F1B the i-th of p devices (i from 0) has up to p - i activations, and its partner, the (p-1-i)-th, up to i + 1. One
-that would have more than ceil((p+2)/2) evicts one to its partner first, and loads it back before its backward. That is
-half of the p + 1 of both, and one for what is in transit.
+In 1F1B the i-th of p devices (i from 0) has up to p - i activations, and its partner, the (p-1-i)-th, up to i + 1. A
+device that would have more than ceil((p+2)/2) evicts one to its partner first, and loads it back before its backward.
+That is half of the p + 1 activations of both, and one for what is in transit.
 
-Evicted is the activation whose backward is last, of those whose forward ended a pass ago, so that the copy runs during
-that pass; a load runs during the pass before its backward.
+The evicted activation is that whose backward is last, of those whose forward ended a pass ago, so that the copy runs
+during that pass; a load runs during the pass before its backward.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from pipesched.schedule.schedule import Schedule, Wait, schedule_of
 
 
 def most_activations(devices: int) -> int:
-    """Return the most activations that a device has, its own and those of its partner: ceil((p+2)/2)."""
+    """Return the most activations that a device has with BPipe, its own and those of its partner: ceil((p+2)/2)."""
     return (devices + 3) // 2
 
 
 def bpipe(problem: Problem) -> Schedule:
-    """Return 1F1B in which no device has more than `most_activations` at once: it evicts one to its partner before a
-    forward that would exceed them, and loads it back before its backward.
+    """Return 1F1B with evictions and loads, such that no device has more than `most_activations` at once.
 
-    `DoesNotApply` where 1F1B never exceeds them, or the file allows no such moves.
+    A device evicts an activation to its partner before a forward that would exceed them, and loads it back before its
+    backward. Raises `DoesNotApply` where 1F1B never exceeds them, or the file allows no such moves.
     """
     chain, most = one_stage_a_device(problem), most_activations(problem.devices)
     if min(problem.devices, problem.microbatches) <= most:
@@ -66,7 +66,10 @@ def _require_partner(problem: Problem, stage: int, partner: int) -> None:
 
 
 def _with_copies(problem: Problem, passes: Sequence[Pass], most: int) -> tuple[list[Pass], list[Wait]]:
-    """Return one device's passes with copies inserted, and the events between passes and copies."""
+    """Return one device's passes with evictions and loads inserted, and the waits between passes and copies.
+
+    `most` is the number of activations that the device may have.
+    """
     before: dict[int, list[Pass]] = {}
     waits, here, away = list[Wait](), set[int](), set[int]()
     loaded: Pass | None = None
@@ -96,7 +99,10 @@ def _with_copies(problem: Problem, passes: Sequence[Pass], most: int) -> tuple[l
 def _load(
     problem: Problem, passes: Sequence[Pass], at: int, backward: Pass, before: dict[int, list[Pass]], waits: list[Wait]
 ) -> Pass:
-    """Place the load of a backward's activation before the pass number `at`, at the end of the pass before that."""
+    """Insert the load of a backward's activation before the pass at place `at`, and return it.
+
+    `before` collects the copies before each place; the load waits for the end of the pass before `at`.
+    """
     load = backward._replace(kind=RELOAD)
     before.setdefault(at, []).append(load)
     waits.append(Wait(_end(problem, passes[at - 1]), Task(load)))
@@ -108,9 +114,9 @@ def _end(problem: Problem, p: Pass) -> Task:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the time of 1F1B, where both copies together take no longer than a forward or a backward.
+    """Return 1F1B's makespan and span, if both copies together take no longer than a forward or a backward; else None.
 
-    None also where copies of several devices share a stream, on which they wait for each other.
+    None also where copies share a stream with passes or with other devices, on which they wait for each other.
     """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     copies = [stage.offload for stage in problem.stages if stage.offload is not None]

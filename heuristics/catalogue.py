@@ -34,18 +34,22 @@ def no_closed_form(_: Problem) -> ClosedForm | None:
 
 
 class Parameter(NamedTuple):
-    """A whole-number parameter of a schedule, written after a colon in its name; `order` raises `DoesNotApply`."""
+    """A whole-number parameter of a schedule, written after a colon in its name: meaning, and order for a value.
+
+    `order` raises `DoesNotApply` for values that are not possible.
+    """
 
     what: str
     order: Callable[[Problem, int], Schedule]
 
 
 class Standing(NamedTuple):
-    """Order in which solves and plans try a schedule, found by experiment: places count from 0, None for all others.
+    """Places of a schedule in the orders in which solves and plans try schedules, found by experiment.
 
-    `promising` schedules are tried first. `written` is the place among schedules that are made quickly and lose least
-    time, with which very long problems begin; `roomy` ones of these keep up to two activations for each device. `plan`
-    is the place among schedules whose best partition a plan starts from, since it is soon proved.
+    Places count from 0, None for all others. `promising` schedules are tried first. `written` is the place among
+    schedules that are made quickly and lose least time, with which very long problems begin; `roomy` ones of these keep
+    up to two activations for each device. `plan` is the place among schedules whose best partition a plan starts from,
+    since it is soon proved.
     """
 
     promising: bool = False
@@ -61,7 +65,7 @@ _NAMED = 8
 
 
 def _never_ends(deadlock: Deadlock) -> str:
-    """Return why a schedule does not apply whose passes wait for each other."""
+    """Return the reason, as text, why a schedule does not apply whose passes wait for each other in a cycle."""
     cycle = [*deadlock.cycle, deadlock.cycle[0]]
     named = cycle if len(cycle) <= _NAMED else [*cycle[: _NAMED - 2], "...", cycle[-1]]
     return f"would hang, as devices take part in tasks of each other: {' waits for '.join(named)}"
@@ -72,12 +76,13 @@ class Heuristic:
     """A published schedule.
 
     `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason; gathers, reductions and
-    optimizer steps are added to it. `closed_form` evaluates the formulas `bubble` and `peak` on a problem that meets
-    their assumptions, and gives None on any other. `same_for_all_costs`: problems that differ only in times and memory
-    get the same order. `parameter`: the meaning of NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found
-    by a search, which takes seconds where a problem is large. `improves`: the name of the published schedule whose
-    passes it reorders. `ceiling`: where the order depends on times, the most activations of the largest chunk on a
-    device, as a function of devices and chunks per device.
+    optimizer steps are added to it. `needs`, `bubble` and `peak` describe its requirements, idle time and activations
+    per device. `closed_form` evaluates the formulas `bubble` and `peak` on a problem that meets their assumptions, and
+    gives None on any other. `same_for_all_costs`: problems that differ only in times and memory get the same order.
+    `parameter`: the meaning of NUMBER in NAME:NUMBER, if it has one. `searched`: the order is found by a search, which
+    takes seconds where a problem is large. `improves`: the name of the published schedule whose passes it reorders.
+    `ceiling`: where the order depends on times, the most activations of the largest chunk on a device, as a function of
+    devices and chunks per device.
     """
 
     name: str
@@ -129,7 +134,7 @@ HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule", _OTHER_NAME
 def schedule_named(name: str) -> Heuristic:
     """Return the published schedule of this name, with its parameter if one is given (`interleaved-1f1b:8`).
 
-    Else `BadInput`.
+    Raises `BadInput` for an unknown name, or a parameter that the schedule does not have.
     """
     base, colon, number = name.partition(":")
     found = HEURISTICS[base]

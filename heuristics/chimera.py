@@ -1,7 +1,7 @@
 """Chimera: two 1F1B pipelines in opposite directions, merged so that each fills the other's bubbles.
 
-The rule of the merge is here: every pass has a slot of time, and a device runs its passes by slot. Hanayo's waves
-follow the same rule.
+The rule of the merge is here: every pass has a slot of time, and a device runs its passes in the order of slots.
+Hanayo's waves follow the same rule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def chimera(problem: Problem) -> Schedule:
-    """Return Chimera's order: units of p micro-batches, half in each direction, one directly after the other.
+    """Return Chimera's order: units of p micro-batches, half in each direction, one unit directly after the other.
 
     The last unit may be smaller. The next unit's forwards take the slots that stay free at a unit's end, which is the
     paper's direct concatenation.
@@ -48,11 +48,11 @@ def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
 
 
 def by_slots_form(problem: Problem, depth: int, units: int, chunks: Sequence[int]) -> ClosedForm | None:
-    """Return the closed form for whole units.
+    """Return makespan, span and peaks of whole units merged by slots; None unless stages are equal and transfers free.
 
-    `depth` is the number of stages in a chain or wave of the merged pipelines.
-
-    `depth` - 2 slots of the longer of F and BW stay free, and as many lose |F - BW| at each seam between units.
+    `depth` is the number of stages in a chain or wave of the merged pipelines, `chunks` each device's peak in
+    activations of one stage. `depth` - 2 slots of the longer of F and BW stay free, and as many lose |F - BW| at each
+    seam between units.
     """
     cost = equal_costs(problem)
     if cost is None:

@@ -21,14 +21,14 @@ from pipesched.schedule.schedule import Schedule, overlapped
 
 
 class Direction(NamedTuple):
-    """One of a device's two stages, with its micro-batches."""
+    """One of a device's two stages, and the micro-batches that traverse it."""
 
     stage: int
     microbatches: range
 
 
 def dualpipe(problem: Problem) -> Schedule:
-    """Return DualPipe's order; direction 0 of a device enters at its own end, from which ranks count."""
+    """Return DualPipe's order; a device's direction 0 enters at the nearer end, from which ranks count."""
     split_backward(problem)
     half, microbatches_of = _pairs_of_microbatches(problem) // 2, problem.microbatches_of
     orders: list[tuple[Slot, ...]] = []
@@ -42,7 +42,10 @@ def dualpipe(problem: Problem) -> Schedule:
 
 
 def _pairs_of_microbatches(problem: Problem) -> int:
-    """Return the number of devices; raises `DoesNotApply` unless placement and micro-batches are those of DualPipe."""
+    """Return the number of devices, which is the least number of pairs of micro-batches.
+
+    Raises `DoesNotApply` unless placement and micro-batches are those of DualPipe.
+    """
     p, m = two_directions(problem), problem.microbatches
     if m % 2 or m < 2 * p:
         raise DoesNotApply(f"needs an even number of micro-batches, at least {2 * p} (two a device); found {m}")
@@ -50,10 +53,10 @@ def _pairs_of_microbatches(problem: Problem) -> int:
 
 
 def eight_steps(near: Direction, far: Direction, rank: int, half: int) -> Iterator[Slot]:
-    """Yield the order of the device of this rank of `half`, counted from the end where direction 0 (`near`) enters.
+    """Yield the slots of a device in order; `rank` (from 0) of `half` devices counts from the end where `near` enters.
 
-    A step is a number of rounds; in a round 0 and 1 are the directions, B is the split backward, BW the full one and W
-    the oldest weight pass postponed.
+    A step is a number of rounds; in a round 0 and 1 are the directions `near` and `far`, B is the split backward, BW
+    the full one and W the oldest weight pass postponed.
     """
     inner, outer = rank + 1, half - 1 - rank
     main = len(near.microbatches) - 2 * half + inner
@@ -95,11 +98,11 @@ def _slots(directions: tuple[Direction, Direction], texts: Iterable[str]) -> Ite
 
 
 def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
-    """Return the closed form of the eight steps for equal stages with W <= B <= F and blocks no shorter than F+W.
+    """Return makespan, span and peaks of the eight steps for equal stages with W <= B <= F and blocks >= F+W.
 
-    The paper's formula is the idle time of the innermost devices, which overlap the most pairs: all but 2 half + 1. It
-    takes F and B to be equal; where B < F, F replaces B in it. Without blocks the passes of a pair run one after the
-    other, and with F = B a forward is sent on before the backward overlapped with it.
+    None otherwise. The paper's formula is the idle time of the innermost devices, which overlap the most pairs: all but
+    2 half + 1. It takes F and B to be equal; where B < F, F replaces B in it. Without blocks the passes of a pair run
+    one after the other, and with F = B a forward is sent on before the backward overlapped with it.
     """
     cost, given = equal_costs(problem), {*problem.pipeline.blocks.values()}
     if cost is None or len(given) > 1 or cost.BW != cost.B + cost.W or not cost.W <= cost.B <= cost.F:

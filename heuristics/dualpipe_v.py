@@ -12,7 +12,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 def dualpipe_v(problem: Problem) -> Schedule:
-    """Return DualPipe's order on the first p of 2p devices.
+    """Return DualPipe's order on the first p of 2p devices, each of which also has the stage of its mirror image.
 
     Passes of the other half run on the V's second leg instead.
     """

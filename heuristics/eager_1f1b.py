@@ -10,10 +10,10 @@ from pipesched.schedule.schedule import Schedule
 
 
 def eager_1f1b(problem: Problem) -> Schedule:
-    """Warm-up of 2(p-1-i) forwards on the i-th stage (fewer if m is small), then 1F1B, then the backwards left over.
+    """Return 1F1B with a warm-up of 2(p-1-i) forwards on the i-th stage (from 0; at most m).
 
-    A stage runs the forward that its successor needs two passes before that one does, not one: the activation travels
-    meanwhile.
+    A stage runs the forward that its successor needs two passes before the successor does, not one: the activation
+    travels meanwhile.
     """
     devices = lines(problem, lambda i: 2 * (problem.devices - 1 - i))
     return Schedule(tuple(tuple(one_forward_one_backward(walk)) for _, walk in devices), "eager-1f1b")

@@ -15,8 +15,8 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def generalised_interleaved(problem: Problem, group: int | None = None) -> Schedule:
     """Return the order with groups of g: device d warms up with p-1-d + (v-1)g forwards, then alternates F, B and W.
 
-    Any g from p/2 (half the memory of interleaved 1F1B) to p (the shorter warm-up) runs free of deadlock. A last group
-    of fewer than g keeps the order that it has in a full one.
+    `group` is g, by default `default_group`. Any g from p/2 (half the memory of interleaved 1F1B) to p (the shorter
+    warm-up) runs free of deadlock. A last group of fewer than g keeps the order that it has in a full one.
     """
     round_robin(problem)
     p, m = problem.devices, problem.microbatches

@@ -1,4 +1,4 @@
-"""Kimi K2's pipeline: interleaved 1F1B with one more warm-up forward, overlapped, weight gradients separated.
+"""Kimi K2's pipeline: interleaved 1F1B with one more warm-up forward, overlapped pairs, and separate weight gradients.
 
 The additional forward lets each steady forward and backward belong to different micro-batches, so that the
 expert-parallel all-to-all of one is hidden by the other. Weight gradients are separated from the backward to run while

@@ -12,8 +12,8 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
     """Return the order: chunks first to last forwards, then last to first backwards, with micro-batches reversed.
 
-    With `size`, groups of that many micro-batches run one after the other; sharded parameters are gathered twice per
-    stage for each group.
+    With `size`, groups of that many micro-batches run one after the other; sharded parameters are then gathered twice
+    per stage for each group.
     """
     round_robin(problem)
     m, orders = problem.microbatches, []

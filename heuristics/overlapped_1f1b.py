@@ -23,7 +23,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 def overlapped_1f1b(problem: Problem) -> Schedule:
-    """Return 1F1B in paired slots: the i-th device (from 0) warms up with 2(p-1-i) + 1 forwards.
+    """Return 1F1B in slots of a forward and a backward: the i-th device warms up with 2(p-1-i) + 1 forwards.
 
     With one more forward, the two passes of a slot belong to different micro-batches even on the last device. The
     difference between neighbours is two, not one: a slot hands its forward down and its backward up at its end, so
@@ -35,13 +35,12 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
 
 
 def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False, offload: bool = False) -> Schedule:
-    """Return interleaved 1F1B with one more warm-up forward, in paired slots.
+    """Return interleaved 1F1B with one more warm-up forward, in paired slots (a forward with a backward).
 
-    `offload` copies activations during the slots.
-
-    `cut_weights` splits the backwards of the cool-down, which have no forward to overlap with: the gradient is sent
-    before W runs (where the backward splits at all). If passes are several tasks, all weight tasks of a pair then run
-    after its backward, while the gradient travels.
+    `offload` copies activations to the host and back during the slots. `cut_weights` splits the backwards of the
+    cool-down, which have no forward to overlap with: the gradient is sent before W runs (where the backward splits at
+    all). If passes are several tasks, all weight tasks of a pair then run after its backward, while the gradient
+    travels.
     """
     devices = walks(problem, even_groups(problem), hop=2, extra=1)
     orders = [one_forward_one_backward(walk, paired=True) for walk in devices]
@@ -56,18 +55,18 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
 
 
 def _cut(slot: Slot) -> list[Slot]:
-    """Return a backward alone in its slot as B and W; any other slot unchanged."""
+    """Return a full backward that is alone in its slot as two slots, B and W; any other slot unchanged."""
     if slot[0].kind is not BW:
         return [slot]
     return [(slot[0]._replace(kind=B),), (slot[0]._replace(kind=W),)]
 
 
 def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> ClosedForm | None:
-    """Return the closed form: blocks F&B on the last device between p(v-1) + 1 warm-up forwards and as many backwards.
+    """Return makespan, span and peaks: on the last device, blocks between p(v-1) + 1 forwards and as many backwards.
 
-    Needs equal blocks, none shorter than its passes. With `cut_weights` the gradient of the last block passes the first
-    device after its W and the others before it; this holds only if blocks are no shorter than B+2W, since each device
-    has two backwards more left than the one after it.
+    None unless blocks are equal and none is shorter than its passes. With `cut_weights` the gradient of the last block
+    passes the first device after its W and the others before it; this holds only if blocks are no shorter than B+2W,
+    since each device has two backwards more left than the one after it.
     """
     cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
     blocks = {*problem.pipeline.blocks.values()}
@@ -85,7 +84,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
 
 
 def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
-    """Return the peaks: the warm-up, and the forward overlapped with the first backward.
+    """Return each device's peak memory: its warm-up forwards, and the forward overlapped with the first backward.
 
     None where a split backward takes memory.
     """

@@ -21,16 +21,20 @@ Rule = Callable[[Problem, Schedule], Schedule]
 
 
 def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
-    """Return the order without copies, offloaded by `rule`; an activation whose copies do not fit between is kept."""
+    """Return 1F1B, or its generalised interleaved form, with activations offloaded by `rule`.
+
+    An activation whose copies do not fit between its forward and backward is kept.
+    """
     several = problem.placement.stages > problem.devices
     order = generalised_interleaved(problem) if several else one_f_one_b(problem)
     return rule(problem, Schedule(order.orders, name))
 
 
 def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
-    """Return the time of 1F1B: copies no longer than a forward, with one stream for each direction, delay nothing.
+    """Return 1F1B's makespan and span if one stage per device has copies no longer than a forward; else None.
 
-    Under full offload a device then has three activations at once: one that runs, and one in each copy direction.
+    Such copies delay nothing, if out and back have a stream each. Under full offload a device then has three
+    activations at once: one that runs, and one in each copy direction.
     """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     if cost is None or problem.placement.stages > p or any(room is not None for room in problem.room):

@@ -41,9 +41,9 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 
 class _Slots:
-    """The pass of each slot of each device (`rows`), and the slot of each pass (`at`).
+    """Table of slots of equal length: the pass in each slot of each device (`rows`), and the slot of each pass (`at`).
 
-    `live` is the number of live activations by device and slot.
+    `live[d][t]` is the number of activations of one chunk on device d after slot t.
     """
 
     def __init__(self, p: int, m: int, offsets: Offsets) -> None:
@@ -104,14 +104,14 @@ class _Slots:
             self._put(device, next(self._free(device, q)), q)
 
     def _in_turn(self) -> Iterator[tuple[int, int, Pass]]:
-        """Yield (slot, device, pass) in order of slots; passes may only move to earlier slots meanwhile."""
+        """Yield (slot, device, pass) in the order of slots; the caller may move passes to earlier slots meanwhile."""
         for slot in asking(range(1 + max(map(max, self.rows)))):
             for device, row in enumerate(self.rows):
                 if slot in row:
                     yield slot, device, row[slot]
 
     def _free(self, device: int, q: Pass) -> Iterator[int]:
-        """Yield the free slots of a device in which a pass can run, without end."""
+        """Yield the free slots of a device after all predecessors of pass `q`, in order and without end."""
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
     def _earliest(self, q: Pass) -> int:
@@ -137,12 +137,12 @@ class _Slots:
 
 
 def _half_beyond(p: int) -> int:
-    """Return the slots of the span beyond the work: the paper's rate of about p/2m, exact for this order."""
+    """Return the slots of V-Half's span beyond the work: the paper's rate of about p/2m, exact for this order."""
     return max(0, 3 * p - (4 if p % 2 else 7))
 
 
 def _min_beyond(p: int) -> int:
-    """Return the slots of the span beyond the work: the paper's rate of about 2p/3m, exact for this order.
+    """Return the slots of V-Min's span beyond the work: the paper's bubble rate of about 2p/3m, exact for this order.
 
     One slot less than the paper's own order where p mod 3 is 2.
     """

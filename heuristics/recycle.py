@@ -18,7 +18,11 @@ _TURN = {B: 0, BW: 0, F: 1, W: 2}  # of passes that could start at the same time
 
 @dataclass
 class _Device:
-    """State of a device: the earliest start of each ready pass, and the forwards whose backward is not done."""
+    """State of a device while its order is built: its order, the tick at which it is free, and the ready passes.
+
+    `arrivals` is the earliest start of each ready pass; `in_flight` counts forwards whose backward has not run, at most
+    `most`.
+    """
 
     most: int
     free: int = 0
@@ -27,7 +31,7 @@ class _Device:
     order: list[Pass] = field(default_factory=list)
 
     def next(self) -> tuple[int, int, int, Pass] | None:
-        """Return (start, turn, arrival, pass) of the next pass; None if the device waits for other devices."""
+        """Return (start, priority, arrival, pass) of the device's next pass; None if it waits for other devices."""
         able = [
             (max(self.free, arrival), _TURN[p.kind], arrival, p)
             for p, arrival in self.arrivals.items()
@@ -74,9 +78,9 @@ def recycle(problem: Problem) -> Schedule:
 
 
 def _most_in_flight(problem: Problem) -> list[int]:
-    """Return the limit of micro-batches in flight per device.
+    """Return the limit of micro-batches in flight of each device.
 
-    `DoesNotApply` unless several chains have one position each.
+    Raises `DoesNotApply` unless there are several chains and each device has one position in all of its chains.
     """
     where = problem.placement
     places = [

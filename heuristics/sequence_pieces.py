@@ -1,4 +1,4 @@
-"""Seq1F1B, SlimPipe and TeraPipe: micro-batches of several pieces, whose backwards run the last piece first."""
+"""Seq1F1B, SlimPipe and TeraPipe: micro-batches cut into pieces along the sequence, with backwards last piece first."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def seq1f1b(problem: Problem) -> Schedule:
-    """Return 1F1B of pieces: the i-th of p devices runs p-i + c-1 forwards, then backward and forward in turn."""
+    """Return 1F1B of c pieces per micro-batch: the i-th of p devices (from 0) warms up with p-1-i + c-1 forwards."""
     return _in_turn(problem, _one_stage(problem), 1, "seq1f1b")
 
 
 def slimpipe(problem: Problem) -> Schedule:
     """Return 1F1B of slices: all c slices of a sequence run through the v chunks of a device, and back in reverse.
 
-    The i-th of p devices runs vc-1 forwards first, and 2(p-i) more, so that it keeps little more than one sequence;
-    with one chunk p-i more, as Seq1F1B. The number of slices is a multiple of the devices: those of a chunk fill the
-    round trip.
+    The i-th of p devices (from 0) runs vc-1 forwards first, and 2(p-1-i) more, so that it keeps little more than one
+    sequence; with one chunk p-1-i more, as Seq1F1B. The number of slices must be a multiple of the devices, else
+    `DoesNotApply`: the slices of a chunk fill the round trip.
     """
     count, chunks = problem.chain_arcs.pieces, _round_robin(problem)
     if count % problem.devices:
@@ -46,7 +46,10 @@ def terapipe(problem: Problem) -> Schedule:
 
 
 class _Line(NamedTuple):
-    """Forwards and backwards of a device in order; a micro-batch's backwards run the last stage and piece first."""
+    """Forwards and backwards of a device in order; a micro-batch's backwards run the last stage and piece first.
+
+    `a_microbatch` is the number of forwards for each micro-batch.
+    """
 
     device: int
     forwards: list[Pass]
@@ -63,7 +66,10 @@ def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
 
 
 def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> Schedule:
-    """Return 1F1B of lines in the order of the pipeline: each warms up with `hop` forwards more than the next one."""
+    """Return 1F1B of lines given in pipeline order: each device warms up with `hop` forwards more than the next one.
+
+    The last device warms up with one forward less than it has for a micro-batch.
+    """
     orders: dict[int, list[Slot]] = {}
     for place, (device, forwards, backwards, first) in enumerate(lines):
         warm_up = min(len(forwards), hop * (problem.devices - 1 - place) + first - 1)
@@ -72,7 +78,7 @@ def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> S
 
 
 def _one_stage(problem: Problem) -> list[_Line]:
-    """Require one stage (of each piece) per device; returns the lines of the devices."""
+    """Require one stage (of each piece) per device, else `DoesNotApply`; return the lines in pipeline order."""
     count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     if len(where.chains) > count or where.stages != problem.devices * count:
@@ -82,7 +88,7 @@ def _one_stage(problem: Problem) -> list[_Line]:
 
 
 def _round_robin(problem: Problem) -> int:
-    """Require stage s on device s mod p; returns the number of chunks per device."""
+    """Require stage s on device s mod p, else `DoesNotApply`; return the number of chunks per device."""
     count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     alike = all(device == s // count % where.devices for s, device in enumerate(where.stage_device))

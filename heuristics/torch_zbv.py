@@ -1,4 +1,4 @@
-"""ZBV as PyTorch and torchtitan run it (`ZBVZeroBubble`), and Primus (`zbv-formatted`): an order written in advance.
+"""ZBV as PyTorch and torchtitan run it (`ZBVZeroBubble`), and Primus (`zbv-formatted`): a fixed pattern of passes.
 
 The paper's ZBV (arXiv 2401.10241, section 6; here `zbv`) is found by a search over the times. PyTorch's is one pattern
 for all times, made for F = B = W and at least 2p - 1 micro-batches: with fewer it is the order of 2p - 1, without the
@@ -18,7 +18,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def torch_zbv(problem: Problem) -> Schedule:
-    """Return PyTorch's order; device d has stage d, whose forwards go down the V, and stage 2p-1-d, up."""
+    """Return PyTorch's order; device d has stage d, on the V's leg down, and stage 2p-1-d, on the leg up."""
     split_backward(problem)
     p, m = v_of_stages(problem), problem.microbatches
     rows = (_row(p, device, max(m, 2 * p - 1)) for device in range(p))
@@ -26,7 +26,7 @@ def torch_zbv(problem: Problem) -> Schedule:
 
 
 def _row(p: int, device: int, m: int) -> Iterator[Pass]:
-    """Yield all passes of a device; those of each kind and stage take the micro-batches in order."""
+    """Yield all passes of a device in order; those of each kind and stage take the micro-batches 0..m-1 in turn."""
     down, up = device, 2 * p - 1 - device
     ran: Counter[tuple[PassKind, int]] = Counter()
 
@@ -57,7 +57,7 @@ def _row(p: int, device: int, m: int) -> Iterator[Pass]:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form of the pattern's design case: equal F, B and W, no idle time on the busiest stage."""
+    """Return peaks if m >= 2p - 1, and for F = B = W makespan and span, which has no idle time; else None."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or m < 2 * p - 1 or any(problem.network.freed_by_backward):
         return None

@@ -14,16 +14,19 @@ NAME = "uniform-recompute"
 
 
 def megatron_recompute(problem: Problem) -> Schedule:
-    """Return 1F1B, interleaved for several chunks, with `--recompute-granularity full --recompute-method uniform`."""
+    """Return 1F1B, or interleaved 1F1B, with every activation recomputed right before its backward.
+
+    These are Megatron's options `--recompute-granularity full --recompute-method uniform`.
+    """
     several = problem.placement.stages > problem.devices
     order = interleaved_1f1b(problem) if several else one_f_one_b(problem)
     return uniform_recompute(problem, Schedule(order.orders, NAME))
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form for one stage per device: the last one is never idle, and recomputes m times.
+    """Return makespan and peaks for one stage per device, else None: the last device is never idle.
 
-    The other devices recompute while they wait.
+    It recomputes m times; the other devices recompute while they wait.
     """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     modes = {stage.recompute[0] for stage in problem.stages if stage.recompute}

@@ -1,4 +1,4 @@
-"""V-Half, V-Min and the roomiest block that fits: the schedules of the V family, with their closed forms.
+"""V-Half, V-Min and the block of most memory that fits (`v-block`): schedules of the V family, with closed forms.
 
 Sections 3 and 4 of arXiv 2405.15362; `heuristics/building/v_blocks.py` makes their orders.
 """
@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 
 
 class _Slots(NamedTuple):
-    """Bubble slots of makespan and span beyond the work, and live chunk activations per device, for equal passes."""
+    """Slots of makespan and span beyond the work, and live chunk activations per device, for passes of one slot."""
 
     makespan: int
     span: int

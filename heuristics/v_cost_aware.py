@@ -31,7 +31,7 @@ TURNS = 8  # times the order is disturbed
 
 
 def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name: str) -> Schedule:
-    """Return the best order found from the published one, or the published order itself."""
+    """Return the best order found from the published one, or the published order itself, under the given name."""
     start = published(problem)
     search = _Search(problem, Schedule(start.orders, name))
     starts = search.drawn_together([search.of_best.start(p) for p in asking(search.graph.passes, SHORT)])
@@ -44,9 +44,10 @@ def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name:
 
 
 class _Search:
-    """The best schedule so far, and the methods that look for better ones.
+    """Search from a published schedule: the best one so far (`best`, timeline `of_best`, value `least` in ticks).
 
-    Ticks and memory are those of the problem.
+    `ceiling` is each device's peak in the published schedule, `load` the ticks of the busiest device. `goal` is
+    makespan or span.
     """
 
     def __init__(self, problem: Problem, published: Schedule) -> None:
@@ -59,13 +60,13 @@ class _Search:
         self.ceiling, self.least, self.load = found.peak_quanta, found.value_ticks(self.goal), max(found.work_ticks)
 
     def may_improve(self) -> bool:
-        """True if the best value exceeds the busiest device's work, a lower bound."""
+        """True if the best value exceeds the busiest device's work, which is a lower bound."""
         return self.least > self.load
 
     def drawn_together(self, starts: Sequence[float]) -> list[float]:
-        """Return starts after forward-backward improvement of `starts` (used as priorities).
+        """Return starts in ticks, by pass number, after forward-backward improvement from `starts`.
 
-        Improvements are recorded.
+        `starts` are priorities in the first round. Better schedules met are recorded.
         """
         best: Sequence[float] | None = None
         for _ in range(ROUNDS):
@@ -82,7 +83,7 @@ class _Search:
         return list(best if best is not None else starts)
 
     def _from_the_end(self, built: Built) -> Built | None:
-        """Return the schedule with every pass as late as possible.
+        """Return the schedule with every pass as late as possible; None if memory admits none.
 
         For the span, a device that begins later may also end later.
         """
@@ -99,7 +100,7 @@ class _Search:
         return Built(starts, [order[::-1] for order in found.orders])
 
     def _offer(self, built: Built) -> None:
-        """Keep an order that the exact simulator finds better and within the published peak."""
+        """Keep an order as the best if the simulator finds it better and within every device's published peak."""
         if self.value(built.starts) >= self.least:
             return
         passes = self.graph.passes
@@ -111,7 +112,7 @@ class _Search:
             self.best, self.of_best, self.least = schedule, timeline, found.value_ticks(self.goal)
 
     def value(self, starts: Sequence[float]) -> float:
-        """Return the makespan or span of these starts."""
+        """Return the makespan or span in ticks of these starts by pass number."""
         begin, end = [float("inf")] * self.problem.devices, [0.0] * self.problem.devices
         for start, ticks, d in zip(starts, self.graph.ticks, self.graph.device, strict=True):
             begin[d] = min(begin[d], start)
@@ -120,7 +121,7 @@ class _Search:
         return max(last - first for first, last in zip(began, end, strict=True))
 
     def turned(self, starts: Sequence[float], random: Random) -> list[float]:
-        """Return starts with one kind's passes, on some micro-batches and legs, shifted by a random amount."""
+        """Return starts with those of one kind's passes, on some micro-batches and legs, shifted at random."""
         m, p = self.problem.microbatches, self.problem.devices
         first = random.randrange(m)
         last = random.randrange(first, m)

@@ -1,4 +1,4 @@
-"""1F1B with the vocabulary on all devices: parts of the output layer run between the stages' passes (Vocab-1, Vocab-2).
+"""1F1B with vocabulary parallelism: each device runs a part of the output layer between its passes (Vocab-1, Vocab-2).
 
 The orders are those of the authors' Megatron (github.com/sail-sg/VocabularyParallelism, vocab_parallel_schedule.py).
 """
@@ -17,7 +17,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 class _Model(NamedTuple):
-    """The stages in the order of the pipeline, the shared head, and the shared embedding if there is one."""
+    """The stages in pipeline order, the shared output layer (head), and the shared embedding if there is one."""
 
     chain: tuple[int, ...]
     head: Module
@@ -25,14 +25,17 @@ class _Model(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """Position of a device's part of the head in the steady state, and the number of parts before it."""
+    """Position of a device's part of the head in each steady round, before the forward or after it.
+
+    `warm_up` is the number of parts that run before the first backward.
+    """
 
     before_forward: bool
     warm_up: int
 
 
 def vocabulary_1f1b(problem: Problem) -> Schedule:
-    """Return 1F1B whose i-th of p devices runs p-i forwards ahead, and one more for each barrier of the head.
+    """Return 1F1B whose i-th of p devices (from 0) runs p-i forwards ahead, and one more for each barrier of the head.
 
     Between a backward and a forward, or after the forward, each device runs its part of the head: the backward of one
     micro-batch, then the forward of the next, at about the same time on all devices. The parts of an embedding run
@@ -48,7 +51,7 @@ def vocabulary_1f1b(problem: Problem) -> Schedule:
 
 
 class _Line:
-    """The order of a device under construction, with its counts of each kind of part."""
+    """The order of a device under construction, with its counts of parts of the head and of the embedding."""
 
     def __init__(self, problem: Problem, model: _Model, device: int, longest: int) -> None:
         self.problem, self.microbatches, self.longest = problem, problem.walks.shares[0], longest
@@ -59,7 +62,8 @@ class _Line:
     def run(self, stage: int, ahead: int, slot: _Slot) -> list[Pass]:
         """Return the order of the device with this stage.
 
-        `ahead` is the number of stages from it on, `slot` the head's position.
+        `ahead` is the number of stages from it to the end, itself included, `slot` the position of its part of the
+        head.
         """
         m = self.microbatches
         forwards = min(ahead, m)
@@ -87,13 +91,13 @@ class _Line:
         return self.order
 
     def _forward(self, stage: int, done: int) -> int:
-        """Append the next forward of the stage, if there is one left; returns the number of forwards then."""
+        """Append forward number `done` of the stage, if there is one left; return the number of forwards then."""
         if done < self.microbatches:
             self._add(F, stage, done)
         return min(done + 1, self.microbatches)
 
     def _part(self) -> None:
-        """Append the head's backward of a micro-batch and its forward of the next, then parts of the embedding.
+        """Append the head's backward of a micro-batch and forward of the next, then parts of the embedding due.
 
         With one barrier nothing waits for the last backward, which is appended at the end of the order.
         """
@@ -110,7 +114,7 @@ class _Line:
         self.parts += 1
 
     def _embed(self, count: int) -> None:
-        """Append up to `count` more forwards of the embedding."""
+        """Append up to `count` more forwards of the embedding; nothing without one."""
         if self.embedding is not None:
             until = min(self.embedded + count, self.microbatches)
             for j in range(self.embedded, until):
@@ -118,7 +122,7 @@ class _Line:
             self.embedded = until
 
     def _return(self) -> None:
-        """Append the next backward of the embedding."""
+        """Append the next backward of the embedding; nothing without one."""
         if self.embedding is not None:
             self._add(BW, self.embedding, self.returned)
             self.returned += 1
@@ -128,9 +132,9 @@ class _Line:
 
 
 def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
-    """Return the slots of the devices from the first on.
+    """Return the head's slot on each device in pipeline order, such that neighbours run its parts at the same time.
 
-    Parts of the head run at the same time on neighbouring devices.
+    Raises `DoesNotApply` if backwards are shorter than forwards.
     """
     forward, backward = (max(problem.duration(Pass(kind, s, 0)) for s in chain) for kind in (F, BW))
     if backward < forward:
@@ -165,10 +169,7 @@ def _model_of(problem: Problem) -> _Model:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form without an embedding: the peak.
-
-    For equal stages and parts and free transfers also the time.
-    """
+    """Return peaks and, for equal stages and parts and free transfers, makespan; None with an embedding."""
     try:
         chain, head, embedding = _model_of(problem)
     except DoesNotApply:

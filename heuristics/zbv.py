@@ -27,14 +27,17 @@ Needs = list[list[list[tuple[int, int, int]]]]
 
 
 class Choices(NamedTuple):
-    """Passes before which a W also fills a wait shorter than itself, on devices that can afford the delay."""
+    """Two yes/no choices of a variant: before which passes a W also fills a wait shorter than itself.
+
+    It does so only on devices that can afford the delay.
+    """
 
     before_backward_down: bool
     before_forward: bool
 
 
 def zbv(problem: Problem) -> Schedule:
-    """Return the best of the four variants with room for 2p chunk activations per device.
+    """Return the best of four variants with room for 2p chunk activations per device, by the problem's objective.
 
     A variant runs again as long as it gets better, each device then allowed the waits that the last run left it with.
     """
@@ -65,7 +68,7 @@ def _needs(problem: Problem) -> Needs:
 
 
 class _Search:
-    """One variant, built round by round. Lists are indexed by device; memory counts activations of one chunk."""
+    """One variant of the search, built round by round. Lists are by device; memory counts activations of one chunk."""
 
     def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int], needs: Needs) -> None:
         self.problem, self.places, self.choices, self.allowed, self.needs = problem, room, choices, allowed, needs
@@ -96,9 +99,10 @@ class _Search:
                 self._put(d, weights.popleft())
 
     def _fill_the_wait_for_the_first_gradient(self) -> None:
-        """Run the first micro-batch down and up.
+        """Run the first micro-batch's forwards down and up the devices, with other forwards while it is away.
 
-        Before it returns to device d, more forwards run down to that device.
+        Before it returns to device d, more micro-batches run forwards down to that device, as far as time and memory
+        allow.
         """
         for d in range(self.p):
             self._walk(d, F_DOWN)
@@ -129,7 +133,7 @@ class _Search:
         return down + up < above_down + above_up or up <= above_up < self.m
 
     def _backwards(self) -> None:
-        """Run the next backward on every device: up if a gradient waits for it there, else down."""
+        """Run the next backward on every device, on the leg up if a gradient waits there, else on the leg down."""
         up = [self._up_is_next(d) for d in range(self.p)]
         turns = [(d, B_UP) for d in reversed(range(self.p)) if up[d]]
         turns += [(d, B_DOWN) for d in range(self.p) if not up[d]]
@@ -145,7 +149,7 @@ class _Search:
         return d == self.p - 1 or done[B_DOWN] == self.m or done[B_UP] < self.done[d + 1][B_UP]
 
     def _forwards(self) -> None:
-        """Run the next forward on every device, up if it can."""
+        """Run the next forward on every device, on the leg up if possible, after weight passes that free its memory."""
         for d in range(self.p):
             leg = next((leg for leg in (F_UP, F_DOWN) if self._ready(d, leg)), None)
             if leg is None:
@@ -157,7 +161,7 @@ class _Search:
                 self._walk(d, leg)
 
     def _fits(self, d: int, leg: int) -> bool:
-        """True if a device has room for one more forward.
+        """True if device `d` has room for one more forward on this leg.
 
         One place is never used by forwards whose micro-batch has yet to return up, since these would wait for each
         other.
@@ -166,9 +170,9 @@ class _Search:
         return self.memory_in_use[d] + self.whole <= self.room and (leg == F_UP or down_only + 1 < self.places)
 
     def _fill_wait(self, d: int, leg: int, small: bool) -> None:
-        """Run weight passes while the device would wait.
+        """Run weight passes while device `d` would wait for its next pass on this leg.
 
-        If it can afford it, one more that is too long for the wait.
+        With `small`, also one that is too long for the wait, if the device can afford the delay.
         """
         weights = self.weights[d]
         if not weights:
@@ -184,14 +188,14 @@ class _Search:
         return on_leg(self.p, leg, d, self.done[d][leg])
 
     def _ready(self, d: int, leg: int) -> bool:
-        """True if a device has another pass of a leg whose predecessors are all placed."""
+        """True if device `d` has another pass on this leg, whose predecessors are all in the orders."""
         if self.done[d][leg] == self.m:
             return False
         j = self.done[d][leg]
         return all(len(self.ends[device][other]) > j for device, other, _ in self.needs[d][leg])
 
     def _arrival(self, d: int, leg: int) -> int:
-        """Return the time at which all inputs of the next pass of a leg have arrived."""
+        """Return the tick at which all inputs of device `d`'s next pass on this leg have arrived."""
         j = self.done[d][leg]
         return max((self.ends[device][other][j] + lag for device, other, lag in self.needs[d][leg]), default=0)
 
@@ -209,7 +213,7 @@ class _Search:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form without a bubble of span: F = B = W and enough micro-batches for warm-up and cool-down."""
+    """Return makespan, span and peaks for F = B = W and m >= 2p, where the span has no bubble; else None."""
     cost, p, m, network = equal_costs(problem), problem.devices, problem.microbatches, problem.network
     if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:
         return None

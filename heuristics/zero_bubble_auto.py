@@ -29,7 +29,7 @@ class Choices(NamedTuple):
 
 
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
-    """Return the best of eight variants with room for `per_stage` x p activations (None: file's capacity)."""
+    """Return the best of eight variants with room for `per_stage` x p activations (None: the file's capacity)."""
     split_backward(problem)
     chain = one_stage_a_device(problem)
     caps = _caps(problem, chain, per_stage)
@@ -40,14 +40,14 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 
 
 def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
-    """Return the memory limit of each stage of the chain, in the memory's integers."""
+    """Return the memory limit of each stage of the chain, in memory integers; None without a limit."""
     if per_stage is not None:
         return [per_stage * len(chain) * problem.network.memory_in_flight[stage] for stage in chain]
     return [problem.room[problem.placement.stage_device[stage]] for stage in chain]
 
 
 class _Search:
-    """One variant, built round by round. Lists are indexed by the stage's position in the chain."""
+    """One variant of the search, built round by round. Lists are by the stage's position in the chain."""
 
     def __init__(self, problem: Problem, chain: tuple[int, ...], caps: list[int | None], choices: Choices) -> None:
         self.problem, self.chain, self.caps, self.choices = problem, chain, caps, choices
@@ -85,7 +85,7 @@ class _Search:
             self._put(i, B)
 
     def _extra_forwards(self) -> list[int]:
-        """Return the additional forwards for which each stage has time and memory before its first backward."""
+        """Return for each stage how many more forwards it has time and memory for before its first backward."""
         extra = [0] * self.p
         gradient_at = self.free_at[-1] + self._ticks(self.p - 1, B)
         for i in reversed(range(self.p - 1)):
@@ -101,7 +101,7 @@ class _Search:
         return extra
 
     def _forwards(self) -> None:
-        """Run one forward on every stage that wants one and whose later stages all take theirs."""
+        """Run one forward on every stage that wants one and whose successors in the chain all run theirs."""
         wanted = [self._wants_forward(i) for i in range(self.p)]
         for i in reversed(range(self.p - 1)):
             wanted[i] = wanted[i] and wanted[i + 1]
@@ -152,7 +152,10 @@ class _Search:
         return count * self._ticks(i, W)
 
     def _fill_wait(self, i: int, until: int) -> None:
-        """Run weight passes while the device would wait; a last one that is too long where the device can afford it."""
+        """Run weight passes while stage `i` would wait until tick `until`.
+
+        The last one may be too long for the wait, if its device is the slowest or the variant allows that.
+        """
         weight = self._ticks(i, W)
         while self.done[i][W] < self.done[i][B] and self.free_at[i] + weight <= until:
             self._put(i, W)
@@ -187,12 +190,12 @@ class _Search:
         return cap is None or in_use <= cap
 
     def _lag(self, i: int, to: int) -> int:
-        """Return the transfer time from the i-th stage of the chain to its neighbour."""
+        """Return the transfer time in ticks from the i-th stage of the chain to its neighbour, the `to`-th."""
         return self.problem.lag(self.chain[i], self.chain[to])
 
 
 def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
-    """Return the span for F = B = W where each device holds up to `per_stage` times as many activations as devices.
+    """Return the span for F = B = W where each device has up to `per_stage` times as many activations as devices.
 
     With 1 that is ZB-H1's, with 2 one without bubbles; None for other costs, or without such a limit.
     """

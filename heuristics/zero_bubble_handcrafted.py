@@ -24,7 +24,10 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
 
 
 def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
-    """Return tables 1 and 2 of the paper, for W no longer than F or B and enough micro-batches to fill the warm-up."""
+    """Return spans and peaks of the paper's tables 1 and 2, for W <= F, B and enough micro-batches; else None.
+
+    Enough are those that fill the warm-up; the makespan is given for ZB-H1 alone.
+    """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     network = problem.network
     if cost is None or min(cost.F, cost.B) < cost.W or m < depth * (p - 1) + 1:

@@ -1,1 +1,1 @@
-"""Building blocks of published schedules: requirements on a problem, common orders, serial schedule generation."""
+"""Building blocks of published schedules: requirements on a problem, orders that several share, and list scheduling."""

@@ -20,11 +20,11 @@ Row = list[Pass | None]  # what a device runs, by slot
 def draw_together(
     problem: Problem, rows: Sequence[Row], moves: Callable[[tuple[int, int]], bool], displace_weights: bool
 ) -> None:
-    """Move passes, in order of time, to the first gap after their predecessors if no device's memory peak rises.
+    """Move passes, in order of time, to the first gap after their predecessors if the memory peak does not rise.
 
-    `rows` is changed in place. `moves((slot, device))` is True if that pass may move. The peak is the largest of all
-    devices before the moves. With `displace_weights` the rows have no weight passes, and each W takes the first gap
-    after its B, in the order of the Bs.
+    `rows` (the passes of each device by slot, None for a gap) is changed in place. `moves((slot, device))` is True if
+    that pass may move. The peak is the largest of all devices before the moves. With `displace_weights` the rows have
+    no weight passes, and each W takes the first gap after its B, in the order of the Bs.
     """
     devices = [_DisplacedWeights(row) if displace_weights else _AsTheyAre(row) for row in asking(rows)]
     cap = max(one.peak() for one in asking(devices))
@@ -41,9 +41,9 @@ def draw_together(
 
 
 def most_live(forwards: Sequence[int], backwards: Sequence[int], every: int, count: int) -> int:
-    """Return the peak number of live activations of passes in these slots, repeated `count` times every `every` slots.
+    """Return the peak number of live activations of forwards and backwards in these slots of a device.
 
-    Each W takes the first gap after its B.
+    The slots are repeated `count` times, every `every` slots. Each W takes the first gap after its B.
     """
     row = [0] * (max(*forwards, *backwards) + every * count)
     for kind, slots in ((1, forwards), (-1, backwards)):
@@ -69,7 +69,7 @@ def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
 
 
 class _AsTheyAre:
-    """A row whose weight passes keep their slots, with the level after each slot."""
+    """A device's row whose weight passes keep their slots, with the number of live activations after each slot."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -80,7 +80,7 @@ class _AsTheyAre:
         return int(self._level.max(initial=0))
 
     def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
-        """Move the pass of slot t to the first gap from `earliest` on within the cap.
+        """Move pass `p` of slot `t` to the first gap from `earliest` on at which at most `cap` activations are live.
 
         Returns its new slot, None if it stays.
         """
@@ -96,7 +96,10 @@ class _AsTheyAre:
 
 
 class _DisplacedWeights:
-    """A row without weight passes, with the number of waiting weight passes and of live activations after each slot."""
+    """A device's row without weight passes, with the numbers of waiting ones and live activations by slot.
+
+    Each weight pass is taken to run in the first gap after its B.
+    """
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -108,7 +111,10 @@ class _DisplacedWeights:
         return max((level for _, level in self._states), default=0)
 
     def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
-        """Move the pass of slot t to an earlier gap within the cap; returns its new slot, None if it stays."""
+        """Move pass `p` of slot `t` to the first gap from `earliest` on that keeps live activations up to `cap`.
+
+        Returns its new slot, None if it stays.
+        """
         row = self._row
         for gap in (gap for gap in asking(range(earliest, t), SHORT) if row[gap] is None):
             row[t], row[gap] = None, p
@@ -118,7 +124,10 @@ class _DisplacedWeights:
         return None
 
     def _follow(self, gap: int, until: int, cap: int) -> bool:
-        """True if the peak stays within the cap after a move; the states are then updated."""
+        """Update the states after a move from slot `until` to `gap`; False if more than `cap` activations are live.
+
+        The states are then left as they were.
+        """
         found = list[tuple[int, int]]()
         for at, state in enumerate(self._after(gap), gap):
             if state[1] > cap:

@@ -18,7 +18,7 @@ class GrowingOrders:
         self.ends: dict[Pass, int] = {}
 
     def put(self, device: int, p: Pass, arrival: int, ticks: int) -> None:
-        """Append a pass of `ticks` to a device's order; its inputs have arrived at `arrival`."""
+        """Append a pass of `ticks` to a device's order; it starts at tick `arrival` or when the device is free."""
         ask()
         start = max(self.free_at[device], arrival)
         if self.orders[device]:
@@ -29,6 +29,6 @@ class GrowingOrders:
         self.orders[device].append(p)
 
     def value(self, objective: Objective) -> int:
-        """Return the makespan of the passes or, for a span or a period, the span, as the simulator would compute it."""
+        """Return the makespan in ticks or, for a span or period, the longest span, as the simulator would."""
         began = [0] * len(self.began_at) if objective.of_passes.from_zero else self.began_at
         return max(end - start for start, end in zip(began, self.free_at, strict=True))

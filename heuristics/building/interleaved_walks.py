@@ -22,7 +22,7 @@ class Walk(NamedTuple):
 
 
 def even_groups(problem: Problem) -> list[range]:
-    """Return the micro-batches in m // p groups, as equal as possible, larger ones first.
+    """Return the micro-batches in m // p groups (at least one), as equal as possible, larger ones first.
 
     A group smaller than p would not fill the round trip over the devices and can deadlock (p=4, v=3, m=5); Megatron too
     refuses one. PyTorch forms the same groups where they are equal, and refuses other cases.
@@ -36,7 +36,8 @@ def even_groups(problem: Problem) -> list[range]:
 def groups_of(problem: Problem, size: int) -> list[range]:
     """Return the micro-batches in groups of `size`, the remainder in a last group, as Megatron accepts them.
 
-    Megatron refuses groups of fewer than p, a remainder of fewer than p, and a size above the number of micro-batches.
+    Raises `DoesNotApply` as Megatron refuses them: groups of fewer than p, a remainder of fewer than p, and a size
+    above the number of micro-batches.
     """
     m, p = problem.microbatches, problem.devices
     if not p <= size <= m:
@@ -47,7 +48,7 @@ def groups_of(problem: Problem, size: int) -> list[range]:
 
 
 def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -> list[Walk]:
-    """Return every device's walk: each micro-batch group forwards through chunk 0, 1, ..., and back from the last one.
+    """Return the passes of every device in interleaved order: each group forwards through chunk 0, 1, ..., and back.
 
     The last device warms up with the first group's forwards of all chunks but one, and `extra` more; each device before
     it with `hop` more than the one after it.
@@ -64,7 +65,10 @@ def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -
 
 
 def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Walk]]:
-    """Return each device's place i in the pipeline and its walk with `warm_up(i)` forwards; one stage per device."""
+    """Return for every device its place i in the pipeline, and its passes with a warm-up of `warm_up(i)` forwards.
+
+    Raises `DoesNotApply` unless there is one stage per device.
+    """
     found, m = dict[int, tuple[int, Walk]](), problem.microbatches
     for i, stage in asking(enumerate(one_stage_a_device(problem))):
         forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
@@ -73,7 +77,7 @@ def lines(problem: Problem, warm_up: Callable[[int], int]) -> list[tuple[int, Wa
 
 
 def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
-    """Return the order: warm-up, then forward and backward in turn (`paired`: in one slot), then backwards left."""
+    """Return a device's slots: warm-up, then forward and backward in turn (`paired`: in one slot), then backwards."""
     order: list[Slot] = [(forward,) for forward in walk.forwards[: walk.warm_up]]
     steady = zip(walk.forwards[walk.warm_up :], walk.backwards, strict=False)
     for forward, backward in asking(steady, SHORT):
@@ -83,7 +87,10 @@ def one_forward_one_backward(walk: Walk, paired: bool = False) -> list[Slot]:
 
 
 def delayed_weights(walk: Walk, delay: int) -> list[Pass]:
-    """Return forwards and split backwards in turn, with each W `delay` backwards after its B, or at the end."""
+    """Return the order of a device with split backwards: each W follows its B by `delay` backwards, or is at the end.
+
+    Before that are the warm-up forwards, then forward and B in turn.
+    """
     order = walk.forwards[: walk.warm_up]
     inputs = [backward._replace(kind=B) for backward in walk.backwards]
     weights = [backward._replace(kind=W) for backward in walk.backwards]

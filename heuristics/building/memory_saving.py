@@ -20,21 +20,24 @@ Chosen = Callable[[Pass], bool]
 
 
 def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with every activation recomputed in its first mode just before its backward (Megatron)."""
+    """Return the order with every activation recomputed, in its first mode, right before its backward (Megatron).
+
+    Raises `DoesNotApply` unless every stage has a mode of recomputation.
+    """
     if not all(stage.recompute for stage in problem.stages):
         raise DoesNotApply("needs a way to recompute on every stage: give memory.recompute")
     return _saved(problem, schedule, RECOMPUTATIONS[0], lambda _: True, ahead=0)
 
 
 def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with activations copied out right after forward, and back a pass before backward."""
+    """Return the order with every activation copied out right after forward, and back one pass before backward."""
     return _offload(problem, schedule, lambda _: True)
 
 
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return the order with half of the activations offloaded: each device's first half of chunks, which live longest.
+    """Return the order with half of the activations offloaded: each device's first half of chunks.
 
-    On a device with one chunk, the activations of every other micro-batch.
+    These live longest. On a device with one chunk, those of every other micro-batch.
     """
     place = {s: n for stages in problem.placement.stages_of for n, s in enumerate(stages)}
     chunks = problem.placement.stages // problem.devices
@@ -44,7 +47,7 @@ def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
-    """Return the order with the chosen activations offloaded, if their copies fit between forward and backward.
+    """Return the order with chosen activations (by F) offloaded, if copies fit between forward and backward.
 
     The time between is that in the order without copies. An activation that its stage may not keep is offloaded in any
     case.
@@ -66,7 +69,10 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
 
 
 def _saved(problem: Problem, schedule: Schedule, mode: PassKind, chosen: Chosen, ahead: int) -> Schedule:
-    """Return the order with the passes of mode `mode` for the chosen activations, `ahead` passes before backward."""
+    """Return the order in which the chosen activations are offloaded or recomputed, by kind `mode`.
+
+    The reload or recomputation is `ahead` passes before the backward.
+    """
     orders: list[list[Pass]] = []
     waits: list[Wait] = []
     for device in asking(range(problem.devices)):

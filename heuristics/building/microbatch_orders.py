@@ -1,4 +1,4 @@
-"""Orders in which unequal micro-batches enter a pipeline, and schedules with their micro-batches in such an order."""
+"""Orders in which unequal micro-batches enter a pipeline, and schedules renumbered to such an order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def small_at_both_ends(problem: Problem) -> tuple[int, ...]:
-    """Return the micro-batches with the smallest first and last and the largest in the middle (verl).
+    """Return the numbers of micro-batches in an order with the smallest first and last and the largest in the middle.
 
     As in verl's `rearrange_micro_batches`: sorted by work, largest first, every other one in reverse, then the others.
     """
@@ -19,13 +19,13 @@ def small_at_both_ends(problem: Problem) -> tuple[int, ...]:
 
 
 def largest_first(problem: Problem) -> tuple[int, ...]:
-    """Return the micro-batches sorted by their work, the largest first."""
+    """Return the numbers of micro-batches sorted by their work, the largest first."""
     scale = problem.walks.scale
     return tuple(sorted(range(problem.microbatches), key=lambda j: (-scale[j], j)))
 
 
 def orders(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """Yield the orders worth trying: small ones at both ends, the largest first, the smallest first."""
+    """Yield the orders worth trying, as numbers of micro-batches: small at both ends, largest first, smallest first."""
     yield small_at_both_ends(problem)
     yield largest_first(problem)
     yield largest_first(problem)[::-1]

@@ -1,4 +1,4 @@
-"""Time limit of published schedules that search: they stop when the caller's deadline has passed."""
+"""Time limit of published schedules that search: they stop improving when the caller's condition says so."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def patience(over: Callable[[], bool] = lambda: True) -> Iterator[None]:
 
 
 def impatient() -> bool:
-    """True if the search of a published schedule must stop."""
+    """True if the search of a published schedule must stop now, by the condition of the enclosing `patience`."""
     return _over.get()()

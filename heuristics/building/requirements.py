@@ -12,7 +12,7 @@ from pipesched.problem.problem import Problem
 
 
 def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
-    """Require one stage per device; returns the stages in the order in which micro-batches traverse them."""
+    """Require one stage per device, else `DoesNotApply`; return the stages in the order of the pipeline."""
     placement = problem.placement
     if len(placement.chains) != 1 or placement.stages != placement.devices:
         raise DoesNotApply(f"needs one stage on each device; the placement is {placement.name}")
@@ -20,19 +20,19 @@ def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
 
 
 def split_backward(problem: Problem) -> None:
-    """Require that the backward can run as B and W."""
+    """Require that the backward can run as B and W, else `DoesNotApply`."""
     if not problem.pipeline.splits:
         raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
 
 
 def all_may_offload(problem: Problem) -> None:
-    """Require that every activation may be offloaded to the host."""
+    """Require that every activation may be offloaded, else `DoesNotApply`."""
     if not all(stage.offload for stage in problem.stages):
         raise DoesNotApply("needs offload on every stage: give memory.offload")
 
 
 def round_robin(problem: Problem) -> int:
-    """Require stage s on device s mod p; returns the number of chunks per device."""
+    """Require stage s on device s mod p and no linear placement, else `DoesNotApply`; return the chunks per device."""
     placement = problem.placement
     if placement.name == "linear":
         raise DoesNotApply("needs several stages a device (placement: interleaved); with one it is 1f1b")
@@ -43,7 +43,7 @@ def round_robin(problem: Problem) -> int:
 
 
 def v_of_stages(problem: Problem) -> int:
-    """Require stages d and 2p-1-d on device d; returns the number of devices."""
+    """Require stages d and 2p-1-d on device d, else `DoesNotApply`; return the number of devices p."""
     placement = problem.placement
     if len(placement.chains) != 1 or placement.stage_device != v_shape(placement.devices).stage_device:
         raise DoesNotApply(f"needs stages d and 2p-1-d on device d (placement: v-shape); it is {placement.name}")
@@ -51,7 +51,10 @@ def v_of_stages(problem: Problem) -> int:
 
 
 def two_directions(problem: Problem) -> int:
-    """Require every stage on two devices, one chain in each direction; returns the even number of devices."""
+    """Require every stage on two devices, one chain in each direction; return the even number of devices.
+
+    Else `DoesNotApply`.
+    """
     placement, whole = problem.placement, bidirectional(problem.devices)
     if (placement.chains, placement.stage_device) != (whole.chains, whole.stage_device):
         raise DoesNotApply(f"needs every stage on two devices (placement: bidirectional); it is {placement.name}")
@@ -63,7 +66,10 @@ def two_directions(problem: Problem) -> int:
 
 
 class EqualCosts(NamedTuple):
-    """Durations in ticks of every stage, of a problem whose stages are equal and whose transfers are free."""
+    """Durations in ticks of a stage's passes, in a problem whose stages are all equal and whose transfers take no time.
+
+    Where backwards do not split, B is the full backward and W 0.
+    """
 
     F: int
     B: int
@@ -72,9 +78,9 @@ class EqualCosts(NamedTuple):
 
 
 def equal_costs(problem: Problem) -> EqualCosts | None:
-    """Return the durations if stages and micro-batches are equal and transfers free, as closed forms assume.
+    """Return the durations of passes if stages and micro-batches are equal and transfers take no time, else None.
 
-    Else None.
+    Closed forms assume this.
     """
     if problem.walks.scale:
         return None
@@ -91,16 +97,16 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
 
 
 def peaks_along(problem: Problem, peak_of: Callable[[int, int], int]) -> tuple[int, ...]:
-    """Return the peak of each device from `peak_of(i, stage)`, that of the i-th device of the pipeline.
+    """Return each device's peak, by device, from `peak_of(i, stage)`, that of the i-th stage of the pipeline.
 
-    One stage per device.
+    For one stage per device.
     """
     placed = {problem.placement.stage_device[s]: peak_of(i, s) for i, s in enumerate(problem.placement.chains[0])}
     return tuple(placed[d] for d in range(problem.devices))
 
 
 def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the peaks of devices with these numbers of chunk activations.
+    """Return each device's peak in memory integers from its number of chunk activations, at most all that it ever has.
 
     None if activations differ between stages.
     """

@@ -21,7 +21,7 @@ Edge = tuple[int, int]  # a pass, by number, and the ticks between the end of th
 
 @dataclass(frozen=True)
 class PassGraph:
-    """Every pass of a problem whose backwards all split, by number: predecessors, duration, and memory changes."""
+    """All passes of a problem whose backwards split, by number: predecessors, duration in ticks, memory changes."""
 
     devices: int
     passes: tuple[Pass, ...]
@@ -42,7 +42,7 @@ class PassGraph:
 
 
 def pass_graph(problem: Problem) -> PassGraph:
-    """Return the graph of a problem with F, B and W of every stage and micro-batch."""
+    """Return the graph of a problem's passes, with F, B and W of every stage and micro-batch."""
     stages = range(problem.placement.stages)
     passes = tuple(Pass(kind, s, j) for s in stages for j in problem.microbatches_of[s] for kind in (F, B, W))
     number = {p: n for n, p in enumerate(passes)}
@@ -67,7 +67,10 @@ def pass_graph(problem: Problem) -> PassGraph:
 
 @dataclass
 class _Row:
-    """The schedule of a device built so far; lists are indexed by the places of its passes."""
+    """The schedule of a device built so far; lists are by place in its order, times in ticks.
+
+    `ceiling` is the memory that the device may use.
+    """
 
     ceiling: int
     passes: list[int] = field(default_factory=list)
@@ -78,7 +81,11 @@ class _Row:
     waiting: list[tuple[float, int]] = field(default_factory=list)  # passes for which memory had no room
 
     def gap(self, ready: int, ticks: int, taken: int, kept: int) -> tuple[int, int] | None:
-        """Return the first feasible place of a pass and its start; None if memory does not admit it even at the end."""
+        """Return the first place in the order where a pass fits, and its start; None if memory rules out even the last.
+
+        The pass takes `ticks` from tick `ready` on at the earliest; `taken` is its memory at the start, `kept` that
+        after its end.
+        """
         place = len(self.passes)
         if (self.left[-1] if place else 0) + taken > self.ceiling:
             return None
@@ -105,7 +112,7 @@ class _Row:
 
 
 class Built(NamedTuple):
-    """The start of every pass, and the order of passes on each device, by pass number."""
+    """A schedule by pass number: the start of every pass in ticks, and the order of passes on each device."""
 
     starts: list[int]
     orders: list[list[int]]
@@ -114,12 +121,12 @@ class Built(NamedTuple):
 def insert_all(
     graph: PassGraph, priority: Sequence[float], ceiling: Sequence[int], opens: Sequence[int]
 ) -> Built | None:
-    """Insert every pass into the first gap that fits; of passes with all predecessors inserted, least priority first.
+    """Return the schedule made by inserting passes one by one into the first gap that fits, least priority first.
 
-    `ceiling[d]` is the memory of device d, `opens[d]` the tick before which nothing starts there. A pass for which
-    memory has no room waits until one that frees memory has been inserted on its device. Returns None if all remaining
-    passes wait, or the time limit (`impatient`) is over. The order cannot deadlock: a pass never goes before one that
-    ended when it was ready.
+    Only passes with all predecessors inserted are candidates. `ceiling[d]` is the memory of device d, `opens[d]` the
+    tick before which nothing starts there. A pass for which memory has no room waits until one that frees memory has
+    been inserted on its device. Returns None if all remaining passes wait, or the time limit (`impatient`) is over. The
+    order cannot deadlock: a pass never goes before one that ended when it was ready.
     """
     rows = [_Row(most) for most in ceiling]
     ready = [opens[d] for d in graph.device]

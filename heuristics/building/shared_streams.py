@@ -1,4 +1,4 @@
-"""Copies on streams that several devices share: the order in which the devices use them."""
+"""Copies on streams that several devices share: the order in which these devices use them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def without_sharing(problem: Problem) -> Problem:
 
 
 def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return a schedule made for unshared streams with the copies on shared streams in the order of their times.
+    """Return a schedule made for unshared streams, with the tasks on each shared stream in the order of their starts.
 
-    Without that order, copies on the shared stream device by device would wait for each other in a cycle.
+    Starts are those without sharing. In an order device by device, copies on the shared stream would wait for each
+    other in a cycle. Unchanged without shared streams.
     """
     if not problem.resources.shared_streams:
         return schedule

@@ -25,7 +25,7 @@ Tasks = list[tuple[Task, TaskSpec]]
 
 
 class Weights(Enum):
-    """Position of the weight tasks of a pair."""
+    """Position of the weight tasks of a pair of passes that share a slot."""
 
     AFTER_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
     LAST = auto()  # after the backward, while its gradient travels
@@ -34,14 +34,12 @@ class Weights(Enum):
 def interleaved(
     problem: Problem, schedule: Schedule, weights: Weights = Weights.AFTER_THEIR_TASK, pairs_end_together: bool = False
 ) -> Schedule:
-    """Return the schedule with the tasks of each pair interleaved.
+    """Return the schedule with the tasks of each pair (a forward and a backward in one slot) interleaved.
 
-    Unchanged if passes are single tasks or run as blocks.
-
-    A full backward of a pair is split. Slots run one after the other on every stream. `pairs_end_together` lets
-    computation wait at a pair's end for the forward's communication too. Copies to the host and back are slots of their
-    own, on their own streams: tasks that take memory then wait for memory freed by earlier slots, limited or not, and a
-    pair for the activation of its backward.
+    Unchanged if passes are single tasks or run as blocks. A full backward of a pair is split. Slots run one after the
+    other on every stream. `pairs_end_together` lets computation wait at a pair's end for the forward's communication
+    too. Copies to the host and back are slots of their own, on their own streams: tasks that take memory then wait for
+    memory freed by earlier slots, limited or not, and a pair for the activation of its backward.
     """
     copied = {p for p in schedule.pass_set if p.kind is RELOAD}
     if (_one_task_each(problem) and not copied) or problem.network.blocks:
@@ -65,7 +63,7 @@ def interleaved(
 
 
 def _one_task_each(problem: Problem) -> bool:
-    """Return True if every pass is one task, but for tasks that occupy several streams, which get their turns later."""
+    """True if every pass is one task, not counting tasks that occupy several streams, whose order is added later."""
     network = problem.network
     if not network.occupies_several:
         return network.one_task_each
@@ -83,7 +81,7 @@ def _split(problem: Problem, slot: Slot) -> tuple[Pass, ...]:
 
 
 def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks:
-    """Return all tasks of a slot in one order, which each stream follows."""
+    """Return all tasks of a slot in one sequence, whose order every stream follows for its own tasks."""
     if len(slot) == 1:
         return list(problem.tasks(slot[0]))
     forward, backward = (list(problem.tasks(p)) for p in slot[:2])
@@ -103,7 +101,7 @@ def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks
 
 
 def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
-    """Yield each compute task with the communication tasks after it."""
+    """Yield the tasks of a forward cut into units: each compute task with the communication tasks after it."""
     unit: Tasks = []
     for task in tasks:
         if unit and task[1].stream == problem.streams[0]:
@@ -114,7 +112,7 @@ def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
 
 
 def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
-    """Yield each compute task with the communication tasks before it."""
+    """Yield the tasks of a backward cut into units: each compute task with the communication tasks before it."""
     unit: Tasks = []
     for task in tasks:
         unit.append(task)
@@ -126,12 +124,12 @@ def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
 
 
 def _communication(problem: Problem, unit: Tasks) -> int:
-    """Return the number of communication tasks in a unit."""
+    """Return the number of communication tasks (not on the first stream) in a unit."""
     return sum(part.stream != problem.streams[0] for _, part in unit)
 
 
 class _Events:
-    """Waits between two streams of one device: for each slot the tasks of earlier slots that must have ended.
+    """Waits between two streams of one device: before each slot, the tasks of earlier slots that must have ended.
 
     `limited`: True if tasks that take memory wait for memory that earlier slots free.
     """
@@ -161,7 +159,7 @@ class _Events:
                     yield Wait(task, first)
 
     def after(self, slot: Sequence[Pass], launched: Tasks, pairs_end_together: bool) -> None:
-        """Record the memory that a slot releases, and the end of its forward if the next slot waits for it."""
+        """Record a slot's tasks that release memory, and the end of its forward if the next slot waits for that."""
         network, streams = self._problem.network, self._problem.streams
         for p in slot:
             if min(network.change[p.kind, p.stage]) < 0:

@@ -31,20 +31,23 @@ V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
 
 
 def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
-    """Return the pass of a device on a leg; stages run down the devices and up again."""
+    """Return the pass (F or B) of a micro-batch on a device and leg; stages run down the devices and up again."""
     stage = device if leg in (F_DOWN, B_UP) else 2 * devices - 1 - device
     return Pass(F if leg in (F_DOWN, F_UP) else B, stage, microbatch)
 
 
 def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
-    """Return the repeated block, warm-up and cool-down compacted within its memory peak, weight passes in the gaps."""
+    """Return the order of a block with these offsets, repeated for every micro-batch, weight passes in the gaps.
+
+    Warm-up and cool-down are compacted within the memory peak of the repeated block.
+    """
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
 
 
 @lru_cache(maxsize=512)
 def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
-    """Return the order of every device; cached, since it depends on these arguments only."""
+    """Return the order of every device for p devices and m micro-batches; cached, as nothing else matters."""
     problem = _unit_problem(p, m)
     starts = block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
@@ -57,13 +60,13 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 
 def _unit_problem(p: int, m: int) -> Problem:
-    """Return a V of stages whose passes all take one slot, with free transfers."""
+    """Return the problem of a V of stages whose passes all take one tick, with free transfers."""
     one = (1,) * (2 * p)
     return Problem(v_shape(p), m, stages_of(one, one, one, one))
 
 
 def roomiest(problem: Problem, name: str) -> Schedule:
-    """Return the block with the most activations in flight that fits the file's capacity; V-Min if none fits."""
+    """Return the order of the block with most activations in flight that fits the capacity; V-Min if none fits."""
     schedule = v_block(problem, name, V_ZB)
     for offsets in (V_TWO_THIRDS, V_HALF, V_MIN):
         if _fits(problem, schedule):
@@ -86,10 +89,12 @@ def _fits(problem: Problem, schedule: Schedule) -> bool:
 
 
 def block(p: int, down: int, up: int) -> list[list[int]]:
-    """Return the slot of each leg on each device, for one micro-batch.
+    """Return the slot of each leg on each device, `[device][leg]`, for micro-batch 0.
 
-    Between legs a micro-batch waits 1 to 6 slots, so that no two passes meet on a device, modulo the period. Of all
-    such waits, those with the fewest live activations are chosen, then the shortest; these are the published ones.
+    `down` and `up` are the slots from one device to the next on legs down and up. Between legs a micro-batch waits 1 to
+    6 slots, so that no two passes meet on a device, modulo the period. Of all such waits, those with the fewest live
+    activations are chosen, then the shortest; these are the published ones. Raises `DoesNotApply` if passes always
+    meet.
     """
     found: list[tuple[int, int, list[list[int]]]] = []
     for waits in asking(product(range(1, PERIOD + 1), repeat=3)):
@@ -108,7 +113,7 @@ def block(p: int, down: int, up: int) -> list[list[int]]:
 
 
 def _repeated(starts: list[list[int]], m: int) -> list[Row]:
-    """Return the rows of slots with the block of every micro-batch, each one period after the one before."""
+    """Return each device's passes by slot (None: a gap): the block once for every micro-batch, a period apart."""
     p = len(starts)
     rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
     for d, leg, j in asking(product(range(p), LEGS, range(m)), SHORT):
@@ -117,7 +122,7 @@ def _repeated(starts: list[list[int]], m: int) -> list[Row]:
 
 
 def _with_weights(row: Row) -> Row:
-    """Return the row with every W in the first gap after its B, in the order of the Bs; the last ones at the end."""
+    """Return a device's slots with every W in the first gap after its B, in the order of the Bs, or at the end."""
     filled: Row = []
     ready: list[Pass] = []  # the weight passes that may run, and how many of them did
     done = 0
@@ -131,13 +136,16 @@ def _with_weights(row: Row) -> Row:
 
 
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the steady state as two (slot, device) pairs: first full backward, last micro-batch's first forward."""
+    """Return begin and end of the steady state as (slot, device), both on device 0.
+
+    These are its first backward on the leg up, and the last micro-batch's first forward.
+    """
     p, m = problem.devices, problem.microbatches
     return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
 
 
 def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
-    """Return the rows with every pass as early as its order and predecessors allow, without weight passes."""
+    """Return each device's passes by slot, as early as order and predecessors allow, but without weight passes."""
     timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in asking(rows)))
     squeezed: list[Row] = []
     for d in range(problem.devices):

@@ -195,7 +195,10 @@ class _Search:
         return {0, *(-opening % self.jobs.scale for opening in self._openings(starts))}
 
     def _in_ticks(self, starts: Mapping[int, int], later: int) -> dict[Task, Ran]:
-        """Return start and end of all tasks in ticks; jobs not begun start `later` steps after `starts`."""
+        """Return start and end of all tasks in ticks; jobs not begun start `later` steps after `starts`.
+
+        Steps are rounded down to ticks.
+        """
         jobs, ran = self.jobs, dict(self.state.ran)
         for n, step in sorted(starts.items(), key=lambda one: one[1]):
             task, start = jobs.jobs[n].task, (step + later) // jobs.scale
