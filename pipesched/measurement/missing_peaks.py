@@ -44,9 +44,9 @@ def what_is_open(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str
 
 
 def _next_measurements(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str]:
-    """Return devices whose peaks would determine what is open, those most similar to measured ones first.
+    """Return at most four descriptions of devices whose peaks would together determine what is open, or most of it.
 
-    At most a few.
+    Simple devices, of few layers and micro-batches, are tried first.
     """
     have, wanted = list(peaks), len(unknowns)
     found: list[str] = []

@@ -42,7 +42,10 @@ def steps_of(path: str) -> list[str | int]:
 
 
 def set_field(document: dict[str, Any], path: str, value: object) -> None:
-    """Set a field of a document in place; missing sections are created."""
+    """Set the field of a document at a key path, in place; missing sections are created.
+
+    `BadInput` if the path leads through a value that has no such part.
+    """
     *sections, last = steps_of(path)
     here: Any = document
     for at, step in enumerate(sections):
