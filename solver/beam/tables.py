@@ -71,9 +71,9 @@ class Step(NamedTuple):
 
 
 def covers(problem: Problem) -> bool:
-    """True if each pass is one task, no B takes more memory than it frees, and no two chains share a queue.
+    """True if each pass is one task, no B takes more memory than it frees, and no two stages share a queue.
 
-    Micro-batches of one queue pass each device in order, so that chains would wait for each other's turn.
+    Stages of one queue run their passes in the order of micro-batches, so that chains would wait for each other's turn.
     """
     view = problem.view
     if view is None or len(set(problem.walks.queues)) < len(problem.walks.queues):

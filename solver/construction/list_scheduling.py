@@ -65,8 +65,8 @@ def families(problem: Problem) -> list[list[Policy]]:
     """Return the policies to try for a problem, in families, each in the order in which to try them.
 
     First policies that run all backwards in one mode: with a fixed number of forwards before the first backward if each
-    device has one stage, with shares of the memory if several stages of a device compete for it, and without either;
-    then policies that form blocks, whose backwards are full.
+    device has one stage and backwards may be split, with shares of the memory if several stages of a device compete for
+    it, and without either; then policies that form blocks, in which backwards are full.
     """
     may_split = problem.pipeline.splits
     ties = tuple(product((True, False), (True, False)))

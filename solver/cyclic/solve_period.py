@@ -190,7 +190,7 @@ def _repeated(run: Timeline, heuristic: Heuristic, graph: BlockGraph) -> Pattern
     """Return the repeating pattern of `run`, a long run of a published schedule; None if none is found.
 
     The pattern has the order of the run. If no pattern has, since passes of length 0 may run in another order, its
-    period equals the growth of the makespan with further micro-batches.
+    period is the growth of the makespan for each further micro-batch.
     """
 
     def in_order(pattern: Pattern, middle: int) -> bool:

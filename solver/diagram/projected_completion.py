@@ -98,8 +98,10 @@ def projected_completions(
 
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return, by field of `ProjectedCompletions`, an entry for each step of the larger diagram `kept` about the smaller
-    one."""
+    """Return `key`, `own`, `slot`, `last` and `gone` of `ProjectedCompletions` for one smaller diagram, `fewer`.
+
+    Each has an entry for each step of the larger diagram `kept`.
+    """
     steps, smaller_steps = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
     found: dict[str, list[int]] = {name: [] for name in _BY_STEP}
@@ -116,8 +118,10 @@ def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
 
 
 def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return, by field of `ProjectedCompletions`, an entry for each device of the larger diagram about the smaller
-    one."""
+    """Return `free`, `whole` and `late` of `ProjectedCompletions` for one smaller diagram, `fewer`.
+
+    Each has an entry for each device of the larger diagram `kept`.
+    """
     where, few, slots = problem.placement.stage_device, devices_of(problem, fewer.stages), fewer.steps.slots
     found: dict[str, list[int]] = {name: [] for name in _BY_DEVICE}
     for device in devices_of(problem, kept.stages):

@@ -77,8 +77,9 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
     """Return by index the chains whose micro-batches come first in their queue, and those whose come last.
 
-    A queue is a set of chains whose micro-batches pass every device in the order of their numbers. `chains` are the
-    stages of one device by chain; a queue either has all its chains on the device or none.
+    Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages
+    of one device by chain, and their queue is that of the first stage; a queue has all its chains on the device or
+    none.
     """
     firsts, lasts = dict[int, int](), dict[int, int]()
     for n in sorted(range(len(chains)), key=lambda n: problem.microbatches_of[chains[n][0]].start):

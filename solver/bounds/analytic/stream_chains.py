@@ -150,11 +150,10 @@ class StreamChains:
         return found
 
     def _dealt(self, times: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
-        """Return for each micro-batch of `task` the entry of `times` for the micro-batch of a neighbouring task that it
-        goes with.
+        """Return for the k-th micro-batch of `task`, k = 1 to m, the entry of `times` that corresponds to it: number
+        ceil(k n / m).
 
-        `times` may have another length, where the chains' numbers of micro-batches differ; they correspond in
-        proportion, rounded up.
+        `times` are the n times of a neighbouring task, of another chain where n is not m.
         """
         own, other = self._count[task], len(times)
         found: NDArray[np.int64] = times[-(-np.arange(1, own + 1) * other // own) - 1]

@@ -18,9 +18,10 @@ from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 def certificates(problem: Problem, objective: Objective, run: Run | None = None) -> list[Certificate]:
     """Return every analytic certificate valid for the problem, in descending order of value.
 
-    Where activations may be offloaded or recomputed, two bounds count the copies and recomputations; the bounds of the
-    catalogue let each activation occupy as little memory as any mode allows. `run(name, certify)` calls `certify` of
-    each bound, and may give up on it; with None all are computed.
+    Where activations may be offloaded or recomputed, two bounds read these modes: one counts copies and recomputations,
+    the other that an activation is in memory while its weight tasks wait. The bounds of the catalogue let each
+    activation occupy as little memory as any mode allows. `run(name, certify)` calls `certify` of each bound, and may
+    give up on it; with None all are computed.
     """
     found = list[Certificate]()
     if problem.network.has_activation_modes:

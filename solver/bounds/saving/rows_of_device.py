@@ -142,7 +142,8 @@ def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: 
 
 
 def _area_from_backward(stage: Stage) -> int:
-    """Return the memory times ticks of an activation from the start of its backward on, split or full."""
+    """Return the memory times ticks of an activation from the start of its backward on, split or full, whichever is
+    less."""
     fused = stage.activation * stage.fused
     if stage.weight is None:
         return fused

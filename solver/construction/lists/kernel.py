@@ -121,7 +121,7 @@ def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
 
     The backward of a block is `WHOLE`, after its forward. Also returns, in ticks, the longest time from a device's
     first start to its last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]`
-    ends it early.
+    ends the run early, as a deadlock does.
     """
     state, count = nothing_put(shop), len(shop.devices)
     now, left = state.now, 2 * (shop.stages[:, STOP] - shop.stages[:, FIRST]).sum()

@@ -127,7 +127,8 @@ def _end(relaxation: ModeRelaxation, label: Label, left: Sequence[tuple[int, int
     """Return a lower bound in ticks on the end of any order that continues a label.
 
     `left` has, for each modelled device, the compute ticks left up to its last gradient pass and those of weight
-    passes; the bound is the work of the devices that count.
+    passes. Of the devices that count the bound is the latest end of all work, or of the last gradient pass with the
+    least time after it.
     """
     found = 0
     for n, (device, (until, weights)) in enumerate(zip(relaxation.devices, left, strict=True)):

@@ -49,7 +49,11 @@ class ChainSteps:
         self._skips = alike and not len(completions.all) and not self._may_block
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield the children of the layer's states, in parts that one call of compiled code takes."""
+        """Yield the labels one step later, and two steps later by a block, in parts that one call of compiled code
+        takes.
+
+        Labels that completion bounds exclude are left out; the ends of complete orders are the children's values.
+        """
         if self._reached is not None:
             self._reached.append(layer.least())
         for since, end in slices(layer.first, _AT_ONCE // (self._steps.slots + 1)):

@@ -104,7 +104,8 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory(self) -> BusyInterval | None:
-        """Bound the interval to the last gradient by the memory times time of all activations, divided by the capacity.
+        """Bound the interval to the last gradient by the memory times time that all activations take, divided by the
+        capacity.
 
         What weight passes after the last gradient occupy is left out. None if memory is unlimited or gradients take
         memory.
@@ -118,9 +119,11 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     def _by_memory_after_last_forward(self, last: list[int]) -> BusyInterval | None:
-        """Bound the interval by memory times time up to the last forward's end, plus the round trip of its micro-batch.
+        """Bound the interval by memory times time up to the last forward's end, divided by the capacity, plus a round
+        trip.
 
-        That micro-batch is of the chain with stages `last` here. None if memory is unlimited or gradients take memory.
+        The round trip is that of the micro-batch of this forward, of the chain with stages `last` here, to the last
+        stage and back. None if memory is unlimited or gradients take memory.
         """
         capacity = self._capacity_that_counts
         if not capacity:
