@@ -125,7 +125,11 @@ def _say(
     files: Sequence[Path],
     args: Namespace,
 ) -> None:
-    """Print the comparison, as JSON or as tables, with the schedules' values under noise if it was asked for."""
+    """Print the comparison, as JSON or as tables, with the schedules' values under noise if it was asked for.
+
+    `shown` are the schedules of the table; `noise` are the distributions by schedule, `marked` the same with a mark at
+    schedules that do not fit; `files` are those written.
+    """
     problem = solution.problem
     if args.json:
         document = comparison_document(problem, shown, solution.lower_bound_ticks)
@@ -160,7 +164,7 @@ def _of_plan(args: Namespace) -> Exit:
 
 
 def _several(args: Namespace) -> Exit:
-    """Compare schedules on several problems, side by side in one table."""
+    """Compare schedules on several problems, side by side in one table; exit code 1 if a problem is infeasible."""
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     found = [name for name, given in options.items() if given]
     if found:
@@ -204,7 +208,10 @@ def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> So
 
 
 def _measured(args: Namespace) -> Exit:
-    """Compare traces with their prediction and explain the differences; for a single trace also find its best order."""
+    """Compare traces with their prediction and explain the differences; for a single trace also find its best order.
+
+    The best order is for the problem with the measured times, searched unless `--no-optimal`. `-o` writes a picture.
+    """
     from commands.reports.measured import measured_table, traced
 
     problem = problem_of(args.problems[0], args.objective) if args.problems else None

@@ -31,7 +31,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Write the exported file to the output path, and its side files next to it."""
+    """Write the exported file to the output path, and its side files next to it; print the format's warnings.
+
+    Without `-o` the path is the schedule file's, with the format's suffix.
+    """
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline
     main = Path(args.output) if args.output else Path(args.schedule).with_suffix(exporter.suffix)

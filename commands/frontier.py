@@ -54,7 +54,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Find the best value at every capacity, print the table, and draw the picture."""
+    """Find the best value at every capacity, print the table, and with `-o` draw the picture.
+
+    Exit code 3 if no capacity has a schedule.
+    """
     problem = problem_of(args.problem, args.objective)
     refuse_period(problem, "a frontier is")
     kind = picture_kind(Path(args.output or "frontier.png"))

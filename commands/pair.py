@@ -34,7 +34,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search the best interleaving of one stage's forward and another's backward, print it, and draw it."""
+    """Search the best interleaving of one stage's forward and another's backward, print it, and with `-o` draw it."""
     problem = problem_of(args.problem, None)
     if args.output:
         picture_kind(Path(args.output))  # before the search, since it may be refused

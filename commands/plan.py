@@ -68,7 +68,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search the best plan, print it, and write its files."""
+    """Search the best plan, print it, and write its files if `-o` names a folder.
+
+    The exit code tells apart: plan found, infeasible, none found in time, interrupted by the user.
+    """
     forms, sizes = chosen_formats(args.settings or args.target), read_plan_sizes(args.plan)
     if len(sizes) > 1:
         refuse_for_several(args, {"explain": "--explain", "partition": "--partition"})

@@ -86,7 +86,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Measure the model, print the results, and write the problem file."""
+    """Measure the model, print the results, and write the problem file if `-o` is given.
+
+    Exit code 1, and no file, if the problem measured is infeasible. With `--from-trace` it reads traces instead.
+    """
     if args.from_trace:
         return from_trace(args)
     args.devices = 2 if args.devices is None else args.devices

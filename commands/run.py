@@ -60,7 +60,12 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Execute the schedule, print the comparison, and write trace and picture."""
+    """Execute the schedule, print the comparison with the prediction, and write trace and picture if `-o` names a
+    folder.
+
+    Exit code 1 if the run failed, was refused or has complaints. Of torchrun's ranks only the first reports; the others
+    return `Exit.DONE`.
+    """
     need_torch()
     timeline = read_schedule(args.schedule).timeline
     network = timeline.problem.network

@@ -85,7 +85,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Simulate the schedule, print its figures, and draw it."""
+    """Simulate the schedule, print its figures, and draw it if a picture was asked for.
+
+    Rules that the schedule breaks are noted on stderr; the exit code is 0 all the same.
+    """
     text_gantt.refuse_with_json(args)
     timeline, picture = _schedule_and_picture(args)
     problem = timeline.problem

@@ -98,7 +98,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Search the best schedule, print the results, and write the files."""
+    """Search the best schedule, print the results, and write the files if `-o` names a folder.
+
+    The exit code tells apart: schedule found, infeasible, none found in time, interrupted by the user.
+    """
     text_gantt.refuse_with_json(args)
     if args.explain_time is not None and not args.explain:
         raise BadInput("found --explain-time without --explain; allowed: with --explain, whose seconds it sets")

@@ -83,7 +83,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Solve the cells not yet solved, print the table, and write the files."""
+    """Solve the cells not yet in the sweep's store, print the table, and write the files if `-o` names a folder.
+
+    The exit code tells apart: a value found for any cell, none because all are infeasible, none in time, interrupted.
+    """
     sweep = read_sweep(args.file, args.set, args.same_model, args.objective)
     _refuse_options(sweep, args)
     for text in _notes(sweep):
@@ -142,7 +145,11 @@ def _shared_cores(limits: Limits, args: Namespace, cells: int) -> tuple[Limits, 
 
 @contextmanager
 def _executor(cluster: str | None, jobs: int, stop: Event) -> Iterator[Executor]:
-    """Context that yields the executor for the cells, and always shuts it down."""
+    """Context that yields the executor for the cells, and shuts it down at the end.
+
+    Cells are solved on the cluster at the address `cluster`, else one after another (`jobs` = 1), else by `jobs`
+    processes.
+    """
     executor: Executor
     if cluster is not None:
         from solver.sweeps.cluster import Cluster

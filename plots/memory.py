@@ -69,7 +69,10 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
 
 
 def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int, int]], scale: int) -> None:
-    """Draw a device's memory over time as an area with steps, from the baseline of its strip up."""
+    """Draw a device's memory over time as an area with steps, from the baseline of its strip up.
+
+    `steps` are (tick, memory from then on); memory of `scale` units is as high as a strip.
+    """
     times = [problem.in_units(tick) for tick, _ in steps]
     baseline = _height(device, 0, scale)
     levels = np.array([_height(device, level, scale) for _, level in steps])
@@ -91,7 +94,8 @@ def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> Non
 
 
 def _height(device: int, level: int, scale: int) -> float:
-    """Return the position of a memory level on the axis, which grows downwards."""
+    """Return the position of a memory level on the axis, which grows downwards; `scale` units are as high as a
+    strip."""
     return device + (1 + ROOM) / 2 - ROOM * level / scale
 
 

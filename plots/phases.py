@@ -89,7 +89,8 @@ def _lanes(problem: Problem, rows: dict[str, tuple[float, float]]) -> Lanes:
 
 
 def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) -> None:
-    """Draw the background of every device's warm-up and cool-down."""
+    """Draw the background of every device's warm-up and cool-down, over all its `rows` (by name: top, bottom) but the
+    header."""
     problem, top, bottom = timeline.problem, rows[HEADER][1], rows[MEMORY][1]
     for device in range(problem.devices):
         phases_of_device = phases(timeline, device)
@@ -103,7 +104,10 @@ def _tint(timeline: Timeline, axes: Axes, rows: dict[str, tuple[float, float]]) 
 
 
 def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> Iterator[tuple[Handle, str]]:
-    """Draw the activations of each device and its host, each to its own scale; yields the legend's entries."""
+    """Draw the activations of each device and its host, each to its own scale; yields the legend's entries.
+
+    `row` is top and bottom, from 0 to 1, of the space for it within a device's row.
+    """
     problem = timeline.problem
     steps_by_device = [list(without_notches(memory_steps(timeline, device))) for device in range(problem.devices)]
     hosts = {devices[0]: steps for devices, steps in host_steps(timeline)}
@@ -143,7 +147,8 @@ def _most(strips: Iterable[Sequence[tuple[int, int]]]) -> int:
 def _write_peaks(
     axes: Axes, problem: Problem, at: float, size: float, peak: int, host: list[tuple[int, int]] | None
 ) -> None:
-    """Write the peaks of device and host at the right end of the row."""
+    """Write the peaks of device (`peak`) and host (the steps of its memory) at the right end of the row, centred at
+    `at`."""
     lines = [f"{'device' if host else 'peak'} {memory_amount(problem, peak)}"]
     if host:
         lines.append(f"host {memory_amount(problem, _most([host]))}")

@@ -101,7 +101,8 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
 
 
 def _draw_memory(plan: PlanProblem, found: Sequence[DeviceMemory], axes: Axes) -> None:
-    """Draw parameters and activations at the peak, what recomputation saves on top, and the capacity as a line."""
+    """Draw for each device the parameters and activations at the peak, then what recomputation saves, and the
+    capacity."""
     for device, one in enumerate(found):
         parameters, activations, spared = float(one.parameters), float(one.activations), float(one.saved)
         axes.barh(device, parameters, 0.6, color=_PARAMETERS)
@@ -158,7 +159,8 @@ def _draw_bars(
     bars: Sequence[tuple[int, float, str]],
     colours: Mapping[str, str],
 ) -> None:
-    """Draw bars of (device, time, colour), those of one device next to each other."""
+    """Draw horizontal bars of (device, time, colour), those of one device next to each other; `colours` are the
+    legend's."""
     right = [0.0] * devices
     for device, length, colour in bars:
         if length:

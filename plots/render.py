@@ -93,8 +93,11 @@ def make_figure(
     row: float = 1.0,
     widest: float = WIDTH[1],
 ) -> Figure:
-    """Return the figure that `render` saves, laid out so that nothing is clipped; `row` is the relative height of
-    rows."""
+    """Return the figure that `render` saves, laid out so that nothing is clipped.
+
+    `draw` draws the plot on its axes, of which `window` (ticks; None: all) is shown. `row` is the relative height of
+    rows, `widest` the greatest width in inches. Without `title` it has none.
+    """
     width, high = figure_size(timeline, window, row)
     figure = paper(min(width, widest), high)
     axes = figure.add_subplot()
@@ -197,7 +200,10 @@ def natural_width(timeline: Timeline, window: Window | None = None) -> float:
 
 def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
     """Return width and height in inches, without title and legend: wider with more boxes in a row, higher with more
-    devices."""
+    devices.
+
+    `window` (ticks) is the part of time that is drawn, None for all; `row` is the relative height of rows.
+    """
     problem = timeline.problem
     high = NAMED_ROW if _named(boxes_of(timeline)) else 1.0
     width = min(max(natural_width(timeline, window), WIDTH[0]), WIDTH[1])
@@ -222,6 +228,7 @@ def _set_title(axes: Axes, title: str) -> Text:
 
 
 def _make_room(figure: Figure, outside: list[Artist]) -> None:
-    """Make the figure higher by what is above and below the axes, so that rows keep their height."""
+    """Make the figure higher by the heights of `outside`, drawn above and below the axes, so that rows keep their
+    height."""
     pixels = sum(artist.get_window_extent().height for artist in outside)
     figure.set_figheight(figure.get_figheight() + pixels / figure.dpi)

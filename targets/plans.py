@@ -154,11 +154,11 @@ class _Searches:
         return found
 
     def given(self, until: float, report: Report) -> Plan:
-        """Search the best plan with the partition given."""
+        """Search the best plan with the partition given, until the share `until` of the time has passed."""
         return self._search(self._problem, until, None, report)
 
     def all_plans(self, whole: PlanProblem, start: Candidate | None, report: Report) -> Plan:
-        """Search the best of all plans, in the time that is left."""
+        """Search the best of all plans, in the time that is left, from the plan `start` if there is one."""
         return self._search(whole, 1, start, report)
 
     def _search(self, problem: PlanProblem, until: float, start: Candidate | None, report: Report) -> Plan:
@@ -218,7 +218,11 @@ def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
 
 
 def _runnable(found: Plan, target: str) -> Plan:
-    """Return the plan search's result with only the orders that its exporter accepts, each in the runtime's terms."""
+    """Return the plan search's result with only the orders that the exporter `target` accepts, each in the runtime's
+    terms.
+
+    The best is then the best of these, None if there are none. Runtimes without restrictions keep the result.
+    """
     if target not in RESTRICTIONS or found.best is None:
         return found
     choices = []

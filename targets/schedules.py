@@ -37,7 +37,8 @@ def restricted(problem: Problem, target: str) -> Problem:
 def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
     """Return the solution with its schedule in the runtime's terms: the best known one that its exporter accepts.
 
-    `solution` is that of the restricted problem, `whole` the problem before the restriction.
+    `solution` is that of the restricted problem, `whole` the problem before the restriction. `BadInput` if no known
+    schedule is accepted; a note says if a better one was found.
     """
     restriction, problem = RESTRICTIONS[target], solution.problem
     if solution.timeline is None:

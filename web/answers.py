@@ -64,8 +64,10 @@ class Page:
         return JSONResponse((await all_of(self._quick, "chart", asked.text, asked.schedule, self._settings))["chart"])
 
     async def begin(self, request: Request) -> Response:
-        """Begin a solve with the limits and the text of the request, and return its name, by which the page follows
-        it."""
+        """Begin a solve and return its name, by which the page follows it.
+
+        The request has the problem's text and limits; `BadInput` has a line for each limit above the server's.
+        """
         asked = await read(request, Begin, self._settings.body_bytes)
         most = self._settings
         wrong = []

@@ -110,7 +110,7 @@ def is_transfer(path: str) -> bool:
 
 
 def key_path(path: str, plan: bool) -> str:
-    """Return the path of a field's key in a file."""
+    """Return the path of a field's key in a file; in a plan file (`plan`) transfers are not in `times`."""
     return path.removeprefix("times.") if plan and is_transfer(path) else path
 
 

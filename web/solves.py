@@ -57,7 +57,7 @@ class Solves:
             self._later(self._grace, solve)
 
     async def watch(self, solve: Solve, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
-        """Yield the events of a solve, which is not forgotten meanwhile."""
+        """Yield the events of a solve, which is not forgotten meanwhile; None after `patience` seconds without one."""
         solve.watchers += 1
         try:
             async for one in solve.news(patience):

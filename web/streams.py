@@ -17,7 +17,10 @@ _OVER: _News = ("over", None)
 
 
 async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
-    """Return the last message of each kind that a task sends; `BadInput` with its errors."""
+    """Return by kind the last message that a task sends; `BadInput` with its errors.
+
+    `work` is the task's name in the process, `arguments` are its arguments.
+    """
     found: dict[str, Any] = {}
     async with contextlib.aclosing(quick.run(work, *arguments)) as messages:
         async for kind, content in messages:
@@ -30,7 +33,10 @@ async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
 
 
 async def lines(quick: Quick, work: str, *arguments: object) -> AsyncIterator[str]:
-    """Yield a line of JSON for each message of a task."""
+    """Yield a line of JSON for each message of a task, then `{"end": true}`.
+
+    `work` is the task's name in the process, `arguments` are its arguments.
+    """
     async with contextlib.aclosing(quick.run(work, *arguments)) as messages:
         async for kind, content in messages:
             yield json.dumps({kind: content}) + "\n"

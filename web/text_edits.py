@@ -40,7 +40,7 @@ def with_value(text: str, path: str, value: str | None) -> str:
 
 
 def _nested(keys: Sequence[str], value: str) -> str:
-    """Return a value inside sections of its own, on one line."""
+    """Return a YAML value inside mappings with the keys, the outermost first, on one line."""
     for key in reversed(keys):
         value = f"{{{key}: {value}}}"
     return value
@@ -71,7 +71,7 @@ def _value_of(mapping: yaml.MappingNode, key: str) -> yaml.Node | None:
 
 
 def _is_alias(mapping: yaml.MappingNode, key: str) -> bool:
-    """Return True if a value is given by reference to another place, where its node then is."""
+    """Return True if the value of `key` in a mapping is given by reference to another place, where its node then is."""
     found = _entry(mapping, key)
     return found is not None and found[1].start_mark.index < found[0].end_mark.index
 

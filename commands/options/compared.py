@@ -28,8 +28,11 @@ def add_schedules(parser: ArgumentParser) -> None:
 
 
 def published(listed: str | None) -> list[str] | None:
-    """Return the names of published schedules in a comma-separated list; `BadInput` has a line for each unknown
-    name."""
+    """Return the names of published schedules in a comma-separated list, once each, other names replaced; None for
+    None.
+
+    `BadInput` has a line for each unknown name.
+    """
     if listed is None:
         return None
     names: list[str] = []

@@ -45,7 +45,10 @@ class PlanRows(NamedTuple):
 
 
 def plan_rows(path: str, args: Namespace) -> PlanRows:
-    """Search the best plan for each published schedule of a plan file."""
+    """Search the best plan for each published schedule of a plan file, and for free orders too unless `--no-optimal`.
+
+    `BadInput` for options and objectives that a comparison of plans does not take.
+    """
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     given = [name for name, is_given in options.items() if is_given]
     if given:

@@ -33,7 +33,10 @@ from solver.solve import solve
 
 
 def add_limits(parser: ArgumentParser, default: int = 60, what: str = "seconds to search") -> None:
-    """Add the options that limit a search; `default` is its time limit in seconds."""
+    """Add the options that limit a search, with the gap at which it stops.
+
+    `default` is its time limit in seconds, `what` the help text of this limit.
+    """
     add_effort(parser, default, what)
     parser.add_argument(
         "--gap",

@@ -59,14 +59,17 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
 
 
 def add_sizes(group: ArgumentParser | _ArgumentGroup, names: tuple[str, ...], default: str) -> None:
-    """Add an option for each named size of parallelism."""
+    """Add an option for each named size of parallelism; `default` is the default's text in the help."""
     for name in names:
         what = f"{name} parallel size (default: {default})"
         group.add_argument(f"--{name}", type=whole(1, 10**7), metavar="N", help=what)
 
 
 def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | None) -> Wanted:
-    """Return the training settings that the options describe; required options must be present."""
+    """Return the training settings that the options describe; required options must be present.
+
+    `devices` and `sizes` (of parallelism, by name) are put into the settings as they are.
+    """
     name, device = find_device(args.hardware)
     rates = _pairs("--rate", args.rate) | ({} if args.node is None else {"node": args.node})
     training = ({} if args.dtype is None else {"dtype": args.dtype}) | _pairs("--training", args.training)
@@ -78,7 +81,8 @@ def wanted_of(args: Namespace, devices: int, sizes: Mapping[str, int | None] | N
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, Any]:
-    """Return the `KEY=VALUE` pairs of a repeated option, with values as YAML reads them."""
+    """Return the `KEY=VALUE` pairs of a repeated option, with values as YAML reads them; `BadInput` for any other
+    text."""
     wrong = [one for one in given or () if not one.partition("=")[0] or "=" not in one]
     if wrong:
         raise BadInput(*(f"{option}: found {one!r}; allowed: KEY=VALUE" for one in wrong))

@@ -24,7 +24,7 @@ def seconds(text: str) -> float:
 
 
 def share(text: str) -> Fraction:
-    """Convert a percentage or a number to a share of 1."""
+    """Convert a percentage or a number to a share of 1, which it may not exceed."""
     number = text.removesuffix("%")
     if _DECIMAL.fullmatch(number):
         value = Fraction(number) / (100 if text.endswith("%") else 1)

@@ -76,7 +76,10 @@ def _older_document(args: Namespace) -> object:
 
 
 def _number(text: str | None, flag: str, allowed: str = "a number") -> int | Decimal | None:
-    """Return the exact number that the user typed for a flag."""
+    """Return the exact number that the user typed for a flag; None if it was not given.
+
+    `BadInput` for anything else, with the text `allowed`.
+    """
     if text is None:
         return None
     try:

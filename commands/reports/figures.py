@@ -17,7 +17,11 @@ from pipesched.simulation.idle_causes import idle_times
 
 
 def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
-    """Print the table of a schedule's figures; `lower_bound` in ticks, None where none is known."""
+    """Print the table of a schedule's figures, under `title`, and the causes of idle time.
+
+    `lower_bound` is in ticks, None where none is known. The gap to it is left out unless the schedule `fits` the
+    memory.
+    """
     problem = timeline.problem
     value = known(metrics, problem.objective)
     rows = [(time.name, time_text(problem, known(metrics, time))) for time in times_shown(problem)]

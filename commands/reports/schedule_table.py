@@ -26,7 +26,8 @@ def show(
 ) -> None:
     """Print the table, then how many schedules do not apply, or with `why_not` each with its reason.
 
-    `bars` adds a bar for each schedule's time; by default if the width of the output is known.
+    `lower_bound` is in ticks. `bars` adds a bar for each schedule's time; by default if the width of the output is
+    known.
     """
     found = [(one, one.metrics) for one in candidates if one.metrics is not None]
     rows: list[list[Cell]] = [_row(problem, one, metrics, lower_bound) for one, metrics in found]
@@ -85,7 +86,10 @@ def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: 
 
 
 def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:
-    """Add a column of bars as wide as there is room, in place; returns False if there is no room for the shortest."""
+    """Add a column of bars as wide as there is room, in place; returns False if there is no room for the shortest.
+
+    `lengths` has the bar of each row.
+    """
     wider = [*columns, Column(f"{'time':<{LEAST}}", False, 2)]
     more = spare(wider, [[*row, "█" * LEAST] for row in rows], room_of_tables(), len(columns))
     if more is None or not rows:

@@ -20,7 +20,10 @@ from pipesched.schedule.metrics import Metrics
 
 
 def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str, object]:
-    """Return the object of `compare A B --json`: a list with the object of `compare --json` for each problem."""
+    """Return the object of `compare A B --json`: under `problems` the object of `compare --json` of each problem.
+
+    `wanted` are the names of the schedules in it.
+    """
     return {
         "problems": [
             comparison_document(one.problem, _candidates(one, wanted), one.lower_bound_ticks) for one in solutions
@@ -29,9 +32,10 @@ def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str,
 
 
 def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
-    """Print a row for each schedule that applies to some problem, with two columns for each problem.
+    """Print a row for each schedule of `wanted` that applies to some problem, with two columns for each problem.
 
-    Schedules that fit no problem are last.
+    Schedules that fit no problem are after those that fit one; ours is last. Then the bounds, and why a problem is
+    infeasible.
     """
     columns, found = [Column("schedule")], []
     for solution in solutions:

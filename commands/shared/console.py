@@ -18,8 +18,10 @@ class _Console(Console):
 
 
 def console(width: int | None = None) -> Console:
-    """Return a console for standard output, without escape codes if it is no terminal, or NO_COLOR or TERM=dumb is
-    set."""
+    """Return a console for standard output, without escape codes if it is no terminal, or NO_COLOR or TERM=dumb is set.
+
+    `width` is in characters; None for the terminal's.
+    """
     return _Console(
         file=sys.stdout, highlight=False, width=width, color_system=None if os.environ.get("NO_COLOR") else "auto"
     )

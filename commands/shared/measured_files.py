@@ -43,7 +43,10 @@ class MeasuredFiles:
 
 
 def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
-    """Read tables and pipesched's own files by their endings; all other files are taken as traces of one run."""
+    """Read tables and pipesched's own files by their endings; all other files are taken as traces of one run.
+
+    `BadInput` if they name several kinds of devices. `args` has the options that traces need.
+    """
     steps, times, layers = list[tuple[MeasuredStep, str | None]](), list[Problem](), list[tuple[str, object]]()
     hardware, notes, traces = set[str](), list[str](), list[str]()
     for path in paths:
@@ -113,7 +116,7 @@ def _sizes(args: Namespace) -> tuple[tuple[str, int], ...]:
 
 
 def _traced(paths: Sequence[str], args: Namespace, notes: list[str]) -> Problem:
-    """Return the problem that a run's traces show, in ms."""
+    """Return the problem that a run's traces show, in ms; adds to `notes` what was not read."""
     trace = read_traces(paths, Hints(args.pipeline, args.microbatches))
     if isinstance(trace, BlockTrace):
         raise BadInput(f"{', '.join(paths)}: found {trace.form} of single layers; allowed: traces of whole passes")
@@ -127,6 +130,9 @@ def _unread(file: StepsFile, path: str) -> list[str]:
 
 
 def _near(name: str | None, path: str) -> str | None:
-    """Return the path of a file named in another one: relative to that file's folder if it is there."""
+    """Return the path of a file `name` that is named in the file `path`: relative to that file's folder if it is there.
+
+    None if no name is given.
+    """
     sibling = None if name is None else Path(path).parent / name
     return name if sibling is None or not sibling.is_file() else str(sibling)

@@ -50,7 +50,10 @@ def write_json(document: object) -> None:
 
 
 def next_step(words: Sequence[str], does: str) -> None:
-    """Print a command that the user may run next, spelled as this one was called, and what it does."""
+    """Print a command that the user may run next, spelled as this one was called, and what it does.
+
+    `words` are its arguments, beginning with the command's name.
+    """
     print(f"next: {_program()} {shlex.join(words)}\n      {does}")
 
 
@@ -102,7 +105,7 @@ def time(problem: Problem, ticks: Value | None) -> str:
 
 
 def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
-    """Return ticks as a JSON number in the file's unit."""
+    """Return ticks as a JSON number in the file's unit; None for None."""
     return None if ticks is None else problem.in_units(ticks)
 
 

@@ -31,7 +31,11 @@ def add_settings(parser: ArgumentParser) -> None:
 
 
 def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
-    """Return the plan problem with the partition of a runtime's setting, on placements with that number of stages."""
+    """Return the plan problem with the partition of a runtime's setting, on placements with that number of stages.
+
+    `text` is that of `--partition` (None: the problem is returned as it is). `BadInput` if no placement has that
+    number.
+    """
     if text is None:
         return problem
     devices = problem.cluster.devices

@@ -36,7 +36,10 @@ def table(
     rows: Sequence[Sequence[Cell]],
     bold: Sequence[int] = (),
 ) -> None:
-    """Print a table under its title; rows whose index is in `bold` are bold."""
+    """Print a table under its title; rows whose index is in `bold` are bold.
+
+    If it is too wide, the least important columns are left out, and a line names them.
+    """
     room = room_of_tables()
     named, cells = _encodable(columns), _texts(rows)
     shown = fitting(named, cells, room)
@@ -93,7 +96,10 @@ def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
 
 
 def _wide(columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
-    """Return the least width, in characters, at which a table with these columns reads well."""
+    """Return the least width, in characters, at which a table with these columns reads well; `cells` are its rows.
+
+    `shown` are the indices of the columns that are not left out.
+    """
     return 1 + sum(_FRAME + _least(columns[n], [row[n] for row in cells]) for n in shown)
 
 

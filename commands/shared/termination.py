@@ -79,7 +79,8 @@ def _report_discarded(report: Callable[[sys.UnraisableHookArgs], object], found:
 
 
 def end(number: int, _frame: FrameType | None) -> None:
-    """Signal handler that ends the command at once."""
+    """Signal handler that ends the command at once with a `KeyboardInterrupt`; it records this, and if it was
+    SIGTERM."""
     ended.set()
     if number == signal.SIGTERM:
         terminated.set()

@@ -93,7 +93,7 @@ def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> Abst
 
 
 def _await_change(files: Sequence[Path], seen: Sequence[_Stamp]) -> None:
-    """Wait until files differ from their earlier state, all exist, and none is still being written."""
+    """Wait until files differ from their earlier state `seen`, all exist, and none is still being written."""
     before = _stamps(files)
     while True:
         time.sleep(INTERVAL)

@@ -24,10 +24,10 @@ FILL = 0.82  # how much of its box a number may take, each way
 def draw_boxes(
     axes: Axes, corners: Sequence[Sequence[float]], colours: Sequence[RGB], labels: Sequence[tuple[str, str]]
 ) -> None:
-    """Draw labelled boxes as one collection, which is fast for tens of thousands; `corners` are left, top, right,
-    bottom.
+    """Draw labelled boxes as one collection, which is fast for tens of thousands.
 
-    Each box has a label (number, name); one without a number is a strip and has no outline.
+    `corners` are left, top, right, bottom of each box, `colours` their fills, `labels` (number, name); a box without a
+    number is a strip and has no outline.
     """
     boxes = np.array(corners, dtype=np.float64).reshape(-1, 4)
     wide = [n for n, (number, _) in enumerate(labels) if number]
@@ -112,7 +112,8 @@ class BoxNumbers(Artist):
     ) -> dict[int, tuple[str, float]]:
         """Return by its index, for each box with room for number and name, the text and its font size in points.
 
-        Of the two arrangements, one line or two, it is that which allows the larger size.
+        `seen` are the indices of boxes in view. Of the two arrangements, one line or two, it is that which allows the
+        larger size.
         """
         of_label: dict[tuple[str, str], list[int]] = {}
         for index in seen:

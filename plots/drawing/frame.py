@@ -32,7 +32,10 @@ def draw_frame(timeline: Timeline, axes: Axes, label_at: float = 0.5) -> None:
 
 
 def device_rows(devices: int, axes: Axes, end: float, unit: str, label_at: float = 0.5) -> None:
-    """Draw rows for `devices` devices, with time from 0 to `end` in this unit."""
+    """Draw rows for `devices` devices, with time from 0 to `end` in this unit, unless the time axis has limits already.
+
+    A device's label is at `label_at` of the height of its row, from the top.
+    """
     axes.set_ylim(devices, 0)
     size, shown = device_labels(devices, axes)
     axes.set_yticks([d + label_at for d in shown], [f"Device {d}" for d in shown], fontsize=size)

@@ -26,7 +26,8 @@ def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
 
 
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
-    """Return entries for kinds that occur, for overlapped blocks if any, and for shades if there are several."""
+    """Return entries for kinds that occur, for overlapped blocks and transfers if any, and for shades if there are
+    several."""
     alone = {box.of.kind for box in boxes if not box.overlapped and not box.sends}
     entries = kind_entries(alone)
     if any(box.overlapped for box in boxes):

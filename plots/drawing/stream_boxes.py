@@ -145,7 +145,10 @@ def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
 
 
 def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colours) -> Iterator[Drawn]:
-    """Yield the row of micro-batches: forwards above backwards, each until the next one of its kind begins."""
+    """Yield the boxes of a device's row of micro-batches, if `where` has one: forwards above backwards.
+
+    A box ends where the next one of its kind begins, if that is earlier than the end of its pass.
+    """
     if None not in where:
         return
     top, bottom = (device + edge for edge in where[None])

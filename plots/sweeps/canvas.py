@@ -51,7 +51,10 @@ def figure_of_panels(titles: Sequence[str], rows_each: Sequence[float] = (1.0,))
 
 
 def spread_out(axes: Axes, both: bool = False) -> None:
-    """Make axes logarithmic, with plain numbers, where the data differ by a large factor; to be called last."""
+    """Make the vertical axis (with `both` also the horizontal one) logarithmic where its data differ by a large factor.
+
+    Numbers are written plainly. To be called last, when the data are drawn.
+    """
     for name, axis in (("y", axes.yaxis), ("x", axes.xaxis))[: 1 + both]:
         low, high = axes.dataLim.intervaly if name == "y" else axes.dataLim.intervalx
         if low > 0 and high > LOGARITHMIC * low:

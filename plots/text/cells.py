@@ -37,7 +37,10 @@ def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
 
 
 def _label(mark: Mark, columns: int, coloured: bool) -> str:
-    """Return the longest label of at most `columns` characters; a number alone only if a colour shows the kind."""
+    """Return the longest label of at most `columns` characters, padded to that number; empty labels are padding alone.
+
+    A number alone is used only if the box is `coloured`, so that the colour shows the kind.
+    """
     names = [mark.name, *([mark.number] if coloured else []), mark.letter]
     longest = next((name for name in names if 0 < len(name) <= columns), "")
     return longest.ljust(columns, " " if coloured else "-")

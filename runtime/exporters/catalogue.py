@@ -66,9 +66,9 @@ class Exporter:
         """Return the files by suffix, the main file included; `BadInput` if the timeline is invalid or cannot be
         expressed.
 
-        Only a valid timeline is written: runtimes trust their input, and a pass that is missing or appears twice
-        results in a hang or in silently wrong gradients. Exceeding the memory is allowed, since the order itself is
-        right.
+        `options` are values of the format's options by name; `stem` is the files' path without suffix. Only a valid
+        timeline is written: runtimes trust their input, and a pass that is missing or appears twice results in a hang
+        or in silently wrong gradients. Exceeding the memory is allowed, since the order itself is right.
         """
         settings = self._settings(options or {}) | {"stem": stem}
         self.check(timeline)
@@ -120,7 +120,10 @@ class Exporter:
         return None
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return the value of every option; `BadInput` for an unknown option or a value that is not allowed."""
+        """Return the value of every option: the chosen one, else its default.
+
+        `BadInput` for an unknown option or a value that is not allowed.
+        """
         known = {option.name: option for option in self.options}
         for name, value in chosen.items():
             if name not in known:

@@ -27,6 +27,7 @@ def write_v(timeline: Timeline, proof: str) -> str:
     """Return the text of the module for stages in a V, two a device, which DeepSpeed's `DualPipeVEngine` runs.
 
     A buffer's number is `phase * micro-batches + micro-batch`; phase 0 is the first stage of a device, 1 the second.
+    `proof` is a sentence for the module's docstring.
     """
     problem = timeline.problem
     rows = [list(_words(spelt(row), problem)) for row in lower(timeline, Receives.LATE).rows]

@@ -90,7 +90,8 @@ def module_text(
     """Return the text of the generated module.
 
     `rows[r]` are the instructions of rank r with their arguments, such as `ForwardPass:0`; `buffers[r]` is the number
-    of buffers that it needs; `proof` is a sentence for the module's docstring.
+    of buffers that it needs; `engine` is DeepSpeed's class that runs them; `proof` is a sentence for the module's
+    docstring.
     """
     return _MODULE.format(
         schedule=timeline.schedule.name,

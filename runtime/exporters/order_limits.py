@@ -15,7 +15,10 @@ ANYTHING = "program"
 
 def one_chain(name: str, runtime: str, placement: Placement) -> None:
     """Raise `BadInput` if the placement has a stage on several devices, or micro-batches that visit stages out of
-    number order."""
+    number order.
+
+    `name` (the format) and `runtime` are for the message.
+    """
     if len(placement.chains) > 1:
         raise BadInput(
             f"{name}: in a placement of {len(placement.chains)} chains several devices hold a stage, and {runtime} "
@@ -30,7 +33,8 @@ def one_chain(name: str, runtime: str, placement: Placement) -> None:
 
 
 def every_device_works(name: str, runtime: str, placement: Placement) -> None:
-    """Raise `BadInput` for placements with a device that has no stage."""
+    """Raise `BadInput` for placements with a device that has no stage; `name` (the format) and `runtime` are for the
+    message."""
     idle = [str(device) for device, stages in enumerate(placement.stages_of) if not stages]
     if idle:
         raise BadInput(

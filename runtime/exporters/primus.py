@@ -89,7 +89,8 @@ def _words(timeline: Timeline, device: int, label: tuple[int, ...], slots: dict[
     """Yield the table entries of a rank in order, as text; a copy has no slot of its own and shares that of the pass
     before.
 
-    An O is placed where the copy to the host has ended, an R where the copy back begins.
+    `label[j]` is the number of micro-batch j in the table. An O is placed where the copy to the host has ended, an R
+    where the copy back begins.
     """
 
     def moment(p: Pass) -> int:

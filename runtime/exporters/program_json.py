@@ -166,7 +166,11 @@ def _recognises(text: str) -> bool:
 
 
 def _read(text: str) -> Orders:
-    """Read the order of passes; sends and receives follow from it and are ignored."""
+    """Return the order of passes on each device from the file's text; sends and receives follow from it and are
+    ignored.
+
+    `BadInput` if the file has no such orders.
+    """
     document = read_json(text, "program")
     rows = document.get("programs") if isinstance(document, dict) else None
     if isinstance(document, dict) and rows is None and "streams" in document:

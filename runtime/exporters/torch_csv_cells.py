@@ -49,7 +49,11 @@ def side_file(
     timeline: Timeline, name: str, torch_format: str, label: tuple[int, ...], proof: str, notes: list[str]
 ) -> str:
     """Return the JSON text of what the CSV lacks: stages of each rank, renumbering of micro-batches, notes for the
-    user."""
+    user.
+
+    `name` is our format, `torch_format` the name that PyTorch's reader takes; `label[j]` is the number of micro-batch j
+    in the CSV; `proof` is the sentence on deadlock.
+    """
     problem = timeline.problem
     document = {
         "tool": f"pipesched {VERSION}",
@@ -103,7 +107,7 @@ def _differences(timeline: Timeline) -> Iterator[str]:
 
 
 def _on_stages(stages: list[int], count: int) -> str:
-    """Return the stages that a note is about, as the beginning of its sentence."""
+    """Return the stages that a note is about, as the beginning of its sentence; `count` is the number of all stages."""
     if len(stages) == count > 1:
         return f"On all {count} stages"
     return f"On stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))}"

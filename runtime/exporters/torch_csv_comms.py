@@ -65,7 +65,10 @@ def _proof(timeline: Timeline) -> str:
 
 def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
     """Return the entries that follow a stage's last backward: its reduction, the wait for it, the drop of its
-    parameters."""
+    parameters.
+
+    The wait is left out without `waits`, the drop without `fsdp`.
+    """
     return ("REDUCE_GRAD", *(["WAIT_REDUCE_GRAD"] if waits else []), *(["RESHARD"] if fsdp else []))
 
 
@@ -120,7 +123,10 @@ def _without_steps(row: Sequence[Instruction]) -> list[Instruction]:
 
 def _cell(step: Instruction, label: tuple[int, ...]) -> str:
     """Return an instruction in PyTorch's syntax, which names the executing rank's stage: `1SEND_F0` is sent from stage
-    1."""
+    1.
+
+    `label[j]` is the number of micro-batch j in the CSV.
+    """
     if isinstance(step, Compute) and step.passes[0].kind in _OF_PARAMETERS:
         return f"{step.passes[0].stage}{_OF_PARAMETERS[step.passes[0].kind]}"
     if isinstance(step, Compute):

@@ -109,7 +109,8 @@ def _split_stages(timeline: Timeline) -> list[int]:
 def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -> str:
     """Return the source text of `FLAGS`, the command line for each version of torchtitan.
 
-    It is empty if the last stage's backwards are split, which flags cannot express.
+    `csv` is the path of the schedule, `size` the sequences of a micro-batch, `split` the stages with separate B and W.
+    The text is empty if the last stage is one of them, which flags cannot express.
     """
     if problem.placement.stages - 1 in split:
         return _NO_FLAGS
@@ -128,7 +129,8 @@ def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -
 
 
 def _words(values: dict[str, object], bare: list[str]) -> str:
-    """Return flags as the lines of one Python string literal: those with a value, one a line, then those without."""
+    """Return flags as the lines of one Python string literal: those with a value, one a line, then `bare`, those
+    without."""
     lines = [f"--{key} {shlex.quote(str(value))} " for key, value in values.items()] + [f"{word} " for word in bare]
     return "\n".join(f"        {line!a}" for line in lines)
 

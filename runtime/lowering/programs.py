@@ -38,7 +38,7 @@ class Tensor(StrEnum):
 
 
 class Receives(StrEnum):
-    """The position of a receive among its device's computes."""
+    """The position of a receive among its device's computes: as early, or as late as possible."""
 
     # Before the compute that runs while the tensor leaves: for runtimes whose receive is posted and waits for nothing,
     # so that the transfer overlaps that compute.

@@ -30,7 +30,11 @@ class ForwardBackward:
         self.executed, self.moved = list[str](), 0
 
     def add(self, document: Mapping[str, Any]) -> None:
-        """Add a schedule; it replaces an earlier one for the same number of micro-batches."""
+        """Add a schedule, given as an exported document; it replaces an earlier one for the same number of
+        micro-batches.
+
+        `ValueError` if its stages are on other ranks than those of earlier schedules.
+        """
         program = program_of(document)
         known = next(iter(self.programs.values()), program)
         if program.rank_of_stage != known.rank_of_stage:

@@ -92,7 +92,7 @@ def split_linears() -> None:
 def _add_gradient(weight: Any, grad_output: Any, x: Any, fused: bool) -> None:
     """Compute and add a weight gradient as Megatron's function, autograd and the data parallel hook would.
 
-    It is reduced at the end of the chunk.
+    With `fused`, Megatron's kernel adds it to `main_grad` as it multiplies. It is reduced at the end of the chunk.
     """
     grad_output, x = layers.prepare_input_tensors_for_wgrad_compute(grad_output, x)
     if fused:

@@ -9,14 +9,21 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def numbers(name: str, text: str, least: int = 0) -> list[int]:
-    """Parse a list such as `[6, 2, 4]` or `6,2,4`; `BadInput` names the first entry that is not allowed."""
+    """Parse a list such as `[6, 2, 4]` or `6,2,4`; `BadInput` names the first entry that is no whole number from
+    `least` up.
+
+    `name` is the setting, for the message.
+    """
     bare = text.strip()
     found = read_json(bare if bare.startswith("[") else f"[{bare}]", name)
     return _whole(name, found, least, text)
 
 
 def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
-    """Parse a list of lists of equal length such as `[[1, 2], [2, 2]]`; a flat list is one row."""
+    """Parse a list of lists of equal length such as `[[1, 2], [2, 2]]`; a flat list is one row.
+
+    `BadInput` for anything else, or numbers less than `least`; `name` is the setting, for the message.
+    """
     found = read_json(text.strip(), name)
     if isinstance(found, list) and found and not isinstance(found[0], list):
         found = [found]

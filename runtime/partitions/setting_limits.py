@@ -37,7 +37,7 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
 
 
 def microbatches_a_device(name: str, model: StagedModel, least: int) -> None:
-    """Raise `BadInput` if there are fewer micro-batches than so many for each device."""
+    """Raise `BadInput` if there are fewer micro-batches than `least` for each device."""
     if model.microbatches < least * model.devices:
         raise BadInput(
             f"{name}: not supported: {model.microbatches} micro-batches on {model.devices} devices; it has at "

@@ -101,7 +101,10 @@ def _sizes(model: StagedModel) -> dict[str, int]:
 
 
 def _checkpointing(model: StagedModel, recomputed: bool) -> str:
-    """Return source lines on activation checkpointing; empty where the plan does not decide on recomputation."""
+    """Return source lines that set activation checkpointing, full if `recomputed`, else none.
+
+    Empty where the plan recomputes nothing and did not decide on it.
+    """
     if recomputed:
         return f"    from {_CHECKPOINTING} import FullAC\n\n    config.activation_checkpoint = FullAC.Config()\n"
     return "    config.activation_checkpoint = None\n" if model.decides_recomputation else ""

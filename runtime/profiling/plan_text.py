@@ -58,7 +58,8 @@ def _median(profile: Profile, stages: Sequence[int], kind: PassKind) -> Fraction
 def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, bool], str]:
     """Return a name for each size of layers: `layer` for the most frequent, then `layer-2`, `layer-3`, ...
 
-    A first layer unlike all others is `embedding` and the last `head` in the built-in GPT, else `first` and `last`.
+    `keys` has for each layer, in order, its size and if it is the last. A first layer unlike all others is `embedding`
+    and the last `head` in the built-in GPT, else `first` and `last`.
     """
     ends = ("embedding", "head") if model == "gpt" else ("first", "last")
     named: dict[tuple[_Size, bool], str] = {}

@@ -47,7 +47,10 @@ def tolerance(dtype: torch.dtype, microbatches: int) -> float:
 
 
 def take_gradients(modules: Mapping[int, nn.Module]) -> dict[tuple[int, str], Tensor | None]:
-    """Return every gradient of every stage and remove it from its parameter; parameters that need none are left out."""
+    """Return every gradient by (stage, parameter) and remove it from its parameter; None where no backward left one.
+
+    Parameters that need no gradient are left out.
+    """
     taken = {}
     for number, module in modules.items():
         for name, parameter in module.named_parameters():

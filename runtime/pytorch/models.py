@@ -124,7 +124,7 @@ def gpt(
 
 
 def _blocks(number: int, stages: int, layers: int) -> int:
-    """Return the number of blocks of a stage."""
+    """Return the number of blocks of stage `number`, when `layers` blocks are spread over `stages` as `gpt` says."""
     if stages == layers + 2:
         return int(0 < number < stages - 1)
     share, more = divmod(layers, stages)

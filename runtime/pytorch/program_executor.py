@@ -62,8 +62,11 @@ class ProgramExecutor:
             _prepare(stage, problem, number)
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
-        """Run one iteration; return the losses, by micro-batch, of the micro-batches whose last stage is on this
-        rank."""
+        """Run one iteration; return the losses, by micro-batch, of the micro-batches whose last stage is on this rank.
+
+        `inputs` and `targets` are by micro-batch. Gradients are left at the parameters, scaled and summed over
+        replicas.
+        """
         for stage in self._local.stages.values():
             stage.clear_runtime_states()
         kept = Activations(
@@ -133,7 +136,8 @@ class ProgramExecutor:
         self._give(step, found, transfers, leaving)
 
     def _give(self, step: Step, tensors: list[Tensor], transfers: Transfers, leaving: dict[Any, Any]) -> None:
-        """Hand tensors to a stage of this rank, or store them for the send that follows."""
+        """Hand a pass's tensors to the next stage if it is on this rank, else put them into `leaving` for the send that
+        follows."""
         if self._neighbour(step.kind, step.stage) in self._local.stages:
             for name, tensor in zip(self._names(step), tensors, strict=True):
                 transfers.hand_over(name, tensor)
@@ -141,7 +145,8 @@ class ProgramExecutor:
             leaving[step.yields] = tensors
 
     def _neighbour(self, kind: str, stage: int) -> int:
-        """Return the stage that gets the output of a pass."""
+        """Return the stage that gets the output of a pass: after a forward (`kind` F) the next, else the previous
+        one."""
         where = self._problem.placement
         found = where.next[stage] if kind == "F" else where.previous[stage]
         assert found is not None
@@ -153,7 +158,11 @@ class ProgramExecutor:
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
     def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:
-        """Return empty tensors like those that a pass yields; the stage or its neighbour is on this rank."""
+        """Return empty tensors with the shapes of those that a pass sends: outputs of a forward, else gradients of
+        inputs.
+
+        The stage or the one that receives them is on this rank.
+        """
         takes, gives = self._local.takes, self._local.gives
         if kind == "F":
             return [*(gives[stage] if stage in gives else takes[self._neighbour("F", stage)]).like]

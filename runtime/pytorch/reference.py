@@ -74,7 +74,10 @@ class _OneMicrobatch:
         return result
 
     def backward(self, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
-        """Return the gradients of a stage's inputs, from those of its outputs (None for the loss)."""
+        """Return the gradients of a stage's inputs; `given` are those of its outputs, None if its output is the loss.
+
+        Gradients of parameters are added to their `grad`.
+        """
         self._tell()
         inputs, outputs = self._passed.pop(stage)
         pairs = list(zip(outputs, [None] * len(outputs) if given is None else given, strict=True))
@@ -94,8 +97,11 @@ class _Sums:
         self._norms: dict[tuple[int, str], float] = {}
 
     def add(self, one: _OneMicrobatch, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
-        """Run a stage's backward and add the gradients that it left at the parameters; return those of the stage's
-        inputs."""
+        """Run a stage's backward, and move the gradients that it left at the parameters to the sums and norms.
+
+        `given` are the gradients of the stage's outputs (None: its output is the loss); returned are those of its
+        inputs.
+        """
         result = one.backward(stage, given)
         for name, parameter in self._local.twins[stage].named_parameters():
             gradient, parameter.grad = parameter.grad, None

@@ -28,7 +28,12 @@ def seconds_per_unit(job: Job) -> float | None:
 
 
 def execute(job: Job, timeout: float, device: str) -> Outcome | None:
-    """Run a job in new processes, or as the rank given by torchrun; returns None except on the first rank."""
+    """Run a job in new processes, or, under torchrun, as this rank of it; return None on its ranks other than the
+    first.
+
+    `timeout` is the seconds that all processes may stand still; `device` is `cpu`, `cuda` or `auto`. `BadInput` if
+    torchrun's processes are not as many as the devices.
+    """
     need_torch()
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         return launch([job], timeout, device)[0]

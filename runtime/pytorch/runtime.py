@@ -50,7 +50,11 @@ def load(
 
 
 def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None, scale_grads: bool) -> StagesRuntime:
-    """Return our runtime for what PyTorch's does not support: offload, recomputation, or bidirectional placements."""
+    """Return our runtime for what PyTorch's does not support: offload, recomputation, or bidirectional placements.
+
+    `BadInput` if the schedule is invalid other than in memory, or a stage is wrapped by data parallelism; `name` is the
+    schedule's file, for messages.
+    """
     broken = next((violation for violation in validate(timeline) if violation.rule != "memory"), None)
     if broken is not None:
         raise BadInput(f"{name}: only a valid schedule can be run; in this one {broken.text}")
@@ -85,7 +89,10 @@ def _on_cpu(modules: Mapping[int, nn.Module]) -> None:
 def runtime_of(
     job: Job, stages: Sequence[PipelineStage], loss_fn: Loss | None, scale_grads: bool = True
 ) -> _PipelineScheduleRuntime:
-    """Return PyTorch's runtime with a job's rows loaded."""
+    """Return PyTorch's runtime of these stages, with a job's rows loaded, which must be there.
+
+    With `scale_grads` it divides gradients by the number of micro-batches.
+    """
     assert job.rows is not None
     runtime = _PipelineScheduleRuntime(  # type: ignore[no-untyped-call]
         [*stages], job.problem.microbatches, loss_fn=loss_fn, scale_grads=scale_grads

@@ -60,7 +60,12 @@ class StagesRuntime:
         self._executor: StageExecutor | None = None
 
     def step(self, *args: Any, target: Any = None, losses: list[Tensor] | None = None, **_: Any) -> None:
-        """Run one iteration; `losses` gets those of the micro-batches whose last stage is here, in order."""
+        """Run one iteration on a batch (`args`, needed where a first stage is) and its `target` (where a last stage
+        is).
+
+        Both are cut into the schedule's micro-batches. `losses`, if given, is filled with the losses of the
+        micro-batches whose last stage is here, in order.
+        """
         number = self._problem.microbatches
         self._check(args[0] if args else None, "a batch", self._first)
         self._check(target, "a target", self._last)
@@ -82,7 +87,10 @@ class StagesRuntime:
             raise BadInput("loss_fn: found none; allowed: a loss, since this rank holds a last stage")
 
     def _prepared(self, sample: Any) -> StageExecutor:
-        """Send one micro-batch through each chain without gradients, to learn the inputs and outputs of stages."""
+        """Return the executor, once the inputs and outputs of stages are known.
+
+        To learn these, the micro-batch `sample` is sent through each chain without gradients.
+        """
         wired, placement = WiredStages(), self._problem.placement
         position = {stage: at for chain in placement.chains for at, stage in enumerate(chain)}
         device = next((p.device for module in self._modules.values() for p in module.parameters()), torch.device("cpu"))

@@ -46,7 +46,7 @@ class Heartbeat:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT) if path else None
 
     def tell(self, doing: str, at: int = 0) -> None:
-        """Set what the process is doing, at pass number `at` of its order, and write it to the file.
+        """Set what the process is doing, at pass number `at` of its order, and write it to the file, if it has one.
 
         It is one small write: a reader sees the state before it or after it.
         """

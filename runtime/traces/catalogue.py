@@ -43,7 +43,10 @@ TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
 
 
 def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> PipelineTrace | BlockTrace:
-    """Return the trace in the files of one run; a folder stands for the files in it."""
+    """Return the trace in the files of one run; a folder stands for the files in it.
+
+    `BadInput` if a file's format is unknown, or if the files have several formats.
+    """
     paths = [file for name in names for file in _files(Path(name))]
     snapshots = tuple(path for path in paths if is_snapshot(path))
     found: dict[str, list[Path]] = {}

@@ -81,7 +81,10 @@ def _of(path: Path, document: dict[str, Any]) -> MemorySnapshot:
 def with_snapshots(
     ranks: Sequence[RankEvents], snapshots: Sequence[MemorySnapshot], notes: list[str]
 ) -> list[RankEvents]:
-    """Return the ranks with the memory of their snapshots, matched by the number in a file's name, else by order."""
+    """Return the ranks with the memory of their snapshots, matched by the number in a file's name, else by order.
+
+    Appends to `notes`. `BadInput` unless there are none, or as many as traces.
+    """
     if not snapshots:
         return list(ranks)
     if len(snapshots) != len(ranks):

@@ -67,7 +67,8 @@ def assembled(
 ) -> PipelineTrace:
     """Return the trace of a run, given the passes of every device in execution order; incomplete steps are left out.
 
-    Raises `BadInput` if a stage has no pass, or no step is complete.
+    `form` is the trace's format; `peaks` are bytes of each device, ignored unless there is one for each. Raises
+    `BadInput` if a stage has no pass, or no step is complete.
     """
     where = {one.of.stage: device for device, row in enumerate(rows) for one in row}
     stages = len(where)
@@ -142,7 +143,8 @@ def _measured(step: _Rows) -> Step:
 
 
 def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, list[float]]:
-    """Return samples of transfer times in seconds, by the earlier of the two stages.
+    """Return samples of transfer times in seconds, by the earlier of the two stages; `where[s]` is the device of stage
+    s.
 
     A sample is the time from the end of a pass to the start of one on another device that waited for its tensor, idle.
     """
@@ -160,7 +162,7 @@ def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, li
 
 
 def _sender(p: Pass, ran: Mapping[Pass, float]) -> Pass | None:
-    """Return the pass of another stage whose tensor `p` takes; None if it takes none, or that pass did not run."""
+    """Return the pass of another stage whose tensor `p` takes; None if it takes none, or that pass is not in `ran`."""
     if p.kind is PassKind.W:
         return None
     kinds = (F,) if p.kind is F else (PassKind.B, PassKind.BW)

@@ -49,7 +49,8 @@ def _document(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _chunks(first: Path, documents: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
-    """Return the number of stages (chunks) a device: from config.json, else the highest chunk of an event."""
+    """Return the number of stages (chunks) a device: from config.json, else one more than the highest chunk of an
+    event."""
     config = first.with_name("config.json")
     if config.is_file():
         return int(json.loads(config.read_text(encoding="utf-8")).get("vp_size") or 1)
@@ -58,7 +59,10 @@ def _chunks(first: Path, documents: Sequence[Mapping[str, Mapping[str, Any]]]) -
 
 
 def _passes(step: Mapping[str, Any], rank: int, ranks: int, chunks: int, number: int) -> Iterator[RanPass]:
-    """Yield the passes of an iteration in seconds; each iteration begins well after the previous one."""
+    """Yield the passes of iteration `number` in seconds; each iteration begins well after the previous one.
+
+    `step` is the file's object of the iteration; `chunks` are the stages of each of the `ranks` devices.
+    """
     split = bool(step.get("wgrad_start"))
     kinds: tuple[tuple[str, PassKind], ...] = (("fwd", F), ("bwd", B if split else BW), ("wgrad", W))
     for name, kind in kinds:
@@ -71,7 +75,10 @@ def _passes(step: Mapping[str, Any], rank: int, ranks: int, chunks: int, number:
 
 
 def _which(step: Mapping[str, Any], name: str, place: int, ranks: int, chunks: int, passes: int) -> tuple[int, int]:
-    """Return chunk and micro-batch of an event; where they are not written, by Megatron's interleaved order."""
+    """Return chunk and micro-batch of the event at index `place` among the `passes` of its name (fwd, bwd or wgrad).
+
+    Where they are not written, they follow from Megatron's interleaved order; `ValueError` if that cannot be.
+    """
     listed, batches = step.get(f"{name}_chunk") or (), step.get(f"{name}_minibatch") or ()
     if batches:
         return int(listed[place]) if listed else 0, int(batches[place])

@@ -26,8 +26,11 @@ def layers(
     weight: Sequence[Sequence[int]],
     transfer: int = 0,
 ) -> Stage:
-    """Return a stage of such layers, given ticks of each layer's tasks; each weight gradient follows its task of the
-    backward."""
+    """Return a stage of layers with expert parallelism; arguments are the ticks of each layer's tasks.
+
+    A forward is attention, dispatch, MLP and combine; a backward the same in reverse; a weight gradient is that of the
+    MLP, then that of attention, each after its own task of the backward.
+    """
     f = [
         TaskSpec(stream, ticks, f"{name}{n}")
         for n, layer in enumerate(forward)

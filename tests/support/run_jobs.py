@@ -100,7 +100,8 @@ def on_two_devices() -> Iterator[Job]:
 
 
 def on_three_devices() -> Iterator[Job]:
-    """An odd number of devices, where the middle one holds both replicas of a stage; uneven and unordered placements."""
+    """Yield jobs with an odd number of devices, where the middle one holds both replicas of a stage; uneven placements
+    too."""
     shapes: dict[str, object] = {"bidirectional": "bidirectional", "uneven": [2, 0, 0, 1, 2, 0]}
     for name, placement in shapes.items():
         one = problem(3, 5, placement=placement)
@@ -224,5 +225,6 @@ def run_all(jobs: list[Job]) -> Ran:
 
 @cache
 def ran(devices: int) -> Ran:
-    """Return the jobs of a group with their outcomes, by name; they are run the first time it is asked for."""
+    """Return the jobs of the group for so many devices with their outcomes, by name; they run the first time it is
+    asked for."""
     return run_all(GROUPS[devices]())

@@ -200,7 +200,11 @@ class _Orders:
             self._needs[after].append((before, lag))
 
     def try_all(self, ends: dict[Task, int], now: int) -> None:
-        """Try every continuation at tick `now` or later; `ends` are the ends of all tasks placed so far."""
+        """Try every continuation at tick `now` or later, and put the least value into `best`; `ends` are the ends of
+        tasks so far.
+
+        Raises `ValueError` if there are too many orders.
+        """
         late = [device for device, since in self._first.items() if since is None and device not in self._since]
         if late:
             ample = now + sum(self._game.ticks.values()) + sum(self._game.lags.values())

@@ -803,7 +803,10 @@ def with_lookups(rng: Random, problem: Problem) -> Problem:
 
 
 def tiny_tasks(rng: Random, shapes: Sequence[tuple[Placement, int, int]] = SHAPES) -> Problem:
-    """Return a problem of few tasks on one to three streams, with durations of 0, transfers and tight memory."""
+    """Return a problem of few tasks on one to three streams, with durations of 0, transfers and tight memory.
+
+    `shapes` are the placements to draw from, with micro-batches and the most tasks of a pass.
+    """
     where, microbatches, parts = rng.choice(shapes)
     stages, longest = where.stages, rng.choice((2, 6))
 

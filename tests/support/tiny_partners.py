@@ -81,7 +81,10 @@ def _with_workspace(rng: Random) -> Problem:
 
 
 def _of_tasks(rng: Random) -> Problem:
-    """Passes of two tasks each, on the compute stream, in part on another one, which may need nothing before."""
+    """Return a problem whose passes have two tasks each, one of them by chance on a second stream.
+
+    By chance the first task of a forward needs nothing of the stage before.
+    """
     one, stages = tiny_partners(rng, 2), list[Stage]()
     lookups, another = rng.random() < 0.3, rng.random() < 0.3
     for stage in one.stages:

@@ -24,7 +24,10 @@ def typed(path: str) -> str | None:
 
 
 def file_section(title: str, text: str | None, path: str) -> Section:
-    """Return the report section with the input file as the user typed it."""
+    """Return the report section with the input file's text as the user typed it, cut if it is very long.
+
+    `text` is None for a file that cannot be read twice (a pipe); the section then says so.
+    """
     if text is None:
         return Section(title, [Paragraph(f"{path} is no file that can be read again.")])
     parts: list[Part] = [Paragraph(f"{path}, as it was when the command began:"), Code(text[:_MOST])]

@@ -46,8 +46,9 @@ def plan_report(
 ) -> str:  # fmt: skip
     """Return the HTML page of a plan.
 
-    `settings` are, by runtime, notes and the settings' text (empty if there is none); `text` is the input file `source`
-    as typed. `narrowed` is the command's restriction of the plan. `around` is for pages with more than the plan;
+    `changes` are the best plans under changed numbers; `settings` are, by runtime, notes and the settings' text (empty
+    if there is none); `moments` are the search's progress; `text` is the input file `source` as typed (None: not
+    readable again). `narrowed` is the command's restriction of the plan. `around` is for pages with more than the plan;
     `sizes` are lines on other micro-batch sizes.
     """
     best = plan.best

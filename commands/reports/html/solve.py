@@ -173,7 +173,8 @@ _CHECK_TEXTS = {
 
 
 def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """Return the argument of the bound, and the result of checking it without the solver."""
+    """Return the argument of the bound, and the result of checking it without the solver; empty without a
+    certificate."""
     if certificate is None:
         return []
     finding = check_bound(problem, certificate)
@@ -185,7 +186,10 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
 
 
 def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
-    """Return the limits that keep the problem from being faster, from the analytic bounds; empty for a period."""
+    """Return the limits that keep the problem from being faster, from the analytic bounds; empty for a period.
+
+    The certificate, that of a solve, is used if it is stronger than these.
+    """
     if problem.objective.repeats:
         return []
     return [Points(story(bottleneck(problem, certificate)))]

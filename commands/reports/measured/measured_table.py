@@ -48,7 +48,8 @@ def explained(measured: Measured, problem: Problem) -> Explained:
 
 
 def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained]:
-    """Compare each trace with `problem`, or if None with the problem it was run for; `BadInput` names the trace."""
+    """Compare the trace of each path with `problem`, or if None with the problem it was run for; `BadInput` names the
+    trace."""
     found = []
     for path in paths:
         measured = read_measured(path)
@@ -106,7 +107,11 @@ def drawn_as(path: Path) -> Format | Literal["html"]:
 
 
 def draw(found: Sequence[Explained], best: Solution | None, sentences: Sequence[str], path: Path) -> Path:
-    """Write the picture of one run's late starts, or its HTML report, by the ending of `path`."""
+    """Write the picture of one run's late starts, or its HTML report, by the ending of `path`; return the path.
+
+    `best` and `sentences` are for the report: the best order, and its comparison with the measured one. `BadInput` for
+    several traces, or passes of several tasks.
+    """
     kind = drawn_as(path)
     run, problem, times, why = found[0]
     if len(found) > 1 or why is None:

@@ -64,7 +64,11 @@ def notes(fit: RatesFit) -> Iterator[str]:
 
 
 def warning(fit: RatesFit, hardware: str) -> str | None:
-    """Return a warning if no plausible rates explain the durations, or they are far from the device's known rates."""
+    """Return a warning if no plausible rates explain the durations, or they are far from the device's known rates; else
+    None.
+
+    `hardware` is the device's name.
+    """
     before, after = (median(one.measured / predicted for one, predicted in each) for each in _predictions(fit))
     if not explained(fit):
         return (

@@ -64,7 +64,8 @@ def foreign_run(paths: Sequence[str], problem: Problem | None, objective: str | 
     """Return the run in traces of another program, and the trace; on the given problem, or on the one read from the
     trace.
 
-    Raises `BadInput` for traces without single passes.
+    `objective` is that of a problem read from the trace (None: makespan). Raises `BadInput` for traces without single
+    passes.
     """
     trace = read_traces(paths)
     if isinstance(trace, BlockTrace) or not trace.steps:

@@ -15,7 +15,8 @@ _COLUMNS = ("layer", "count", "F", "B", "W", "memory", "activation", "recompute"
 
 
 def show(plan: PlanProblem) -> None:
-    """Print a row for each type of layer, the whole model, and the assumptions."""
+    """Print a table with a row for each type of layer, then the capacity of devices, the transfer time and the
+    assumptions."""
     units = f"{plan.time_unit or 'times as in the file'}, {plan.cluster.memory_unit}"
     columns = [Column(name, name not in ("layer", "recompute"), 1 if name == "recompute" else 0) for name in _COLUMNS]
     table(f"{plan.name}: layers ({units})", columns, [_row(layer) for layer in plan.model.layers])

@@ -47,7 +47,11 @@ class Sheet(NamedTuple):
 
 
 def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
-    """Print the verdict, the table, the assumptions of its times, then the layouts without a plan, by reason."""
+    """Print the verdict, the table and the notes on it, if a layout has a plan; then the layouts without a plan, by
+    reason.
+
+    `capacity` is a device's memory in GiB (None: no limit); `target` is the runtime of `--for`.
+    """
     if found.recommended is not None:
         print(verdict(found, capacity, target))
         table(*sheet(found, target))
@@ -58,7 +62,10 @@ def show(found: Layouts, capacity: Fraction | None, target: str | None) -> None:
 
 
 def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
-    """Return the table of the best `most` layouts, the recommended one in bold."""
+    """Return the table of the best `most` layouts, the recommended one in bold, which is added if it is not among them.
+
+    `target`, the runtime of `--for`, is named in the title.
+    """
     fitting = [row for row in found.rows if row.fits]
     names = [
         name
@@ -78,7 +85,10 @@ def sheet(found: Layouts, target: str | None, most: int = _SHOWN) -> Sheet:
 
 
 def verdict(found: Layouts, capacity: Fraction | None, target: str | None) -> str:
-    """Return the recommended layout with its step and memory, and the lower bound of all layouts' steps."""
+    """Return the recommended layout with its step and memory, and the lower bound of all layouts' steps.
+
+    There must be one. `capacity` is a device's memory in GiB (None: no limit); `target` is the runtime of `--for`.
+    """
     recommended, best = found.recommended, found.rows[0]
     assert recommended is not None and recommended.peak_memory is not None
     peak = Fraction(str(max(recommended.peak_memory)))

@@ -30,7 +30,11 @@ from solver.planning.sensitivity import Change
 
 
 def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
-    """Print verdict, tables and sentences; `more` are further sentences, `scope` names the plans meant if not all."""
+    """Print verdict, tables and sentences on a plan; without one, the table of placements and `more`.
+
+    `changes` are the best plans under changed numbers, `more` are further sentences, `scope` names the plans meant if
+    not all.
+    """
     best = plan.best
     verdict, *others = [""] if best is None else sentences(plan, best, scope)
     if verdict:

@@ -44,7 +44,8 @@ def _columns(problem: PlanProblem) -> list[Column]:
 def show(found: PlanRows, free: str, path: str) -> None:
     """Print the verdict, the table with the best in bold, what it was compared with, and schedules that do not apply.
 
-    The last lines are the command that writes such a plan for a runtime; `path` is the plan file.
+    `free` is the name of the row without a published schedule. The last lines are the command that writes such a plan
+    for a runtime; `path` is the plan file.
     """
     problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
@@ -91,8 +92,10 @@ def shared_bounds(shown: list[ComparedSchedule]) -> list[str]:
 
 
 def _next(found: PlanRows, path: str) -> None:
-    """Print the command to run next: it writes the best plan for a runtime of these schedules, or else that of any
-    order."""
+    """Print the command to run next, on the plan file `path`.
+
+    It writes the best plan that a runtime of these schedules runs, or else that of any order.
+    """
     for row in found.rows:
         for name in found.runtimes.get(row.name, ()):
             if name in PARTITION_FORMATS.names():
@@ -103,7 +106,11 @@ def _next(found: PlanRows, path: str) -> None:
 
 
 def _verdict(problem: PlanProblem, fitting: list[ComparedSchedule], free: str) -> str:
-    """Return a sentence on the best plan found, and on the best plan of a published schedule."""
+    """Return a sentence on the best plan found, and on the best plan of a published schedule.
+
+    `fitting` are the rows that fit the memory, the best first; `free` is the name of the row without a published
+    schedule.
+    """
     timed = [(row.name, row.best.value, row.best.schedule) for row in fitting if row.best is not None]
     if not timed:
         return "no plan found fits the memory"

@@ -161,8 +161,10 @@ def _measures(problem: Problem) -> _Measures | None:
 
 
 def _memory(view: PipelineView) -> float | None:
-    """Return the least memory of a device as a share of 1F1B's peak: one micro-batch's activations times the
-    devices."""
+    """Return the least memory of a device as a share of 1F1B's peak: one micro-batch's activations times the devices.
+
+    None if no device has a limit.
+    """
     whole = sum(view.memory_in_flight) / view.devices
     rooms = [room for room in view.room if room is not None]
     return min(rooms) / (whole * view.devices) if rooms else None

@@ -27,9 +27,9 @@ class Recommendation(NamedTuple):
 
 
 def recommendation(solution: Solution, found: Robustness | None, robust: bool = False) -> Recommendation | None:
-    """Return the recommendation; None without a schedule.
+    """Return the recommendation, with the atlas's nearest cell if there is one; None without a schedule.
 
-    `robust` says that the schedule minimizes the mean under noise.
+    `found` is the schedule's value under noise, if known; `robust` says that it minimizes the mean under noise.
     """
     chosen = _recommendation(solution, found, robust)
     if chosen is None or (cell := nearest_cell(solution.problem)) is None:

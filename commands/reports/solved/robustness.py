@@ -61,7 +61,10 @@ def _noise(args: Namespace) -> Noise:
 
 
 def sentences(problem: Problem, found: Robustness, value: float | None) -> list[str]:
-    """Return a sentence that compares the mean with that of the best published schedule."""
+    """Return a sentence with the mean under noise, and that of the best published schedule if there is one.
+
+    `value` is that without noise, in the file's unit (None: not compared).
+    """
     best, noise = found.best_published, found.noise
     samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
     sentence = f"under {noise_text(noise)} noise ({samples}): mean {problem.objective} {mean_text(problem, found.mean)}"

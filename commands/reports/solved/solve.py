@@ -98,7 +98,10 @@ def show(found: Found, why_not: bool) -> None:
 
 
 def _idle_lines(solution: Solution, shares: dict[IdleCause, float] | None) -> list[str]:
-    """Return why devices idle; empty where none idles, or without a schedule."""
+    """Return why devices idle, from the idle time by cause; empty where none idles, or without a schedule.
+
+    `shares` is None if there was no time to find the causes; the line says so.
+    """
     if solution.timeline is None:
         return []
     if shares is None:

@@ -31,7 +31,8 @@ class Activations:
         self.moved = 0
 
     def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
-        """Run a forward and keep for its backward what the schedule says; return the tensors for the next stage.
+        """Run a forward on `arguments` and keep for its backward what the schedule says; return the tensors for the
+        next stage.
 
         Kept are all saved tensors, those that an offload moves later, or only the input and random state for a
         recomputation.

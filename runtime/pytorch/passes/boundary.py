@@ -23,13 +23,19 @@ class Boundary(NamedTuple):
 
 
 def boundary_of(value: Any, what: str) -> Boundary:
-    """Return the boundary of a value; `BadInput` if it contains something that is no tensor."""
+    """Return the boundary of a value; `BadInput` if it contains something that is no tensor, or nothing.
+
+    `what` names the value in the message.
+    """
     leaves, spec = tensors_of(value, what)
     return Boundary(spec, tuple(torch.empty_like(one).requires_grad_(one.requires_grad) for one in leaves))
 
 
 def tensors_of(value: Any, what: str) -> tuple[list[Tensor], TreeSpec]:
-    """Return the tensors of a value in order, and their structure; `BadInput` if it has none, or something else."""
+    """Return the tensors of a value in order, and their structure; `BadInput` if it has none, or something else.
+
+    `what` names the value in the message.
+    """
     leaves, spec = tree_flatten(value)
     wrong = next((one for one in leaves if not isinstance(one, Tensor)), None)
     if wrong is not None or not leaves:

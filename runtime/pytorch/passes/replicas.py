@@ -27,7 +27,11 @@ def _position(problem: Problem, stage: int) -> int:
 
 
 def _add(module: nn.Module, peer: int, here: PipelineStage | None, first: bool) -> None:
-    """Add a replica's gradients to this one's: those of `here`, or of the process `peer`."""
+    """Add a replica's gradients to those of `module`, in place; afterwards both replicas have the sum.
+
+    The replica is the stage `here`, if on this device (then only the call with `first` adds), else in the process
+    `peer`.
+    """
     with torch.no_grad():
         mine = [parameter for parameter in module.parameters() if parameter.requires_grad]
         for parameter in mine:

@@ -98,7 +98,12 @@ def _is_apart(state: State) -> bool:
 
 
 def _broken(folder: Path, code: int) -> None:
-    """Raise an error on what failed, in the order of failure, since later ones may fail because of the first."""
+    """Raise the `BadInput` of a process that failed by one, else `RunFailed` with the errors of all processes that
+    failed.
+
+    Errors are in the order of failure, since later ones may fail because of the first. If no process wrote one, the
+    message has the last line that they printed, and `code`, the supervisor's exit code.
+    """
     failed = sorted(folder.glob("failed.*"), key=lambda path: path.stat().st_mtime_ns)
     reports = [(path.suffix[1:], pickle.loads(path.read_bytes())) for path in failed]
     for _, report in reports:
@@ -113,5 +118,5 @@ def _broken(folder: Path, code: int) -> None:
 
 
 def _failed(ranks: Sequence[str], text: Sequence[str]) -> list[str]:
-    """Return the report of processes that failed with the same error."""
+    """Return the lines of a message on ranks that failed with the same error, whose lines are `text`."""
     return [f"device {ranks[0]} failed: {text[0]}", *text[1:], *(f"device {rank} failed alike" for rank in ranks[1:])]

@@ -156,7 +156,11 @@ def _seed(local: RankStages, position: Mapping[int, int], first: int, stage: int
 
 
 def join(device: str, store: str | None = None) -> torch.device:
-    """Join the process group named by RANK and WORLD_SIZE; uses NCCL if every process here has a GPU of its own."""
+    """Join the process group named by RANK and WORLD_SIZE; return the torch device of this process.
+
+    `device` is `cpu`, `cuda` or `auto`: GPUs, with NCCL, if every process here has one of its own. `store` is the
+    address where processes find each other (default: torchrun's variables). Also sets the number of CPU threads.
+    """
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     here = int(os.environ.get("LOCAL_WORLD_SIZE", world))
     if device == "auto":
@@ -172,7 +176,10 @@ def join(device: str, store: str | None = None) -> torch.device:
 
 
 def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list[Outcome] | None:
-    """Run jobs as the rank given by the environment; returns the outcomes on rank 0, None elsewhere."""
+    """Run jobs as the rank given by the environment; return the outcomes on rank 0, None elsewhere.
+
+    The process ends itself if it has not moved on within a step for `timeout` seconds. `device` is as for `join`.
+    """
     heartbeat = Heartbeat()
     rank = int(os.environ["RANK"])
     end_when_stalled(heartbeat, timeout, lambda state: who_waits(jobs, [state], [rank]))

@@ -58,7 +58,10 @@ def in_processes(request: Request) -> list[Found]:
 
 
 def _process(rank: int, request: Request, shares: Sequence[Sequence[int]], folder: Path) -> None:
-    """Run one of the processes: measures its share of the stages, and writes the results to the folder."""
+    """Run process `rank`: measure the stages `shares[rank]`, and write the results, pickled, to the folder.
+
+    Ranks 0 and 1 also measure transfers between them, unless the request gives the transfer time.
+    """
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all on this machine, whatever its name resolves to
     at_once = sum(map(bool, shares))
@@ -79,9 +82,10 @@ def _process(rank: int, request: Request, shares: Sequence[Sequence[int]], folde
 
 
 def _share(request: Request, chain: Chain, share: Sequence[int], store: Any, at_once: int) -> dict[int, StageProfile]:
-    """Return the profiles of some stages, measured while other processes measure theirs.
+    """Return the profiles of the stages `share` by number, measured while other processes measure theirs.
 
-    All start together, and each keeps running passes until all are done, so that every measurement sees the same load.
+    All start together, and each keeps running passes until all `at_once` processes that have stages are done (they
+    count in `store`), so that every measurement sees the same load.
     """
     stages: dict[int, StageProfile] = {}
     device = torch.device("cpu")

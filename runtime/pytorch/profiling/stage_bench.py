@@ -100,7 +100,10 @@ class StageBench:
 
 
 def profiled(bench: StageBench, warm_up: int, repetitions: int, output: int) -> Iterator[StageProfile | None]:
-    """Measure a stage step by step: yields None after each repetition, and the profile at the end."""
+    """Measure a stage bit by bit: yields None after each of `warm_up` + `repetitions` runs, and the profile at the end.
+
+    Times are of the repetitions alone; `output` is the size in bytes of the stage's output, for the profile.
+    """
     for _ in range(warm_up):
         bench.timed()
         yield None

@@ -18,7 +18,8 @@ NO_LINK = "found no second GPU, so there is no transfer to measure; allowed: --t
 def between_processes(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list[Samples]:
     """Measure transfers between ranks 0 and 1 of the process group, which both call this: half of each round trip.
 
-    A round trip needs one clock only, and its halves are alike. `like` are tensors to send.
+    A round trip needs one clock only, and its halves are alike. For each tensor of `like` one of its shape is sent
+    `repetitions` times after `warm_up`; the result has for each the samples in seconds.
     """
     found = []
     for tensor in like:
@@ -44,7 +45,11 @@ def check_link(device: torch.device) -> None:
 
 def between_gpus(like: Sequence[Tensor], warm_up: int, repetitions: int) -> list[Samples]:
     """Measure copies from the first GPU to the second, as peer copies if they have a link, timed by events on the
-    first."""
+    first.
+
+    For each tensor of `like` one of its shape is copied `repetitions` times after `warm_up`; the result has for each
+    the samples in seconds.
+    """
     found = []
     for tensor in like:
         source = torch.zeros_like(tensor, device="cuda:0")

@@ -102,7 +102,10 @@ def _value(passes: Passes, state: State, order: Order, asked: Question, most: in
 
 @compiled
 def _depths(passes: Passes, least: Numbers, work: Numbers, devices: int) -> _Depths:
-    """Return the arrays of all depths of the search, with the state of an empty order at depth 0."""
+    """Return the arrays that hold the search's state at each depth, with the state of an empty order at depth 0.
+
+    They are start, ticks, last, left, memory, done and split; depth is the first index.
+    """
     pairs = len(passes.device)
     deep = 3 * pairs + 2
     start = np.zeros((deep, 3 * pairs + devices), np.int64)
