@@ -78,7 +78,10 @@ def eight_steps(near: Direction, far: Direction, rank: int, half: int) -> Iterat
 
 
 def _slots(directions: tuple[Direction, Direction], texts: Iterable[str]) -> Iterator[Slot]:
-    """Yield the slots of texts like `F0&BW1`, with the next micro-batch of each direction filled in."""
+    """Yield the slots of texts like `F0&BW1` (kind and direction), with each direction's next micro-batch.
+
+    `W` is the oldest weight pass of the split backwards so far.
+    """
     forwards, backwards = ([iter(direction.microbatches) for direction in directions] for _ in range(2))
     put_off: deque[Pass] = deque()
 

@@ -33,9 +33,10 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
 
 
 def default_group(problem: Problem) -> int:
-    """Return the least g from p/2 to p without waiting in the steady state: a group's work covers the round trip.
+    """Return the least group size from p/2 to p with which no device waits in the steady state; p if none is smaller.
 
-    The authors' code makes this choice; it also ignores transfers.
+    A group's work on a chunk must cover the way of a micro-batch over p stages, forwards or back. The authors' code
+    makes this choice; it also ignores transfers.
     """
     p, kinds = problem.devices, (F, *problem.network.backwards[0])
 

@@ -28,7 +28,10 @@ def looped_bfs(problem: Problem, size: int | None = None) -> Schedule:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form; with fewer micro-batches than devices, each chunk waits for the first one to return."""
+    """Return makespan, span and peaks for equal stages, else None.
+
+    With fewer micro-batches than devices, each chunk waits for the first micro-batch to return.
+    """
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None:
         return None

@@ -26,7 +26,7 @@ _TAKEN = {F: 1, B: 0, W: -1}  # activations of a chunk
 
 
 def primus_v(problem: Problem, name: str, offsets: Offsets) -> Schedule:
-    """Return the order of every device, equal to Primus' own for two devices and more."""
+    """Return the order of every device, for a block of these offsets; equal to Primus' own from two devices on."""
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
 
@@ -57,7 +57,10 @@ class _Slots:
         self.cool_down: set[Pass] = set()
 
     def add_weight_passes(self) -> None:
-        """Put each W into the first free slot after its B; the cool-down begins after a device's last forward up."""
+        """Put each W into the first free slot after its B, and set `live` and `cool_down`.
+
+        The cool-down are the passes after a device's last forward on the leg up.
+        """
         for device, row in asking(enumerate(self.rows)):
             waiting: deque[Pass] = deque()
             cooling, level, levels = False, 0, list[int]()
@@ -80,7 +83,10 @@ class _Slots:
             self.live.append(levels)
 
     def draw_together(self) -> None:
-        """Move passes to earlier slots while no device exceeds the block's peak of any device."""
+        """Move each pass, in order of slots, to the first free slot that keeps to the block's memory peak.
+
+        The peak is the largest number of activations that any device has before the moves.
+        """
         most = max(map(max, self.live))
         for slot, device, q in self._in_turn():
             level, taken = self.live[device], _TAKEN[q.kind]
@@ -90,7 +96,7 @@ class _Slots:
             self._move(device, q, slot, new)
 
     def draw_cool_down_together(self) -> None:
-        """Compact the cool-down: its weight passes are removed and then placed in the slots left free."""
+        """Move each F and B of the cool-down to its first free slot, then each W; memory does not count here."""
         weights: list[tuple[int, Pass]] = []
         for slot, device, q in self._in_turn():
             if q not in self.cool_down:
@@ -115,7 +121,7 @@ class _Slots:
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
     def _earliest(self, q: Pass) -> int:
-        """Return the first slot after all predecessors of a pass, including the previous micro-batch's pass."""
+        """Return the first slot after all predecessors of pass `q` and the previous micro-batch's pass."""
         needed = [q._replace(microbatch=q.microbatch - 1)] if q.microbatch else []
         if q.kind is F and q.stage:
             needed.append(q._replace(stage=q.stage - 1))

@@ -47,7 +47,7 @@ class _Device:
 
 
 def recycle(problem: Problem) -> Schedule:
-    """Return 1F1B on every device, with split backwards: the first pass that can start there, B before F before W.
+    """Return 1F1B with split backwards: every device runs the pass that can start first, B before F before W.
 
     The i-th device of a pipeline has up to p-i micro-batches in flight, and one more for every other chain that goes
     through it: the paper's adaptive pipelining with decoupled backwards, without its mixed-integer program. Each device

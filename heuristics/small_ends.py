@@ -1,4 +1,4 @@
-"""1F1B, plain and interleaved, of unequal micro-batches that enter with small ones at both ends: verl's rule.
+"""1F1B, plain and interleaved, in which unequal micro-batches enter with small ones first and last: verl's rule.
 
 Warm-up and cool-down are as long as the micro-batches that run in them.
 """
@@ -22,13 +22,16 @@ def _with_small_ends(problem: Problem, base: Callable[[Problem], Schedule], name
 
 
 def one_f_one_b_small_ends(problem: Problem) -> Schedule:
-    """Return 1F1B with the smallest micro-batches first and last."""
+    """Return 1F1B with the smallest micro-batches first and last; `DoesNotApply` if equal or in a given order."""
     one_stage_a_device(problem)
     return _with_small_ends(problem, one_f_one_b, "1f1b-small-ends")
 
 
 def interleaved_1f1b_small_ends(problem: Problem) -> Schedule:
-    """Return interleaved 1F1B with the smallest micro-batches first and last."""
+    """Return interleaved 1F1B with the smallest micro-batches first and last.
+
+    Raises `DoesNotApply` unless they are unequal and in any order.
+    """
     round_robin(problem)
     return _with_small_ends(problem, interleaved_1f1b, "interleaved-small-ends")
 

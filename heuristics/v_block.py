@@ -29,13 +29,13 @@ def _zb_slots(p: int) -> _Slots:
 
 
 def _half_slots(p: int) -> _Slots:
-    """Return the slots of V-Half: the paper's bubble rate of about p/2m, exact for the generated order."""
+    """Return idle slots and activations of V-Half: the paper's bubble rate of about p/2m, exact for its order."""
     bubble = max(p - 1, 3 * p - (4 if p % 2 else 7))
     return _Slots(bubble, bubble, (2 * ((p + 2) // 2),) * p)
 
 
 def _min_slots(p: int) -> _Slots:
-    """Return the slots of V-Min: the paper's bubble rate of about 2p/3m, exact for the generated order.
+    """Return idle slots and activations of V-Min: the paper's bubble rate of about 2p/3m, exact for its order.
 
     Device 0 may have one activation less.
     """

@@ -152,10 +152,10 @@ def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
 
 
 def _model_of(problem: Problem) -> _Model:
-    """Return the stages and shared modules of a problem.
+    """Return the chain of stages, the shared output layer and the shared embedding (None if there is none).
 
-    Raises `DoesNotApply` unless there is one stage per device, a head with parts on all, and at most an embedding
-    likewise.
+    Raises `DoesNotApply` unless there is one stage per device, an output layer with a part on each device, and at most
+    an embedding likewise.
     """
     where, modules = problem.placement, problem.chain_arcs.modules
     heads = [one for one in modules if one.shared and one.barriers]

@@ -116,7 +116,7 @@ class _Search:
             self._walk(d, F_UP)
 
     def _even_out_forwards(self) -> None:
-        """Give each device at least as many forwards as the one before it, its legs down and up in turn."""
+        """Run more forwards, legs down and up in turn, until each device has as many as the one before it."""
         leg = F_DOWN
         for d in range(1, self.p):
             idle_legs = 0

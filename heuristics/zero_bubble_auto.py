@@ -144,7 +144,7 @@ class _Search:
             self._put(i, W)
 
     def _ticks_to_make_room(self, i: int) -> int:
-        """Return the ticks of the weight passes that a device must run before one more forward fits."""
+        """Return the ticks of the weight passes that stage `i` must run before its memory has room for a forward."""
         in_use, ready = self.memory_in_use[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
         count = 0
         while not self._fits(i, in_use + count * self._change(i, W)) and count < ready:

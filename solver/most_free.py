@@ -17,7 +17,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class MostFreeScheduleParams:
-    """Time of a solve for the most free memory, where it is not known that some schedule leaves the amount asked."""
+    """Shares of time for searches that each try an amount of free memory of which no schedule is known."""
 
     share: float = tuned(0.5, "of the time left, for one amount", 0.1, 1)
     least_seconds: float = tuned(0.2, "s for one amount, even where the time is over", 0, 10)

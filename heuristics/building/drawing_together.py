@@ -62,7 +62,7 @@ def most_live(forwards: Sequence[int], backwards: Sequence[int], every: int, cou
 
 
 def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
-    """Yield the predecessors of a pass, including the same pass of the previous micro-batch."""
+    """Yield the predecessors of a pass and, in addition, the same pass of the previous micro-batch."""
     yield from (before for before, _ in problem.network.predecessors(p, ()))
     if p.microbatch > 0:
         yield p._replace(microbatch=p.microbatch - 1)

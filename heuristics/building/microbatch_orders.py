@@ -42,7 +42,7 @@ def any_order(problem: Problem) -> None:
 
 
 def renumbered(schedule: Schedule, order: Sequence[int], name: str) -> Schedule:
-    """Return the schedule with micro-batch `order[j]` in the place of micro-batch j."""
+    """Return the schedule with micro-batch `order[j]` in place of micro-batch j in every pass, under a new name."""
     devices = range(schedule.columns.devices)
     passes = ([p._replace(microbatch=order[p.microbatch]) for p in schedule.passes_on(device)] for device in devices)
     return schedule_of(passes, name)

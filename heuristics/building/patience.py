@@ -11,7 +11,10 @@ _over: ContextVar[Callable[[], bool]] = ContextVar("over", default=lambda: False
 
 @contextmanager
 def patience(over: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Context in which searched orders stop improving once `over()`; by default at once, with their starting order."""
+    """Context in which published schedules that search stop improving once `over()` is True.
+
+    By default that is at once, so that they keep the order from which the search starts.
+    """
     token = _over.set(over)
     try:
         yield

@@ -33,7 +33,10 @@ class PassGraph:
     after: tuple[tuple[Edge, ...], ...]
 
     def mirrored(self) -> PassGraph:
-        """Return the graph with time reversed: memory released is taken instead, and successors become predecessors."""
+        """Return the graph with time reversed: memory released is taken instead, and successors become predecessors.
+
+        Placing its passes early gives a schedule in which each pass is as late as possible.
+        """
         taken = tuple(most - net for most, net in zip(self.taken, self.kept, strict=True))
         kept = tuple(-net for net in self.kept)
         return PassGraph(

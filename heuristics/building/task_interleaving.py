@@ -142,7 +142,10 @@ class _Events:
         self._pair_ends: list[Task] = []
 
     def before(self, slot: Sequence[Pass], launched: Tasks) -> Iterator[Wait]:
-        """Yield the waits before a slot: for memory released by earlier slots, and for the end of the previous pair."""
+        """Yield the waits before a slot: for memory that earlier slots release, and for the end of the previous pair.
+
+        `launched` are the slot's tasks in order.
+        """
         if self._pair_ends:
             first = next((task for task, part in launched if part.stream == self._problem.streams[0]), None)
             if first is not None:

@@ -1,4 +1,7 @@
-"""Bottleneck analysis by analytic bounds, with and without memory limits and transfer times; no search."""
+"""Bottleneck analysis by analytic bounds: those of the problem, and of it without memory limits or transfer times.
+
+No search is run.
+"""
 
 from __future__ import annotations
 

@@ -106,13 +106,13 @@ class _Device:
         return sorted(levels)
 
     def at_most(self, amount: int) -> int:
-        """Return the highest level up to `amount`."""
+        """Return the highest level of the device up to `amount`, in memory integers."""
         if self._levels is None:
             return min(amount // self._step * self._step, self.most)
         return self._levels[max(0, bisect_right(self._levels, amount) - 1)]
 
     def above(self, amount: int) -> int | None:
-        """Return the lowest level above `amount`; None if there is none."""
+        """Return the lowest level of the device above `amount`, in memory integers; None if there is none."""
         if self._levels is None:
             more = (amount // self._step + 1) * self._step
             return more if more <= self.most else None

@@ -39,7 +39,7 @@ class ParetoFront:
         self._analytic_seconds = 0.0
 
     def keep(self, timeline: Timeline) -> None:
-        """Add a schedule at the memory level that it uses."""
+        """Add a schedule, at the memory level that it uses."""
         metrics = measure(timeline)
         self._schedules.append(_Known(self.levels.scale.of(metrics), value_of(self.problem, timeline), timeline))
 
@@ -60,7 +60,7 @@ class ParetoFront:
         return levels * self._analytic_seconds / max(1, len(self._analytic))
 
     def top(self) -> Fraction | None:
-        """Return the least level at which the fastest schedule fits; None while no schedule is known."""
+        """Return the memory level of the fastest schedule, the lowest of several; None while no schedule is known."""
         fastest = min(self._schedules, key=lambda known: (known.value, known.level), default=None)
         return None if fastest is None else fastest.level
 

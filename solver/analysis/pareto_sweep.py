@@ -51,7 +51,10 @@ _JUST_UNDER = 1 - Fraction(1, 10**12)
 
 
 def _bisected(number: int) -> float:
-    """Return an element of the van der Corput sequence 0, 1/2, 1/4, 3/4, 1/8, ..., a key that spreads what it sorts."""
+    """Return entry `number` of the van der Corput sequence 0, 1/2, 1/4, 3/4, 1/8, ...
+
+    Sorting numbers by it gives an order in which every beginning is spread evenly over their range.
+    """
     share, part = 0.0, 0.5
     while number:
         number, bit = divmod(number, 2)
@@ -156,7 +159,7 @@ class _Sweep:
             self.in_time(middle)
 
     def in_time(self, level: Fraction) -> None:
-        """Solve at a level, unless the time is over."""
+        """Solve with the capacities of a memory level, unless the time is over; then set `late`."""
         self.late = self.late or self.budget.over()
         if not self.late:
             self.solve(level)

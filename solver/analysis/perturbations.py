@@ -32,7 +32,10 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
 
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
-    """Yield one more activation (of the device's largest stage) on all devices with a limit, and on each of them."""
+    """Yield the problem with capacity for one more activation on all limited devices, then on each of them.
+
+    The activation is that of the device's largest stage.
+    """
     memory_in_flight, stages_of = problem.network.memory_in_flight, problem.placement.stages_of
     more = [max((memory_in_flight[s] for s in stages), default=0) for stages in stages_of]
     limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]
@@ -63,7 +66,7 @@ def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
 
 
 def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Yield each kind of pass 10 % faster on the first stream of a device."""
+    """Yield the problem with one kind of pass 10 % faster on the first stream of a device, for each kind in turn."""
     words = {(F,): "forwards (F)", (B,): "backwards for the input (B)", (W,): "weight passes (W)"}
     if problem.network.gradient is BW:
         words = {(F,): "forwards (F)", (BW,): "backwards (BW)"}
@@ -79,7 +82,7 @@ def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
 
 
 def _faster_streams(problem: Problem) -> Iterator[Perturbation]:
-    """Yield the tasks of each other stream 10 % faster, on all devices."""
+    """Yield the problem with all tasks of one stream 10 % faster on all devices, for each stream but the first."""
     for stream in problem.streams[1:]:
 
         def wanted(_kind: PassKind, task: TaskSpec, stream: str = stream) -> bool:
@@ -186,13 +189,13 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
 
 
 def _same_parts(one: Stage, other: Stage) -> bool:
-    """True if two stages consist of the same tasks, of any durations."""
+    """True if two stages consist of the same tasks, whatever their durations and memory."""
     same = (mapped_stage(replace(stage, transfer=0, static=0), lambda _: 0, lambda _: 0) for stage in (one, other))
     return next(same) == next(same)
 
 
 def _moved(stage: Stage, to: Stage) -> tuple[Stage, Stage]:
-    """Return two stages with a tenth of all ticks and memory of the first moved to the second."""
+    """Return both stages with a tenth of all ticks and memory amounts of `stage` moved to stage `to`."""
     tenths = [[number // 10 for number in numbers] for numbers in numbers_of(stage)]
     given, taken = ([iter(numbers) for numbers in tenths] for _ in range(2))
     return (

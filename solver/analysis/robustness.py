@@ -34,7 +34,7 @@ from solver.tasks.job_units import equal_value_search
 @dataclass(frozen=True)
 @tunable
 class RobustnessParams:
-    """Parameters of walks towards a smaller mean under random durations, and of the comparison under noise."""
+    """Parameters of random walks towards a smaller mean under random durations, and of the comparison under noise."""
 
     most_published: int = tuned(6, "published schedules compared under noise", 0, 100)
     most_passes: int = tuned(20_000, "passes of all schedules compared under noise", 100, 10**7)
@@ -214,7 +214,7 @@ def _value(candidate: Candidate) -> int:
 
 
 def _samples(timeline: Timeline, noise: Noise) -> Floats:
-    """Return the objective of a timeline in every sample, in the file's unit, since ticks of timelines may differ."""
+    """Return the objective value of a timeline in every sample of the noise, in the file's unit."""
     return under_noise(timeline, *noise).of(timeline.problem.objective).samples * float(timeline.problem.tick)
 
 

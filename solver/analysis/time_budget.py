@@ -71,7 +71,7 @@ class Budget:
         return self._left() <= 0 or self.stop.is_set()
 
     def deadline(self) -> Deadline:
-        """Return the end of the budget, including the reserve; under a deterministic limit only a stop ends it."""
+        """Return the end of the budget, with the reserved seconds; under a deterministic limit only `stop` ends it."""
         at = self._started + self.limits.seconds if self.limits.deterministic is None else inf
         return Deadline(at, self.stop)
 
@@ -132,7 +132,7 @@ def _best_list_schedule(problem: Problem, limits: Limits, stop: Event) -> Timeli
 
 
 def _better(solution: Solution, first: Timeline) -> Solution:
-    """Return the solution with this schedule if it is better and valid; else unchanged, with a note about a defect."""
+    """Return the solution with this schedule if better; one that is invalid or below the bound adds a note."""
     assert solution.certificate is not None
     value = value_of(solution.problem, first)
     if solution.value_ticks is not None and solution.value_ticks <= value:

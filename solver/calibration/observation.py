@@ -20,7 +20,7 @@ _MS = 0.001  # seconds
 
 
 class Named(NamedTuple):
-    """A duration in seconds, with its name."""
+    """A measured duration in seconds, and the name under which it is shown."""
 
     name: str
     seconds: float

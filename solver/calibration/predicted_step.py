@@ -61,7 +61,10 @@ def problem_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> Probl
 
 
 def plan_of(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -> PlanProblem:
-    """Return the plan problem of a step's layout, in ms, without a memory limit, since the layout was run."""
+    """Return the plan problem of a step's layout, with times in ms predicted from the rates of `wanted`.
+
+    It has no memory limit, since the layout was run.
+    """
     plan = plan_problem_from(plan_document(config, with_layout(step, wanted)), step.place)
     return replace(plan, choices=(), objective=SPAN if step.schedule in _POST_VALIDATED else plan.objective)
 

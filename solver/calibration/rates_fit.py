@@ -62,7 +62,7 @@ class FittedRate(NamedTuple):
 
     @property
     def vague(self) -> bool:
-        """True if the measurements leave the rate almost as uncertain as before."""
+        """True if the standard error after the fit is more than .8 of the one before."""
         return self.error is not None and self.error > _VAGUE * self.spread
 
 
@@ -77,7 +77,10 @@ class FittedTime(NamedTuple):
 
 @dataclass(frozen=True)
 class RatesFit:
-    """A device with fitted rates; `scatter` is the relative spread of durations around their predictions."""
+    """Result of a fit: the device with its fitted rates, every rate and measured duration, and the scatter.
+
+    `scatter` is the relative spread of durations around their predictions.
+    """
 
     device: Device
     rates: tuple[FittedRate, ...]
@@ -85,7 +88,7 @@ class RatesFit:
     scatter: float
 
     def mean_error(self, before: bool = False) -> float:
-        """Return the mean relative error of the predictions by the table's rates (`before`) or by the fitted ones."""
+        """Return the mean of |prediction / measured - 1|, by the table's rates (`before`) or by the fitted ones."""
         return sum(abs((one.before if before else one.after) / one.measured - 1) for one in self.times) / len(
             self.times
         )

@@ -100,7 +100,10 @@ class Arm:
 
 
 class Allocation:
-    """Allocation of a search's time among the subsolvers that serve its problem and those that serve its relaxation."""
+    """Allocation of a search's time among the subsolvers that serve its problem and those that serve its relaxation.
+
+    Creating it starts all of them, up to their first slices.
+    """
 
     def __init__(self, search: Search, subsolvers: Sequence[Subsolver | RoundRobin]) -> None:
         self.search = search

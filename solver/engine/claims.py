@@ -68,7 +68,7 @@ def _look(found: Found, bounds: Bounds, stop: Event) -> None:
 
 
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
-    """Collect all bounds of the iterator and publish them once checked."""
+    """Collect the certificates of an iterator, and publish those whose checks fit into the time left."""
     found = Found(search)
     found.look_for(bounds)
     found.claim()

@@ -26,7 +26,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the clock was created."""
         return time.monotonic() - self._started
 
     def share(self, share: float) -> float:
@@ -61,5 +61,5 @@ class PartTimes:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - started
 
     def taken(self) -> tuple[tuple[str, float], ...]:
-        """Return pairs of name and seconds, in the order of first use."""
+        """Return (name, seconds) pairs in the order of first use."""
         return tuple(self._seconds.items())

@@ -31,7 +31,7 @@ class DiagramBounds:
 
     @abstractmethod
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
-        """Yield bounds, each above those before, until `stop` is set or `work` labels were expanded."""
+        """Yield certificates, each stronger than those before, until `stop` is set or `work` labels were expanded."""
 
     def work(self, search: Search) -> Work:
         return claimed(search, partial(self.bounds, search))

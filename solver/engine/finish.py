@@ -33,7 +33,7 @@ _REFINING = "less memory and more slack"
 @dataclass(frozen=True)
 @tunable
 class FinishParams:
-    """Parameters of the walks among schedules of equal value, and of the table of published schedules."""
+    """Parameters of the random walks among schedules of equal value, and of the table of published schedules."""
 
     table_share: float = tuned(0.2, "of the time limit, for published schedules not tried so far", 0, 1)
     extra_seconds: float = tuned(1.0, "s beyond the time limit in which a walk that ends by itself may end", 0, 5)
@@ -169,7 +169,10 @@ def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
 
 
 def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
-    """Search a schedule of the same value with more slack, with the solution's own memory peaks as capacities."""
+    """Return a solution of the same value with more slack, found by a walk with the solution's own peaks as capacities.
+
+    The solution itself is returned if the walk finds none.
+    """
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None
     assert solution.metrics is not None

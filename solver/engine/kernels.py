@@ -49,7 +49,7 @@ class Kernels:
 
     At most as many processes compile at a time as the search has workers, so that kernels needed first are ready first.
     A file next to the machine code of the first function, named by a hash of all sources, records that compilation has
-    ended.
+    ended. `begun` are all kernels for which this process has started a compilation.
     """
 
     begun: ClassVar[list[Kernels]] = []
@@ -109,7 +109,7 @@ class Kernels:
 
     @property
     def under_way(self) -> str:
-        """Name of the kernels and the seconds their process has been compiling; empty if no process is."""
+        """Name of the kernels and the seconds of their compilation so far, as `lists, 3 s`; empty if none runs."""
         running = self._compiler is not None and self._compiler.poll() is None
         return f"{self.name}, {time.monotonic() - self._since:.0f} s" if running else ""
 

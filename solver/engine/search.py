@@ -60,7 +60,7 @@ class ConstructionHeuristic(Protocol):
     def name(self) -> str: ...
 
     def applies(self, search: Search, /) -> bool:
-        """True if the heuristic can contribute to this search."""
+        """True if the heuristic can contribute to this search, in which case `run` is called."""
 
     def run(self, search: Search) -> None:
         """Offer schedules to the incumbent, or end the search as infeasible, within this heuristic's time."""
@@ -91,7 +91,7 @@ class Subsolver(Protocol):
 
 
 class DedicatedSubsolver(Subsolver, Protocol):
-    """Interface of a subsolver that may have a core of its own instead of slices."""
+    """Interface of a subsolver that may run on a core of its own, beginning with its turn, instead of in slices."""
 
     def alone(self, search: Search, /) -> None:
         """Run until nothing is left to do or the search is over; results are reported under the subsolver's name."""
@@ -149,8 +149,9 @@ class Engine:
 class Search:
     """Context of subsolvers: problem, limits, clock, incumbent, and the schedules from which local search starts.
 
-    `over` is a further condition that ends the search. `chains` is given if the problem is the form with many chains of
-    one with unequal micro-batches. A search within another one uses its `clock`.
+    `report` gets every improvement, `stop` ends the search from outside, and `over` is a further condition that does.
+    `chains` is given if the problem is the form, with a chain for each factor, of one with unequal micro-batches. A
+    search within another one uses its `clock`.
     """
 
     def __init__(
@@ -269,7 +270,7 @@ class Search:
         return close or met or missed or self._stop.is_set() or self._over()
 
     def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
-        """Offer a schedule with its best times; returns its timeline if it is as good as the incumbent, else None.
+        """Offer a schedule with its best times; return its timeline if as good as the incumbent, else None.
 
         `by` is as in `Incumbent.offer`.
         """
@@ -320,7 +321,7 @@ class Search:
         self.end()
 
     def infeasible(self, reason: str) -> Solution:
-        """Return the result for a problem without any schedule."""
+        """Return the solution of a problem without any schedule, with the reason shown to the user."""
         found = Solution(self.problem, Status.INFEASIBLE, 0, None, reason=reason, wall_seconds=self.clock.seconds)
         return in_common_ticks(found, None, self.incumbent.state.certificate)
 

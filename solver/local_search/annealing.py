@@ -153,7 +153,7 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> Found | None:
-        """Return the best schedule met and its value; None if the given orders deadlock. Arguments as in `search`."""
+        """Return the best schedule met and its value in ticks; None in a deadlock. Arguments as in `search`."""
         found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else Found(found[0], self._schedule(found[1]))
 

@@ -219,5 +219,5 @@ def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, be
 
 @inner
 def anneal_with_modes(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Run `anneal` with open modes, as a separate compiled function, which takes three times as long to compile."""
+    """Do as `anneal`, with open modes; a function of its own, since it takes three times as long to compile."""
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)

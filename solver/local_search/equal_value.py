@@ -138,7 +138,10 @@ class EqualValueSearch:
 
 
 def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
-    """Return the solution with another timeline, which must be valid (else `Disagreement`)."""
+    """Return the solution with another timeline, and its metrics and status accordingly.
+
+    Raises `Disagreement` if the timeline is not valid.
+    """
     violations = validate(timeline)
     if violations:
         raise Disagreement(f"{timeline.schedule.name} retimed gave a schedule that is not valid: {violations[0].text}")

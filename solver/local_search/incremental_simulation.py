@@ -1,4 +1,4 @@
-"""Simulation of a part of the topological order, compiled: the part that a move may reorder, or all of it."""
+"""Simulation of a part of the topological sequence of units, compiled: what a move may reorder, or all of it."""
 
 from __future__ import annotations
 

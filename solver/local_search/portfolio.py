@@ -29,7 +29,7 @@ from solver.parameters import tunable, tuned
 @dataclass(frozen=True)
 @tunable
 class PortfolioParams:
-    """Parameters of annealing runs in rounds."""
+    """Parameters of the annealing runs, and of the rounds in which they are made."""
 
     temperatures: tuple[float, ...] = tuned(
         (1 / 4, 1 / 32, 1, 1 / 16), "mean durations of a pass, at first, run after run", 1e-3, 10,

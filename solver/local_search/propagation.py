@@ -206,7 +206,10 @@ def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyp
 
 @inner
 def settle_tails(shop, modes, rows, times, opening, d, low, high, first, last):  # type: ignore[no-untyped-def]
-    """Compute the tails of units of rank `last` down to `first`, and of earlier units whose tail changes thereby."""
+    """Compute the tails of units of rank `last` down to `first`, and of earlier units whose tail changes thereby.
+
+    Units at places `low` to `high` of device `d` have other neighbours, so those before them are computed in any case.
+    """
     place, tail, sequence, marked = rows.place, times.tail, times.sequence, times.marked
     times.clock[STAMP] += 1
     stamp, reach, k = times.clock[STAMP], first, last + 1

@@ -1,4 +1,4 @@
-"""First orders of an iteration's remaining tasks: list scheduling within memory, by several rules."""
+"""First orders of the remaining tasks of an iteration in progress: list scheduling within memory, by several rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replanning of an iteration in progress: a first answer at once, then CP-SAT on all of it or on windows."""
+"""Replanning of an iteration in progress: a first answer at once, then CP-SAT on all remaining tasks or on windows."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class _Run:
                 self._put(W, stage, self._open[stage].popleft())
 
     def _run(self, kind: PassKind, place: int) -> None:
-        """Run the next forward or backward of the stage at a place of the chain."""
+        """Append the next F, B or BW of the stage at a place of the chain to its device's order."""
         stage = self._chain[place]
         microbatch = self._next.get((kind is F, stage), self._problem.microbatches_of[stage].start)
         self._next[kind is F, stage] = microbatch + 1

@@ -49,7 +49,7 @@ class Diagram(NamedTuple):
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
-    """Return the chain that all micro-batches walk; None if there are several."""
+    """Return the chain (stages in order) that all micro-batches traverse; None if there are several."""
     chains = [*walked_chains(problem)]
     return chains[0] if len(chains) == 1 else None
 

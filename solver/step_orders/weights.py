@@ -53,7 +53,7 @@ def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
 
 
 def splits(problem: Problem, stage: int) -> bool:
-    """Return True if a backward of the stage may be split and its gradient is then available sooner."""
+    """True if a backward of the stage may be split and its gradient is then available sooner."""
     view = problem.pipeline
     return view.splits and view.ticks[B, stage] < view.ticks[BW, stage]
 
@@ -107,7 +107,7 @@ def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # ty
 
 @compiled
 def settle(label: Numbers, ran: Numbers, steps: Steps) -> None:
-    """Raise the times of a label to those before which nothing that is left can start anyway.
+    """Raise the times of a label to those before which none of the remaining steps can start anyway.
 
     `ran` has the number of micro-batches that have done each step.
     """

@@ -44,7 +44,7 @@ def of_solution(solution: Solution, effort: Effort) -> Outcome:
 
 
 def of_plan(plan: Plan, effort: Effort) -> Outcome:
-    """Return the outcome of a plan search: the best plan, with the bound on all plans."""
+    """Return the outcome of a plan search: the figures of the best plan, and the bound on all plans."""
     known = Outcome(
         plan.status,
         effort,

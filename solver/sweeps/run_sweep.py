@@ -103,7 +103,7 @@ class _Run:
                 pause(0)
 
     def table(self) -> Table:
-        """Return the table of the cells with their current outcomes."""
+        """Return the table of all cells of the sweep, with the outcomes so far."""
         over = {key for key, known in self._known.items() if known.finished} | self._failures.keys()
         rows = tuple(self._row(cell) for cell in self._sweep.cells)
         interrupted = self._stop.is_set() and not self._cells.keys() <= over
@@ -134,7 +134,7 @@ class _Run:
         self._executor.submit(Task(cell.key, cell.document, cell.name, limits, start, floor))
 
     def _share(self) -> float:
-        """Return the seconds for the next cell: its limit, or less if the time for all cells is short."""
+        """Return the seconds for the next cell: the limit of a cell, or less if the time for all cells is short."""
         limit, total = self._options.limits.seconds, self._options.total
         if total is None:
             return limit

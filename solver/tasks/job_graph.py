@@ -34,7 +34,7 @@ class JobGraph:
     sequence: Sequence[int] = field(repr=False)
 
     def heads(self, release: Callable[[int], int] = lambda _: 0) -> dict[int, int]:
-        """Return the earliest start of each job in steps, not before its `release`."""
+        """Return the earliest start of each job in steps by precedences alone, not before `release(job)`."""
         found: dict[int, int] = {}
         for n in self.sequence:
             ends = (found[b] + self.jobs.jobs[b].steps + lag for b, lag in self.before[n])

@@ -159,7 +159,7 @@ def _alone(stage: Stage, device: int) -> Stage:
 
 
 def _backwards(problem: Problem) -> list[Pass]:
-    """Return the passes of the pair's backward, of all its modes."""
+    """Return the passes of the pair's backward in all of its modes: B, W and BW as far as they exist."""
     last = len(problem.stages) - 1
     return [Pass(kind, last, 1) for kind in (B, W, BW) if (kind, last) in problem.network.tasks]
 
@@ -175,7 +175,7 @@ def _steps(jobs: Jobs, starts: Mapping[int, int]) -> int:
 
 
 def _least(jobs: Jobs, fused: bool) -> int:
-    """Return a lower bound in ticks: the largest least head + work + least tail over streams."""
+    """Return a lower bound in ticks of a mode: over streams, the largest least head + work + least tail of its jobs."""
     graph = graph_of(jobs, with_modes(jobs, fused))
     heads, tails, ticks = graph.heads(), graph.tails(), 0
     for here in jobs.on.values():
@@ -222,7 +222,7 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
 
 
 def _in_turn(problem: Problem) -> int:
-    """Return the ticks of the forward plus those of backward and weight tasks, or of a shorter full backward."""
+    """Return the ticks of the forward and the backward one after the other, in the shorter of the backward's modes."""
     backwards = [problem.duration(p) for p in _backwards(problem)]
     split, fused = sum(backwards[:2]), sum(backwards[-1:])
     return problem.duration(_FORWARD) + (min(split, fused) if len(backwards) == 3 else sum(backwards))

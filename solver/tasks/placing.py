@@ -62,7 +62,7 @@ def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> 
 
 
 def schedule_of(placed: PlacedJobs, name: str) -> Schedule | None:
-    """Return the schedule of placed jobs, with the waits that memory needs."""
+    """Return the schedule of placed jobs, with the waits that memory needs; None if some timing exceeds memory."""
     return schedule_of_starts(placed.jobs, placed.start, name)
 
 

@@ -43,7 +43,7 @@ class Incumbent:
 
     @property
     def state(self) -> State:
-        """The current state, an immutable record."""
+        """The best schedule, bound, notes and history at this moment, as an immutable record."""
         return self._state
 
     @property
@@ -62,12 +62,12 @@ class Incumbent:
         return self._state.lower_bound
 
     def enter(self, phase: str) -> None:
-        """Set the name of the step that begins now, and report the state."""
+        """Set the name of the step that begins now, used in reports from here on, and report the state."""
         self.phase = phase
         self._replace(lambda state: state, report=True)
 
     def note(self, text: str) -> None:
-        """Add a note for the user."""
+        """Add a note for the user, once."""
         self._replace(lambda state: state.with_note(text))
 
     def note_defects_of(self, other: Incumbent) -> None:
@@ -160,7 +160,10 @@ class Incumbent:
             self.note(left_out_note(subsolver, error))
 
     def _replace(self, change: Callable[[State], State], report: bool = False, by: str | None = None) -> None:
-        """Replace the state by `change(state)`; report it if the value or the bound changed, or if `report`."""
+        """Replace the state by `change(state)`, under a lock; report it if value or bound changed, or if `report`.
+
+        `by` is the name of the finder in the report, by default the current phase.
+        """
         with self._replacing:
             before, changed = self._state, change(self._state)
             value, tick = changed.value, changed.problem.tick

@@ -80,7 +80,7 @@ class State:
         return self if text in self.notes else replace(self, notes=(*self.notes, text))
 
     def with_moment(self, moment: Progress) -> State:
-        """Return the state with a further entry of the history, if value or bound differ from the last entry."""
+        """Return the state with a further entry of the history, without timeline, if value or bound changed."""
         last = self.history[-1] if self.history else None
         if last is not None and (last.value, last.lower_bound) == (moment.value, moment.lower_bound):
             return self

@@ -86,7 +86,7 @@ class BeamSchedules:
 
 
 def _up_to_incumbent(search: Search, bounds: CompletionBounds) -> CompletionBounds:
-    """Return the completion bounds with the incumbent's value as cutoff."""
+    """Return the completion bounds with the incumbent's value, in ticks, as the value that pruned orders reach."""
     value = search.incumbent.state.value
     return bounds if value is None else bounds._replace(value=int(value))
 

@@ -48,7 +48,10 @@ class CoreGuided:
     restarts: bool = False
 
     def serves(self, search: Search) -> bool:
-        """True for models with order literals: without them nothing is learnt that refutes another value."""
+        """True if the exact model has order literals and building it fits into the remaining time.
+
+        Without literals nothing is learnt that refutes another value.
+        """
         problem = search.problem
         few = literal_count(problem, range(problem.devices)) <= most_literals(problem)
         return few and not search.takes_long_to_state
@@ -69,7 +72,10 @@ class CoreGuided:
             _note(search, reason)
 
     def alone(self, search: Search) -> None:
-        """Run on a dedicated core; a remaining gap of less than a tick is then refuted in finer ticks."""
+        """Search on a dedicated core until nothing is left to do, restarting where others have proved more.
+
+        A remaining gap of less than a tick is refuted in fractions of a tick.
+        """
         clock = search.clock
         try:
             while not (search.over() or fraction_left(search) or _improve_alone(search, self.name)):

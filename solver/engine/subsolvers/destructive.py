@@ -12,7 +12,7 @@ from solver.engine.slices import Work
 
 @dataclass(frozen=True)
 class DestructiveBounds:
-    """Refute increasing thresholds; where all devices together have a schedule at a threshold, that is offered."""
+    """Refute increasing thresholds by CP-SAT; a schedule found by the model of all devices is offered."""
 
     name: str = "destructive bounds"
     parallel: bool = False

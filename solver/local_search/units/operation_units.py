@@ -45,7 +45,7 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
-    """Yield all operations of a device."""
+    """Yield the operations (F, B and, if backwards split, W) of a device's stages and micro-batches."""
     for stage in problem.placement.stages_of[device]:
         for role in (F, B, W) if problem.pipeline.splits else (F, B):
             yield from (Operation(role, stage, j) for j in problem.microbatches_of[stage])
@@ -83,7 +83,7 @@ class Operations:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory capacity of each device for activations, None without a limit."""
+        """Memory capacity of each device for activations, in memory integers; None without a limit."""
         return self.problem.room
 
     def _needs_of(self, x: Operation) -> list[tuple[int, int]]:

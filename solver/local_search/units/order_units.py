@@ -50,7 +50,7 @@ class Units:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory capacity of each device for activations, None without a limit."""
+        """Memory capacity of each device for activations, in memory integers; None without a limit."""
         return self.problem.room
 
     @property
@@ -80,7 +80,7 @@ class Units:
         return list(range(first, len(self.slots)))
 
     def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule:
-        """Return the schedule that runs the units in these orders."""
+        """Return the schedule that runs the units, given by number, in these orders."""
         return Schedule(tuple(tuple(self.slots[n] for n in order) for order in orders), "pipesched")
 
 

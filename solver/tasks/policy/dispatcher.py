@@ -57,7 +57,7 @@ class Dispatcher:
 
     @property
     def back(self) -> bool:
-        """True if some activations are reloaded or recomputed, so that the last two numbers of policies matter."""
+        """True if some reload or recomputation waits for a pass of another stage, so that a policy can delay it."""
         return bool(self._releases.any())
 
     def twin(self) -> Dispatcher:
@@ -79,7 +79,7 @@ class Dispatcher:
         return self._shop._replace(feeds_lag=lags)
 
     def _flow_of(self, serial: Serial) -> Flow:
-        """Return the device of each job and the passes that it begins and ends, by index in `serial.running`."""
+        """Return the arrays of stages, passes and devices that dispatching needs, by job index in `serial.running`."""
         jobs, shop = serial.jobs, self._shop
         whole: dict[tuple[int, int], int] = {}
         stage, ends = (np.full(len(serial.running), -1, np.int64) for _ in range(2))

@@ -46,7 +46,7 @@ def _add_event(at, event):  # type: ignore[no-untyped-def]
 
 @inlined
 def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
-    """Put a job into its stream's heap of startable jobs and mark the stream for a decision."""
+    """Put job `n` into its stream's heap of startable jobs of its class, and mark the stream for a decision."""
     r, kind = shop.stream[n], decided.kind[n]
     at.open_jobs[r, kind] = push(at.ready[r, kind], decided.rank, at.open_jobs[r, kind], n)
     _look_at(at, r)
@@ -99,7 +99,7 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inlined
 def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
-    """True if a job may start: its stage's in-flight limit and its memory admit it."""
+    """True if job `n` may start now: the in-flight limit of its stage and its memory admit it."""
     if flow.opens[n] and at.in_flight[flow.stage[n]] >= decided.most[flow.stage[n]]:
         return False
     m = shop.memory[n]

@@ -38,7 +38,7 @@ class PolicySearch:
         self.ends: int | None = None
 
     def step(self) -> bool:
-        """Try another policy and keep it if its end is no later; True if the end is earlier than before."""
+        """Try another policy and keep it if its schedule ends no later than the best so far; True if earlier."""
         dispatcher, policy = (self._untried.pop(0), self.start) if self._untried else self._moved()
         found = dispatcher.run(policy)
         if found is None or (self.ends is not None and found[0] > self.ends):

@@ -42,7 +42,7 @@ Starts = NDArray[np.int64]
 
 
 def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
-    """True if memory admits all of these jobs at once, so that any order fits."""
+    """True if memory has room for all of these jobs at once, so that every order fits."""
     taken, runs = [0] * len(jobs.room), set(running)
     for one in jobs.holdings:
         if one.where in runs:

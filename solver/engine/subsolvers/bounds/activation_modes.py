@@ -19,7 +19,10 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class ActivationModes(DiagramBounds):
-    """Decision-diagram bounds for problems in which activations may be offloaded or recomputed."""
+    """Decision-diagram bounds for problems in which activations may be offloaded or recomputed.
+
+    They are of the problem relaxed to plain passes with these modes.
+    """
 
     name: str = "diagrams of held activations"
 

@@ -54,7 +54,7 @@ class CriticalBlocks:
 
 
 def _on_threads(search: Search, jobs: Jobs, tabu: TabuSearch, slice_: Slice) -> None:
-    """Run tabu search on each thread, one run after the other, until the slice is over."""
+    """Run tabu search on each worker's thread, again and again until the slice is over; offer the best schedule."""
     workers = search.workers
     tabu.halt[0] = False
     with ThreadPoolExecutor(workers) as pool:
