@@ -12,7 +12,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """True if each micro-batch has on each stage one F, and one BW or, where backwards may be split, one B and W."""
+    """True if each micro-batch has on each stage one F and one BW, or one F, one B and one W if the problem splits."""
     problem = timeline.problem
     count_of_pass = Counter(timeline.schedule.passes())
     for stage in range(problem.placement.stages):

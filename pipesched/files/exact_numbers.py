@@ -85,7 +85,7 @@ class _ExactLoader(yaml.SafeLoader):
         self._nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Compose a YAML node; an error for a value that refers to itself, or more than `MOST_NODES` values.
+        """Return the next YAML node; an error for a value that refers to itself, or more than `MOST_NODES` values.
 
         Values are counted with references expanded, before any is built, so that a small file cannot fill the memory.
         """

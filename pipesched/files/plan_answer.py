@@ -168,5 +168,8 @@ def capacities_document(capacities: Capacities | None) -> list[str | None] | Non
 
 
 def capacities_from(document: Any) -> Capacities | None:
-    """Read the memory of each device from `capacities_document`; TypeError or ValueError for any other form."""
+    """Return the memory of each device from `capacities_document`, None for no limit; None where the document is None.
+
+    TypeError or ValueError for any other form.
+    """
     return None if document is None else tuple(None if one is None else Fraction(str(one)) for one in document)

@@ -249,7 +249,8 @@ def _memory(
 ) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
     """Return (columns by stage, pools by device, step, notes): all memory of a file in whole steps, and the step.
 
-    Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits.
+    Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits. `BadInput`
+    for a capacity of too many steps.
     """
     form, features = parsed
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)

@@ -89,7 +89,10 @@ def _given(keys: Mapping[str, object]) -> dict[str, object]:
 
 
 def write_problem(problem: Problem, path: str | Path) -> Path:
-    """Write a problem file that `read_problem` reads as the same problem: JSON if the path ends in .json, else YAML."""
+    """Write a problem file that `read_problem` reads as the same problem: JSON if the path ends in .json, else YAML.
+
+    `BadInput` if no file can express it, or the file cannot be written.
+    """
     target = Path(path)
     try:
         if target.suffix.lower() == ".json":

@@ -185,7 +185,7 @@ def read_schedule(path: str | Path) -> ScheduleFile:
 
 
 def schedule_from(document: object, path: str) -> ScheduleFile:
-    """Read the contents of a schedule file from its document; `path` names the file in messages."""
+    """Return the contents of a schedule file from its document; `path` names the file in the messages of `BadInput`."""
     refuse_other_kinds(document, path, Kind.SCHEDULE)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")

@@ -26,6 +26,7 @@ def parse_model(
 
     Returns the model without the wrong values, a line for each mistake, and the key paths of the wrong values, so that
     rules over several keys can still be checked on the others. `required` lists the key paths that must be given.
+    `BadInput` for a document without keys.
     """
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")

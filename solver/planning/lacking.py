@@ -46,9 +46,9 @@ def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
 
 
 def what_is_lacking(problem: PlanProblem) -> str:
-    """Return a sentence about the trial plan with the least memory excess.
+    """Return text that says which device lacks least memory in some plans made without a memory limit, and how much.
 
-    Empty if it fits or memory is not limited.
+    Empty if such a plan fits, no order applies, or memory is not limited.
     """
     capacity = problem.all_devices.capacity
     best = None if capacity is None else least_lacking(problem)

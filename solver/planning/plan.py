@@ -125,7 +125,7 @@ def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: 
 
 
 def _result(search: Placements) -> Plan:
-    """Return the plan with status, certificate and notes when the search is over."""
+    """Return the result of a search that is over: best plan, status, certificate, notes, or why there is no plan."""
     bound, best = search.bound, search.best
     reason = ""
     with search.errors_noted("why there is no plan"):

@@ -48,9 +48,10 @@ def recheck_search(
 def _partitions_again(
     plan: PlanProblem, choice: Choice, bound: Fraction, solved: Sequence[SolvedPartition], limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if no partition has a plan below `bound`, proved by device or by the master problem without `solved`.
+    """Return True if it is proved again that no partition has a plan below `bound`; False if one has, None if unknown.
 
-    Each solved partition is first rechecked by itself.
+    The proof is that by devices, or by the master problem without the partitions `solved`, each of which is first
+    rechecked by itself.
     """
     ticks = ceil(bound / plan.tick)
     if applies(plan, choice) and ByDevice(plan, choice).refutes(ticks - 1):
@@ -78,8 +79,8 @@ def _order_again(
 ) -> bool | None:
     """Return True if the published order `name` has no plan below `ticks` on the placement, or does not apply there.
 
-    Critical paths of the evidence are recomputed; further ones are added for each partition that the master still
-    finds.
+    False if it has one, None if unknown. Critical paths of the evidence `known` are recomputed; further ones are added
+    for each partition that the master still finds.
     """
     paths, published = next((one for one in known if one.order == name), OrderPaths(name, ())), schedule_named(name)
     if not published.same_for_all_costs or not provable(plan, choice):
@@ -98,9 +99,9 @@ def _order_again(
 
 
 def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop: Event) -> bool | None:
-    """Return True if no partition has a value below `ticks` under the order.
+    """Return True if it is proved that no partition has a value below `ticks` under the order, False if one has.
 
-    Each partition found adds a cut by its path.
+    None if unknown in time. Each partition found adds its critical path as a cut.
     """
     until = time.monotonic() + limits.seconds
     while True:

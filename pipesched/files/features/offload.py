@@ -122,7 +122,7 @@ def _may(section: Any, key: str) -> bool:
 
 
 def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
-    """Return the streams of copies that several devices share, each with these devices."""
+    """Return the streams of copies that several devices share, each with these devices; empty without offload."""
     if section is None or section.offload is None or not _may(section, "offload"):
         return ()
     groups = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
@@ -158,7 +158,10 @@ def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
 
 
 def _written(problem: Problem) -> dict[str, object]:
-    """Return the keys `offload`, `recompute` and `decide` of a problem; ValueError where no file can express them."""
+    """Return the keys `offload`, `recompute` and `decide` of a problem; empty if no stage offloads or recomputes.
+
+    ValueError where no file can express them.
+    """
     stages = problem.stages
     if not any(stage.saving_kinds for stage in stages):
         return {}

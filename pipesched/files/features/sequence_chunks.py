@@ -62,7 +62,7 @@ def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _amend(schema: dict[str, Any]) -> None:
-    """Let the keys whose values may differ by piece have the forms for that in the JSON Schema of the file."""
+    """Extend the JSON Schema of a file: keys whose values may differ by piece also accept the forms for that."""
     for path, keys in _VALUES.items():
         section = schema
         for name in path.split("."):

@@ -141,13 +141,19 @@ def whole_number(limit: int) -> Callable[[object], int | None]:
 
 
 def one_or_list(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], Entry | list[Entry] | None]:
-    """Return a validator that accepts one value or a list of values; `allowed` says what each entry may be."""
+    """Return a validator that accepts one value, or a list of values; `allowed` says what each entry may be.
+
+    It returns None for a single value, and raises `WrongEntries` for entries, that `one` does not accept.
+    """
     many = list_of(one, allowed)
     return lambda value: one(value) if as_list(value) is None else many(value)
 
 
 def list_of(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], list[Entry] | None]:
-    """Return a validator that accepts a list whose entries `one` accepts; `allowed` says what each entry may be."""
+    """Return a validator that accepts a list whose entries `one` accepts; `allowed` says what each entry may be.
+
+    It returns None for no list or an empty one, and raises `WrongEntries` for entries that `one` does not accept.
+    """
 
     def accept(value: object) -> list[Entry] | None:
         entries = as_list(value)

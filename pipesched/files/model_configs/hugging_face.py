@@ -13,7 +13,7 @@ from pipesched.files.schema_errors import shown
 
 
 class _Family(NamedTuple):
-    """Defaults of models of one `model_type` in transformers, for what a configuration file leaves out."""
+    """Structure of models of one `model_type` in transformers, and defaults of values that a file leaves out."""
 
     gated: bool = True
     tied: bool = False

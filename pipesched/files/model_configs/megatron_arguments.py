@@ -194,7 +194,8 @@ def _untied(values: Mapping[str, Any]) -> bool:
 def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple[int, int]:
     """Return the number of leading dense layers, and the period of expert layers after them, from `moe_layer_freq`.
 
-    Megatron's argument is a period, of layers counted from 0, or a list such as `([0]*3+[1]*58)`.
+    Megatron's argument is a period, of layers counted from 0, or a list such as `([0]*3+[1]*58)`. `BadInput` for
+    another pattern.
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")

@@ -103,7 +103,10 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
 
 
 def _layers(stage: Stage) -> int:
-    """Return the number of layers of a stage, read from the last task name of its forward, which ends with a number."""
+    """Return the number of layers of a stage, read from the number at the end of its forward's last task name.
+
+    Else 1.
+    """
     last = stage.tasks_of(F)[-1].name.rpartition(".")
     return int(last[2]) + 1 if last[0] and last[2].isdigit() else 1
 

@@ -94,7 +94,10 @@ class ScheduleReader:
             raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
 
     def free_memory(self) -> MostFree | None:
-        """Return the free memory that the file states, with its bound; None where it states none."""
+        """Return the free memory that the file states, with its bound.
+
+        None where it states none, `BadInput` if it is wrong.
+        """
         stated = self._document.get("free_memory")
         if stated is None:
             return None

@@ -77,7 +77,10 @@ class TaskReader:
         return {text.partition("/")[2]: part for part, text in enumerate(texts)}
 
     def orders(self, document: object) -> TaskOrders:
-        """Read the key `task_orders` as `task_keys` writes it: for each device the tasks of each stream."""
+        """Return the orders of streams under the key `task_orders`, as `task_keys` writes it.
+
+        `BadInput` for another form. The document has, for each device, the tasks of each stream.
+        """
         devices = document if isinstance(document, list) else []
         if len(devices) != self._problem.devices or not all(isinstance(streams, dict) for streams in devices):
             raise BadInput(f"task_orders: found {shown(document)}; allowed: for each device the tasks of each stream")

@@ -13,7 +13,7 @@ from solver.planning.joint.draft import KINDS, Costs
 
 
 class GivenOrder:
-    """Precedence graph of a timeline's order, in which each pass is one task.
+    """Precedence graph of a timeline's order, for its value under other stage costs; each pass is one task.
 
     `length` is the number of stages of a chain.
     """

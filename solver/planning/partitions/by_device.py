@@ -47,8 +47,9 @@ def applies(plan: PlanProblem, choice: Choice) -> bool:
 def bound_by_device(plan: PlanProblem, choice: Choice, upper: int | None, late: Callable[[], bool]) -> int:
     """Return a lower bound in ticks on every plan of the placement; the mean load where the method does not apply.
 
-    `upper` is the value of a known plan: the bound never exceeds it, and equals it where no better plan exists.
-    Thresholds above the mean load are refuted one after the other, then by bisection, until `late()`.
+    `upper` is the value of a known plan, or None: the bound never exceeds it, and equals it if it was proved in time
+    that no plan is better. Thresholds above the mean load are refuted one after the other, then by bisection, until
+    `late()`.
     """
     least = mean_load(plan, choice)
     if not applies(plan, choice) or late():

@@ -58,9 +58,10 @@ class SolvedPartitions:
             self.open[partition] = lower
 
     def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
-        """Record for a partition the values, in the file's unit, of all allowed published schedules that fit it.
+        """Record the least of `values`, of all allowed published schedules that fit a partition, as its bound.
 
-        The partition then counts as left out of the master problem.
+        Values are in the file's unit; None is recorded if there are none. The partition then counts as left out of the
+        master problem.
         """
         least = min(values, default=None)
         self._known[partition] = SolvedPartition(partition, least)

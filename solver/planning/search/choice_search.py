@@ -153,7 +153,8 @@ class ChoiceSearch:
     def relax(self, most: float, best: Fraction | None) -> None:
         """Solve the master problem for partitions below `best`, the value of the best plan in the file's unit, if any.
 
-        Improves `bound` and sets `next` to the partition to schedule next; `settled` is set where none is left.
+        Improves `bound` and sets `next` to the partition to schedule next; `settled` is set where none is left. Raises
+        `Disagreement` if the bound is above the value of a known plan.
         """
         self.bound_by_devices(most, best)
         if best is not None and self._least >= best / self.plan.tick:

@@ -89,7 +89,7 @@ class FirstPlans:
         return self.best
 
     def _try_even(self, first: Partition) -> None:
-        """Try the even partition, the default of frameworks, unless its load is no better than the best plan."""
+        """Try the even partition, the default of frameworks, unless it was tried (`first`) or its load is no better."""
         plan, choice = self._of.plan, self._of.choice
         counts = even_counts(plan.model, self._of.stages) if plan.counts is None else None
         if counts is not None:

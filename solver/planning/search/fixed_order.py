@@ -37,12 +37,12 @@ _PARAMS = FixedOrderParams()
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
-    """True if the length of a path through stages is a lower bound on the objective: it is the makespan or equals it.
+    """True if the length of a path through stages is a lower bound on the objective.
 
-    The span equals the makespan where backwards are not split and there is one path through the stages: the first
-    device then begins first and ends last, except for passes for parameters. Gathers are excluded since their times
-    depend on the memory, and so are transfers that occupy both devices, whose order depends on the times of stages.
-    Additions are excluded since paths may lead through what they add.
+    So it is for the makespan, and for the span where that equals the makespan: where backwards are not split and there
+    is one path through the stages, the first device begins first and ends last, except for passes for parameters.
+    Gathers are excluded since their times depend on the memory, and so are transfers that occupy both devices, whose
+    order depends on the times of stages. Additions are excluded since paths may lead through what they add.
     """
     chains, own = choice.on(plan.cluster.devices).chains, plan.model.parameters
     if plan.additions or own.gather is not None or plan.cluster.rendezvous:

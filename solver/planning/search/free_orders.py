@@ -21,7 +21,7 @@ from solver.planning.search.placements import Placements
 @dataclass(frozen=True)
 @tunable
 class FreeOrderParams:
-    """Shares of the time of a plan search with free orders."""
+    """Shares of the time of a plan search with free orders, and the rule for the placement to search next."""
 
     first_share: float = tuned(0.2, "of the whole, for first plans", 0, 1)
     bounds_share: float = tuned(0.2, "of the whole, for bounds by devices", 0, 1)
@@ -167,7 +167,10 @@ class FreeOrders:
                 self._visit(min(self._all.open(), key=_promise), step)
 
     def _visit(self, choice: ChoiceSearch, most: float) -> None:
-        """Search an order for the next partition of a placement, for `most` seconds or work units."""
+        """Search an order for the next partition of a placement, which the master problem gives if there is none yet.
+
+        At most `most` seconds or work units for each of the two.
+        """
         if choice.next is None:
             self._all.relax(choice, most)
         if choice.next is not None and not choice.settled and not self._all.done():

@@ -29,9 +29,9 @@ def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Jo
 def anneal_at_once(
     group: Sequence[Job], better: Mapping[Choice, BetterPlans], budget: Budget, most: float
 ) -> list[ChoiceSearch]:
-    """Run one round of each search in `group` in parallel, for `most` seconds or work units.
+    """Run one round of each search in `group` in parallel, for `most` seconds or work units; better plans are offered.
 
-    Better plans are offered. Returns the placements that the joint search supports.
+    Returns the placements of the group that the joint search supports.
     """
     known = [(choice, better[choice.choice].joint(number)) for choice, number in group]
     found = [(choice, search) for choice, search in known if search is not None]

@@ -120,7 +120,7 @@ def _frozen_names(form: Any) -> tuple[str, ...]:
 
 
 def _adapter_rank(form: Any) -> int | None:
-    """Return the rank of LoRA adapters; None where the model trains its weights."""
+    """Return the rank of LoRA adapters; None without adapters."""
     return None if form.model is None or form.model.lora is None else form.model.lora.rank
 
 
