@@ -241,6 +241,9 @@ SETTINGS = (
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_hybrid_models_have_a_pattern_and_no_layout")),
     ("Megatron: patterns of plain transformers for HybridModel",
      Cell(MODEL, PLANS + "test_runtime_rules.py::test_a_plain_transformer_has_a_pattern_of_two_letters_a_layer")),
+    ("Megatron: stages of a HybridModel in a V (by hand: main of 2026-08 trains them)",
+     Cell(MODEL, "tests/runtime/megatron/test_parts.py::"
+          "test_a_hybrid_model_in_a_v_is_built_from_the_segments_of_its_stages")),
     ("Megatron: recomputed layers of each rank (hook)",
      Cell(READ, PLANS + "test_megatron_core.py::test_a_block_recomputes_what_the_hook_says")),
     ("torchtitan: flags and configuration of a plan",

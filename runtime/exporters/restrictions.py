@@ -132,5 +132,6 @@ RESTRICTIONS = {
         Restriction("torchtitan", "torchtitan", _whole_words("last"), _whole_on(-1), _fused_on(-1), _layers),
         Restriction("torch", "torch-csv"),
         Restriction("megatron-order", "megatron", _no_blocks_words, _no_blocks),
+        Restriction("megatron-hybrid-order", "megatron", _no_blocks_words, _no_blocks),
     )
 }

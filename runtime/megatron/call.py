@@ -12,6 +12,7 @@ from megatron.core.process_groups_config import ProcessGroupCollection
 from megatron.core.utils import get_attr_wrapped_model, get_model_config
 
 from runtime.execution.program import Program
+from runtime.megatron.placement import is_placed
 
 _NEVER_TRIED = {
     "sequence_parallel": "sequence parallelism",
@@ -87,7 +88,7 @@ def check_fits(call: Call, program: Program) -> None:
     ranks = len(program.rows)
     stages = len(program.stages_of(call.rank)) if call.group.size() == ranks else 0
     if not program.is_loop:
-        _refuse_there(call.config, call.chunks)
+        _refuse_there(call, program)
     if (call.group.size(), len(call.chunks)) != (ranks, stages):
         raise ValueError(
             f"pipesched: schedule {program.schedule} is for {ranks} ranks and {len(program.rank_of_stage)} stages; "
@@ -113,26 +114,21 @@ def _refuse(arguments: Mapping[str, Any], config: Any, chunks: list[Any], groups
         raise ValueError(f"pipesched: a schedule of its own was never run in Megatron with {', '.join(found)}")
 
 
-def _refuse_there(config: Any, chunks: list[Any]) -> None:
+def _refuse_there(call: Call, program: Program) -> None:
     """Raise `ValueError` for settings that conflict with stages in places other than Megatron's own."""
-    if not hasattr(getattr(config, "pipeline_model_parallel_layout", None), "stages"):
+    models = [get_attr_wrapped_model(chunk, "pre_process", return_model_obj=True) for chunk in call.chunks]
+    stages = program.stages_of(call.rank) if call.group.size() == len(program.rows) else ()
+    if not all(is_placed(call.config, *one) for one in zip(models, stages, strict=False)):
         raise ValueError(
             "pipesched: the stages of this schedule are not where Megatron puts them by itself; allowed: the schedule "
-            "installed before the model is built, and a --pipeline-model-parallel-layout"
+            "installed before the model is built, and a --pipeline-model-parallel-layout, or a --hybrid-layer-pattern "
+            "with | between its stages"
         )
-    tied = any(
-        getattr(
-            get_attr_wrapped_model(one, "pre_process", return_model_obj=True),
-            "share_embeddings_and_output_weights",
-            False,
-        )
-        for one in chunks
-    )
     found = [
         what
         for what, there in (
-            ("tied embeddings", tied),
-            ("multi-token prediction", getattr(config, "mtp_num_layers", None)),
+            ("tied embeddings", any(getattr(one, "share_embeddings_and_output_weights", False) for one in models)),
+            ("multi-token prediction", getattr(call.config, "mtp_num_layers", None)),
         )
         if there
     ]

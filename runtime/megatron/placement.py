@@ -1,15 +1,20 @@
 """Placement of stages as the schedule has them, such as a V, instead of Megatron's stage s on rank s mod p.
 
 Chunk c of a rank is the c-th of its stages, so the first stage is a chunk 0 and the last stage a last chunk. Megatron
-asks a layout how many layers a chunk has and how many precede it, and functions of two modules which rank has an end of
-the pipeline. These are replaced before the model is built.
+asks a layout how many layers a chunk has and how many precede it, a function for the segment of a HybridModel's pattern
+that a chunk has, and functions of two modules which rank has an end of the pipeline. These are replaced before the
+model is built.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
+import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.pipeline_parallel import utils
 from megatron.core.transformer.enums import LayerType
@@ -28,6 +33,22 @@ def place(program: Program) -> None:
     _replace(parallel_state, "is_pipeline_first_stage", _end(first, lambda _: 0))
     _replace(parallel_state, "is_pipeline_last_stage", _end(last, lambda chunks: chunks - 1))
     _lay_out(program)
+    allocation = hybrid_allocation()
+    if allocation is not None:
+        _select_segments(program, allocation)
+
+
+def is_placed(config: Any, chunk: Any, stage: int) -> bool:
+    """Return True if a model chunk was built, after `place`, with the layers of this stage.
+
+    `chunk` is the model without wrappers. A model with a layout reads it; a HybridModel numbers its layers, from 1 over
+    the whole model.
+    """
+    pattern = getattr(chunk, "hybrid_layer_pattern", None)
+    if pattern is None:
+        return hasattr(getattr(config, "pipeline_model_parallel_layout", None), "stages")
+    first, layers = _segment(pattern, stage)
+    return [layer.layer_number for layer in chunk.decoder.layers] == [first + 1 + n for n in range(len(layers))]
 
 
 def _end(rank: int, chunk: Any) -> Any:
@@ -51,6 +72,34 @@ def _replace(module: Any, name: str, function: Any) -> None:
     for one in [*sys.modules.values()]:
         if getattr(one, "__name__", "").startswith("megatron.") and vars(one).get(name) is was:
             setattr(one, name, function)
+
+
+def hybrid_allocation() -> ModuleType | None:
+    """Return Megatron's module that cuts the patterns of HybridModels; None for a version without such models."""
+    name = "megatron.core.models.hybrid"
+    return None if find_spec(name) is None else import_module(f"{name}.hybrid_layer_allocation")
+
+
+def _select_segments(program: Program, allocation: ModuleType) -> None:
+    """Make each chunk of a HybridModel built from now on take the segment of its own stage of the pattern."""
+
+    def segment(main_pattern: str, pp_group: Any, vp_stage: int | None, **_: Any) -> tuple[list[str], int]:
+        stages = len(program.rank_of_stage)
+        if main_pattern.count("|") + 1 != stages:
+            raise ValueError(
+                f"pipesched: found {main_pattern.count('|') + 1} segments in --hybrid-layer-pattern; allowed: the "
+                f"{stages} stages of schedule {program.schedule}"
+            )
+        offset, layers = _segment(main_pattern, program.stages_of(dist.get_rank(pp_group))[vp_stage or 0])
+        return allocation.validate_segment_layers(layers), offset
+
+    allocation.select_pipeline_segment = segment  # type: ignore[attr-defined]
+
+
+def _segment(pattern: str, stage: int) -> tuple[int, str]:
+    """Return the number of layers before a stage of a pattern without MTP, and the letters of its own layers."""
+    segments = pattern.partition("/")[0].split("|")
+    return sum(map(len, segments[:stage])), segments[stage]
 
 
 def _lay_out(program: Program) -> None:

@@ -13,7 +13,7 @@ from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.placement import v_shape
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.megatron_flags import module_notes, recompute_flags
+from runtime.partitions.megatron_flags import ORDER_NOTE, module_notes, recompute_flags
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
@@ -35,11 +35,10 @@ def _write(model: StagedModel) -> PartitionSettings:
     # Evaluation of a loop stays Megatron's own, in groups that it takes.
     values, flags = partition_flags(_NAME, replace(model, schedule=None), placed=in_v)
     flags |= recompute_flags(_NAME, model)
-    note = "Megatron runs this plan's order with the module of `export --format megatron` imported, and else its own."
     return PartitionSettings(
         {"megatron-order-layout": values["megatron-layout"]},
         flag_file(model, "Megatron-LM", flags),
-        (note, *module_notes(model)),
+        (ORDER_NOTE, *module_notes(model)),
     )
 
 

@@ -3,46 +3,72 @@
 Main of 2026-08 deprecates GPTModel for it. A layer is its attention (`*`, latent `+`) followed by its MLP (`-`) or
 experts (`E`); bars separate stages, `/` precedes multi-token prediction, always on the last stage. Recomputation counts
 letters, so that a whole layer is two of them (checkpointed_forward in megatron/core/recompute.py); multi-token
-prediction then asserts that it is one.
+prediction then asserts that it is one. In a V, which the module of `export --format megatron` places, the pattern lists
+the stages in stage order as ever.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
+from pipesched.problem.placement import v_shape
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.megatron_flags import ORDERS, group_flags, order_notes
+from runtime.partitions.megatron_flags import ORDER_NOTE, ORDERS, group_flags, order_notes
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_modes, loop, mtp_on_last_stage
+from runtime.partitions.setting_limits import all_or_none, known_modes, loop, mtp_on_last_stage, one_chain
 from runtime.partitions.staged_model import Run, StageCounts, StagedModel
 
-_NAME = "megatron-hybrid"
+_NAME, _ORDER_NAME = "megatron-hybrid", "megatron-hybrid-order"
 _OWN = "a hybrid model of its own: its pattern is among the settings of megatron"
+_TAKES_HYBRID = "megatron takes hybrid models"
 _SPEC = "megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
 
 
 def _write(model: StagedModel) -> PartitionSettings:
-    if is_hybrid(names_of(model)):
-        raise BadInput(f"{_NAME}: not supported: {_OWN}")
+    pattern, flags, notes = _settings(_NAME, model)
     loop(_NAME, model)
-    mtp_on_last_stage(_NAME, model, "a pattern has them behind the last stage")
-    known_modes(_NAME, model, *FULL)
+    flags |= group_flags(_NAME, model)
+    return PartitionSettings(
+        {"megatron-transformer-pattern": pattern}, flag_file(model, "Megatron-LM", flags), order_notes(model) + notes
+    )
+
+
+def _write_with_order(model: StagedModel) -> PartitionSettings:
+    pattern, flags, notes = _settings(_ORDER_NAME, model)
+    one_chain(_ORDER_NAME, model)
+    if model.placement.stage_device != v_shape(model.devices).stage_device:
+        loop(_ORDER_NAME, model)
+    elif model.mtp:
+        raise BadInput(f"{_ORDER_NAME}: not supported: multi-token prediction layers with stages in a V")
+    # Evaluation of a loop stays Megatron's own, in groups that it takes.
+    flags |= group_flags(_ORDER_NAME, replace(model, schedule=None))
+    return PartitionSettings(
+        {"megatron-hybrid-order-pattern": pattern}, flag_file(model, "Megatron-LM", flags), (ORDER_NOTE, *notes)
+    )
+
+
+def _settings(name: str, model: StagedModel) -> tuple[str, dict[str, object], tuple[str, ...]]:
+    """Return a plan's pattern, its flags without those of micro-batch groups, and notes; `BadInput` if it has none."""
+    if is_hybrid(names_of(model)):
+        raise BadInput(f"{name}: not supported: {_OWN}")
+    mtp_on_last_stage(name, model, "a pattern has them behind the last stage")
+    known_modes(name, model, *FULL)
     pattern = _pattern(model)
     flags: dict[str, object] = {"pipeline-model-parallel-size": model.devices, "hybrid-layer-pattern": pattern}
-    flags |= group_flags(_NAME, model)
-    if all_or_none(_NAME, model, FULL, "--recompute-method uniform"):
+    if all_or_none(name, model, FULL, "--recompute-method uniform"):
         if model.mtp:
-            raise BadInput(f"{_NAME}: not supported: recomputation beside multi-token prediction layers")
+            raise BadInput(f"{name}: not supported: recomputation beside multi-token prediction layers")
         flags |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 2}
     notes: tuple[str, ...] = (f"For a model built by pretrain_hybrid.py with --spec {_SPEC} (Megatron-LM main).",)
     if model.step is None:
         notes += ("Layers whose names begin with moe have experts (E), all others an MLP; write + for * with MLA.",)
-    return PartitionSettings(
-        {"megatron-transformer-pattern": pattern}, flag_file(model, "Megatron-LM", flags), order_notes(model) + notes
-    )
+    return pattern, flags, notes
 
 
 def _pattern(model: StagedModel) -> str:
@@ -57,21 +83,21 @@ def _letters(run: Run, attention: str) -> str:
     return (attention + ("E" if run.name.lower().startswith("moe") else "-")) * run.layers
 
 
-def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+def _read(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     """Return the layers of each stage of a pattern of pairs of letters; `BadInput` with a line for each rule that it
     breaks."""
     main, *mtp = text.strip().strip("'\"").split("/")
     segments, mistakes = main.split("|"), list[str]()
     strange = next((one for one in segments if one[::2].strip("*+D") or one[1::2].strip("-E") or len(one) % 2), None)
     if strange is not None:
-        raise BadInput(f"{_NAME}: found {strange!r}; allowed: an attention (*, + or D) and - or E, of every layer")
+        raise BadInput(f"{name}: found {strange!r}; allowed: an attention (*, + or D) and - or E, of every layer")
     if len(segments) % devices:
-        mistakes.append(f"{_NAME}: found {len(segments)} segments; allowed: a multiple of the {devices} devices")
+        mistakes.append(f"{name}: found {len(segments)} segments; allowed: a multiple of the {devices} devices")
     counts = [len(one) // 2 for one in segments]
     if sum(counts) != layers:
-        mistakes.append(f"{_NAME}: found {sum(counts)} layers in the pattern; allowed: the model's {layers}")
+        mistakes.append(f"{name}: found {sum(counts)} layers in the pattern; allowed: the model's {layers}")
     if len({*mtp}) > 1:
-        mistakes.append(f"{_NAME}: found {len({*mtp})} patterns of multi-token prediction; allowed: one")
+        mistakes.append(f"{name}: found {len({*mtp})} patterns of multi-token prediction; allowed: one")
     if mistakes:
         raise BadInput(*mistakes)
     ends = len(counts) - 1
@@ -88,7 +114,7 @@ PARTITION_FORMATS.register(
         main="megatron-transformer-pattern",
         suffix=".megatron_hybrid.args",
         write=_write,
-        read=_read,
+        read=partial(_read, _NAME),
         limits=PlanLimits(
             ("linear", "interleaved"),
             RecomputeRule.ALL,
@@ -96,7 +122,26 @@ PARTITION_FORMATS.register(
             MtpPlace.LAST_STAGE,
             recomputes_mtp=False,
             groups=True,
-            check=lambda names: no_hybrid("megatron takes hybrid models", names),
+            check=partial(no_hybrid, _TAKES_HYBRID),
+        ),
+    )
+)
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_ORDER_NAME,
+        description="HybridModel in the plan's own order: the pattern, beside the module of `export --format megatron`",
+        main="megatron-hybrid-order-pattern",
+        suffix=".megatron_hybrid_order.args",
+        write=_write_with_order,
+        read=partial(_read, _ORDER_NAME),
+        limits=PlanLimits(
+            ("linear", "interleaved", "v-shape"),
+            RecomputeRule.ALL,
+            mtp=MtpPlace.LAST_STAGE,
+            without_mtp=("v-shape",),
+            recomputes_mtp=False,
+            groups=True,
+            check=partial(no_hybrid, _TAKES_HYBRID),
         ),
     )
 )

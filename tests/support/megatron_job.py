@@ -37,7 +37,7 @@ class Job:
     def _config(self, virtual: int | None) -> dict[str, Any]:
         more = self.case.get("config", {})
         return {
-            "num_layers": self.pp * self.chunks_each,
+            "num_layers": self._layers(),
             "hidden_size": 16,
             "num_attention_heads": 2,
             "use_cpu_initialization": True,
@@ -58,22 +58,31 @@ class Job:
             "attention_softmax_in_fp32": self.float is not torch.float64,
         } | more
 
+    def _layers(self) -> int:
+        """The number of letters in a HybridModel's pattern without bars and what follows `/`; else one layer a chunk."""
+        pattern = self.case.get("pattern", "").partition("/")[0]
+        return len(pattern.replace("|", "")) or self.pp * self.chunks_each
+
     def _chunk(self, number: int) -> Any:
         torch.manual_seed(10 + self.stages[number])
         group, virtual = state.get_pipeline_model_parallel_group(), self.config.virtual_pipeline_model_parallel_size
+        settings = {
+            "vocab_size": VOCABULARY,
+            "max_sequence_length": SEQUENCE,
+            "pre_process": utils.is_pp_first_stage(group) and utils.is_vp_first_stage(number, virtual),
+            "post_process": utils.is_pp_last_stage(group) and utils.is_vp_last_stage(number, virtual),
+            "share_embeddings_and_output_weights": self.case.get("tied", False),
+            "position_embedding_type": "rope",
+            "vp_stage": number if self.chunks_each > 1 else None,
+        }
+        if "pattern" in self.case:
+            from tests.support.megatron_hybrid import hybrid_model
+
+            pattern = self.case["pattern"]
+            return hybrid_model(self.config, pattern, self.case.get("experts"), **settings).to(self.float)
         spec = get_gpt_layer_local_spec(self.case.get("experts"), False)
-        return GPTModel(
-            self.config,
-            spec,
-            vocab_size=VOCABULARY,
-            max_sequence_length=SEQUENCE,
-            pre_process=utils.is_pp_first_stage(group) and utils.is_vp_first_stage(number, virtual),
-            post_process=utils.is_pp_last_stage(group) and utils.is_vp_last_stage(number, virtual),
-            share_embeddings_and_output_weights=self.case.get("tied", False),
-            position_embedding_type="rope",
-            vp_stage=number if self.chunks_each > 1 else None,
-            mtp_block_spec=get_gpt_mtp_block_spec(self.config, spec, False) if self.config.mtp_num_layers else None,
-        ).to(self.float)
+        mtp = get_gpt_mtp_block_spec(self.config, spec, False) if self.config.mtp_num_layers else None
+        return GPTModel(self.config, spec, mtp_block_spec=mtp, **settings).to(self.float)
 
     def _wrap(self, options: dict[str, Any]) -> None:
         config = DistributedDataParallelConfig(bucket_size=1000, **{"average_in_collective": False} | options)

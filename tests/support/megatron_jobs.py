@@ -26,6 +26,7 @@ from megatron.core.utils import get_attr_wrapped_model
 
 import pipesched.megatron
 import runtime.running.megatron  # noqa: F401 - once, before the processes are forked
+from runtime.megatron import placement
 from tests.support import megatron_cpu
 from tests.support.megatron_job import RANKS, Job, of_all_ranks
 
@@ -33,6 +34,8 @@ FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backwa
 ORIGINALS = {name: getattr(schedules, name) for name in FUNCTIONS}
 ENDS = {name: getattr(utils, name) for name in ("is_pp_first_stage", "is_pp_last_stage")}
 ENDS |= {name: getattr(state, name) for name in ("is_pipeline_first_stage", "is_pipeline_last_stage")}
+HYBRID = placement.hybrid_allocation()
+OWN_SEGMENT = HYBRID and HYBRID.select_pipeline_segment
 OWN_LINEAR, OWN_LAYOUT = (LINEAR.forward, LINEAR.backward), (LAYOUT.__init__, LAYOUT.get_layer_offset)
 
 
@@ -103,6 +106,8 @@ def _restore() -> None:
         setattr(schedules, name, function)
     LINEAR.forward, LINEAR.backward = map(staticmethod, OWN_LINEAR)
     LAYOUT.__init__, LAYOUT.get_layer_offset = OWN_LAYOUT
+    if HYBRID:
+        setattr(HYBRID, "select_pipeline_segment", OWN_SEGMENT)  # noqa: B010 - a module, whose type has no such name
     for module in [one for name, one in sys.modules.items() if name.startswith("megatron.")]:
         for name in ENDS.keys() & vars(module).keys():
             setattr(module, name, ENDS[name])

@@ -12,6 +12,7 @@ from runtime.megatron.batches import NumberedBatches
 
 torch: Any = pytest.importorskip("torch")
 call: Any = pytest.importorskip("runtime.megatron.call", exc_type=ImportError)
+placement: Any = pytest.importorskip("runtime.megatron.placement", exc_type=ImportError)
 
 
 def read(batches: NumberedBatches, microbatch: int, items: int) -> list[int]:
@@ -100,3 +101,28 @@ def test_a_schedule_for_another_pipeline_is_refused(ranks: int, chunks: int) -> 
     )
     with pytest.raises(ValueError, match=f"mine is for 4 ranks and 4 stages; found {ranks} ranks with {chunks} model"):
         call.check_fits(made, program.program_of(document))
+
+
+def chunk_of(pattern: str, layers: list[str], offset: int) -> Any:
+    numbers = [SimpleNamespace(layer_number=offset + 1 + at) for at in range(len(layers))]
+    return SimpleNamespace(hybrid_layer_pattern=pattern, decoder=SimpleNamespace(layers=numbers))
+
+
+def test_a_hybrid_model_in_a_v_is_built_from_the_segments_of_its_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Megatron's own places chunk 1 of rank 0 would have stage 2."""
+    pattern = "*-*-|*-|*|-*-"
+    document = {"schedule": "v", "microbatches": 4, "rank_of_stage": [0, 1, 1, 0], "rows": [""] * 2, "offloaded": []}
+    allocation, v = SimpleNamespace(validate_segment_layers=list), program.program_of(document)
+    placement._select_segments(v, allocation)
+    found = {}
+    for rank in range(2):
+        monkeypatch.setattr(placement.dist, "get_rank", lambda group, rank=rank: rank)
+        for number, stage in enumerate(v.stages_of(rank)):
+            layers, offset = allocation.select_pipeline_segment(pattern, None, number, first_stage_layers=None)
+            found[stage] = ("".join(layers), offset)
+            built = chunk_of(f"{pattern}/*-", layers, offset)
+            assert placement.is_placed(None, built, stage)
+            assert not any(placement.is_placed(None, built, other) for other in range(4) if other != stage)
+    assert found == {0: ("*-*-", 0), 1: ("*-", 4), 2: ("*", 6), 3: ("-*-", 7)}
+    with pytest.raises(ValueError, match=r"found 2 segments in --hybrid-layer-pattern; allowed: the 4 stages"):
+        allocation.select_pipeline_segment("*-|*-", None, 0)

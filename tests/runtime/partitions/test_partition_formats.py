@@ -146,14 +146,15 @@ def recomputed_by_the_runtime(name: str, settings: PartitionSettings, model: Sta
     """Transformer and MTP layers recomputed on every stage, as the runtime reads the written file."""
     held, stages = [one.layers for one in model.counts], range(len(model.stages))
     mtp = [one.mtp for one in model.counts]
-    if name in ("megatron", "megatron-order", "megatron-hybrid", "mindspeed", "mindspeed-dualpipev"):
+    hybrid = name.startswith("megatron-hybrid")
+    if hybrid or name in ("megatron", "megatron-order", "mindspeed", "mindspeed-dualpipev"):
         flags = flags_of(settings.text)
         if "recompute-granularity" not in flags:
             return [0 for _ in stages]
         number = int(flags["recompute-num-layers"])
         if flags["recompute-method"] == "uniform":
             # Each layer for itself; of a pattern, which has two letters for a layer, two.
-            assert number == (2 if name == "megatron-hybrid" else 1)
+            assert number == (2 if hybrid else 1)
             return [held[at] + mtp[at] for at in stages]
         return [min(number, held[at]) for at in stages]
     if name == "megatron-hook":
@@ -255,7 +256,7 @@ def test_what_is_no_layout_is_refused(layout: str) -> None:
         PARTITION_FORMATS["megatron"].read(layout, 2, 2)
 
 
-IN_A_V = {"torchtitan", "megatron-order", "mindspeed-dualpipev"}
+IN_A_V = {"torchtitan", "megatron-order", "megatron-hybrid-order", "mindspeed-dualpipev"}
 REFUSED = {
     "two chains": (plan(model_of(("moe", 4)), (2, 2), bidirectional(2)), set(PARTITION_FORMATS.names())),
     "out of order": (plan(model_of(("moe", 4)), (2, 2), explicit(2, [1, 0])), set(PARTITION_FORMATS.names())),

@@ -195,6 +195,31 @@ def test_a_plain_transformer_has_a_pattern_of_two_letters_a_layer() -> None:
             form.read(text, 4, 7)
 
 
+def test_a_hybrid_model_in_an_order_of_its_own_may_have_its_stages_in_a_v() -> None:
+    """The pattern lists the stages in stage order; flags are those of Megatron's own orders otherwise."""
+    form, own = PARTITION_FORMATS["megatron-hybrid-order"], PARTITION_FORMATS["megatron-hybrid"]
+    plan = problem([layer("embedding"), layer("dense", 3), layer("moe", 4), layer("head")])
+    loop, in_v = (
+        staged(plan.model, Partition((3, 2, 2, 2), ((),) * 4), Choice(placement, 2).on(2), 4)
+        for placement in ("interleaved", "v-shape")
+    )
+    settings = form.write(in_v)
+    assert settings.values == {"megatron-hybrid-order-pattern": "*-*-|*-*E|*E*E|*E"}
+    assert form.read("*-*-|*-*E|*E*E|*E", 2, 7) == in_v.counts
+    assert given(settings.text) == given(form.write(loop).text) == given(own.write(loop).text)
+    assert "export --format megatron" in settings.notes[0]
+    with pytest.raises(BadInput, match="not supported: stages on devices 0, 1, 1, 0"):
+        own.write(in_v)
+    with pytest.raises(BadInput, match=r"^megatron-hybrid-order: found"):
+        form.read("*-|*-", 2, 7)
+    more = problem([layer("embedding"), layer("dense", 6), layer("mtp"), layer("head")])
+    mtp = staged(more.model, Partition((3, 2, 2, 2), ((),) * 4), Choice("v-shape", 2).on(2), 4)
+    with pytest.raises(BadInput, match="multi-token prediction layers with stages in a V"):
+        form.write(mtp)
+    with pytest.raises(BadInput, match="a hybrid model of its own"):
+        form.write(model(problem(HYBRID), 3, 3, 2, 2))
+
+
 @pytest.mark.parametrize("text", ["MM|M*-|-M", "MM|M*-|-M|X", "MM|M*-|-M|MM"])
 def test_patterns_that_megatron_refuses(text: str) -> None:
     with pytest.raises(BadInput):
