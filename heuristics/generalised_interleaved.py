@@ -35,8 +35,8 @@ def generalised_interleaved(problem: Problem, group: int | None = None) -> Sched
 def default_group(problem: Problem) -> int:
     """Return the least group size from p/2 to p with which no device waits in the steady state; p if none is smaller.
 
-    A group's work on a chunk must cover the way of a micro-batch over p stages, forwards or back. The authors' code
-    makes this choice; it also ignores transfers.
+    A group's work on a chunk must cover the time of a micro-batch over p stages, forwards or backwards. The authors'
+    code makes this choice; it also ignores transfers.
     """
     p, kinds = problem.devices, (F, *problem.network.backwards[0])
 
