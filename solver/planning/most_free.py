@@ -38,7 +38,7 @@ _PARAMS = MostFreeParams()
 
 
 def plan_leaving_most(search: Search, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
-    """Return the plan with the most free memory, of those the best that `search` finds by time.
+    """Return the plan with the most free memory; of several such, the best that `search` finds by time.
 
     Value and bound of the plan are its time and that of all plans that leave as much. Where no partition fits the
     memory, or none is found in time, the answer is that of a search by time alone.

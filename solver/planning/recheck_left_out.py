@@ -25,7 +25,7 @@ from solver.limits import Limits
 def may_be_left_out(
     plan: PlanProblem, choice: Choice, bound: Fraction, one: SolvedPartition, limits: Limits, stop: Event
 ) -> bool | None:
-    """Return True if it is proved that no plan with the partition of `one` is below `bound`; False if one is.
+    """Return True if it is proved that no plan with the partition of `one` is below `bound`; False if one was found.
 
     None if unknown in time. The proof is its own certificate, else a simulation of the published schedules where only
     these are allowed, else a CP-SAT search for a schedule below the bound, which does not exist for a period.

@@ -141,9 +141,9 @@ def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:
 
 
 def _choices(problem: PlanProblem, orders: Sequence[str], elsewhere: bool) -> tuple[tuple[Choice, ...], str]:
-    """Return the placements of the file that run one of `orders`, else, if `elsewhere`, all others that do.
+    """Return (placements, reason): those of the file that run one of `orders`, or the reason why no placement does.
 
-    The second value is the reason where none does.
+    If `elsewhere`, other placements that run one are returned where none of the file does.
     """
     chunks = sorted({1, 2, *(choice.chunks for choice in problem.choices)})
     others = [

@@ -26,8 +26,8 @@ from solver.planning.partitions.critical_path import CriticalPath
 class Cheapest:
     """Result of one solve of the master problem.
 
-    `bound`: no partition it allows is below this, in ticks; None: it allows no partition. `partition`: the best found,
-    if any. `complete`: CP-SAT proved that this partition is the cheapest.
+    `bound`: no partition that the master allows has a value below it, in ticks; None if it allows none. `partition`:
+    the best found, if any. `complete`: CP-SAT proved that this partition is the cheapest.
     """
 
     bound: int | None

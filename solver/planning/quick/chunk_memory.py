@@ -15,11 +15,10 @@ def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
 
 
 def peaks(activation: Ticks, microbatches: int) -> Ticks:
-    """Return the peak activation memory of each device.
+    """Return the peak activation memory of each device, in the unit of `activation`, under (interleaved) 1F1B.
 
-    `activation[i, c]` is that of one forward of device i's chunk c.
-
-    With several chunks per device the micro-batches run in groups of `devices`.
+    `activation[i, c]` is that of one forward of device i's chunk c. With several chunks per device the micro-batches
+    run in groups of `devices`.
     """
     devices, chunks = activation.shape
     warm_up = np.array(in_flight(devices, chunks, microbatches))

@@ -193,7 +193,7 @@ class _Orders:
             yield min(rows, key=lambda row: int((row.forward + row.backward).max()))
 
     def _fewest(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
-        """Yield the first option that fits the memory, by bisection.
+        """Yield the plan with the first of `options` that fits the memory, found by bisection; nothing if none fits.
 
         Each option recomputes more than the one before it, and the first is known not to fit.
         """
