@@ -28,7 +28,10 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def _parts_document(problem: Problem) -> dict[str, Any]:
-    """Return the document of a problem without the keys that a file means as a whole (`Feature.of_whole`)."""
+    """Return the document of a problem whose features of the whole file (`Feature.of_whole`) are already taken out.
+
+    Pieces, modules and the like are written by their features.
+    """
     for feature in FEATURES:
         joined = feature.attached or feature.several
         if joined is not None and feature.there(problem):

@@ -140,7 +140,7 @@ class StageSums:
         return Draft(cuts, tuple(rows))
 
     def of_partition(self, partition: Partition) -> Draft:
-        """Return the draft that describes `partition`."""
+        """Return `partition` as a draft: cuts, and by stage and mode the numbers of recomputed layers."""
         rows = []
         for stage in range(partition.stages):
             known = {one[:2]: one.layers for one in partition.recomputed_on(stage)}
@@ -148,7 +148,7 @@ class StageSums:
         return Draft(tuple(accumulate(partition.counts, initial=0)), tuple(rows))
 
     def partition(self, draft: Draft) -> Partition:
-        """Return the partition that `draft` describes."""
+        """Return the partition that `draft` describes: layers of each stage and recomputed layers by type and mode."""
         rows = tuple(
             tuple(
                 Recomputed(kind.name, mode.name, number)
