@@ -31,7 +31,10 @@ TURNS = 8  # times the order is disturbed
 
 
 def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name: str) -> Schedule:
-    """Return the best order found from the published one, or the published order itself, under the given name."""
+    """Return the published order improved for the real times, or unchanged, under the given name.
+
+    Better is less makespan, or span if the objective counts each device from its first pass.
+    """
     start = published(problem)
     search = _Search(problem, Schedule(start.orders, name))
     starts = search.drawn_together([search.of_best.start(p) for p in asking(search.graph.passes, SHORT)])

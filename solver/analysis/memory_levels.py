@@ -121,7 +121,7 @@ class _Device:
 
 
 def _one_microbatch(problem: Problem, device: int) -> int:
-    """Return the memory that a device needs at least when the last of its forwards of a micro-batch begins."""
+    """Return the least memory, in memory integers, with which a device can run its forwards of one micro-batch."""
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]

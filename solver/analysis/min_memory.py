@@ -149,7 +149,7 @@ class _Search:
     def by_solves(self) -> None:
         """Bisect by solves: first down to the least level with a schedule, then up to the highest refuted one.
 
-        A level that a solve leaves undecided bounds neither.
+        A level that a solve leaves undecided changes neither the level found nor the one proved.
         """
         floor = self.proved
         while floor < self.level and not self.budget.over():

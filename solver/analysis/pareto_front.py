@@ -1,4 +1,4 @@
-"""Pareto front of time against memory: schedules by the memory they use, bounds by that they are valid for."""
+"""Pareto front of time against memory: schedules by the memory used, bounds by the memory for which they are valid."""
 
 from __future__ import annotations
 

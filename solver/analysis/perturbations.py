@@ -154,10 +154,10 @@ def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) 
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
-    """Yield 10 % of the device's largest stage, in time and memory, moved to the stage before or after it.
+    """Yield the problem with 10 % of the device's largest stage, in time and memory, moved to a neighbour in the chain.
 
-    Where several chains have the same layers, those of all of them move. None to a stage of the same device, or with
-    other tasks.
+    The neighbours are the stage before and the one after, unless they are on the same device or have other tasks. Where
+    several chains have the same layers, those of all of them move.
     """
     where = problem.placement
     stages = [s for s in where.stages_of[device] if problem.microbatches_of[s]]

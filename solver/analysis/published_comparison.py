@@ -48,7 +48,7 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
 
 
 def search_limits(problem: Problem, limits: Limits) -> Limits:
-    """Return the limits of a comparison's search, which of very many passes leaves time for published schedules."""
+    """Return the limits of a comparison's search; with very many passes they leave time for published schedules."""
     few = 3 * sum(map(len, problem.microbatches_of)) <= SEARCH.very_long
     return (
         limits

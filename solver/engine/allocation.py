@@ -87,7 +87,11 @@ class Arm:
 
     @property
     def worth(self) -> float:
-        """Share of the gap that the next slice may close per unit of time; infinite before the first slice."""
+        """Share of the gap that the next slice is expected to close per unit of time; infinite before the first slice.
+
+        It is the discounted mean of past slices or, if higher, an optimistic value that falls with `spent` and
+        `distance`.
+        """
         if not self.spent:
             return inf
         return max(self.closed / self.taken, ALLOCATION.hope / self.spent / (1 + self.distance) ** 2)

@@ -116,7 +116,7 @@ def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[
 
 @inlined
 def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
-    """Return the lowest and highest place changed on device `d`, ranks of the units there, and the new length.
+    """Return the lowest and highest place and rank that a move changed on device `d`, and the new length.
 
     The length is that of the topological sequence, to which units that had no place before the move are appended.
     """

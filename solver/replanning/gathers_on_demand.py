@@ -60,7 +60,7 @@ class GathersOnDemand:
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return the ready jobs that the rules allow to start now, each with its earliest start in steps.
+        """Return (job, earliest start in steps) of the ready jobs that the rules allow to start now.
 
         A job that needs parameters waits until they are gathered, a gather until a ready job needs it, and a release
         until no job is left that does.
@@ -86,9 +86,10 @@ class GathersOnDemand:
         return [one for one in ready if self._of.get(one) is self._of[n] and self._uses(one)]
 
     def to_drop(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return at most one release, with its earliest start, of those parameters that the fewest ready jobs need.
+        """Return a release of the parameters that the fewest ready jobs need, as (job, earliest start in steps).
 
-        It makes room in memory where no wanted job fits; the parameters are gathered again later.
+        The list is empty if none may be released. A release makes room in memory where no wanted job fits; the
+        parameters are gathered again later.
         """
         able = [
             parameters
@@ -107,7 +108,7 @@ class GathersOnDemand:
         return self._jobs.jobs[parameters.gathers[0]].choice is None or self._further != 0
 
     def unwanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return gathers that no ready job needs, each with earliest start 0, to be started if nothing else can be."""
+        """Return (job, earliest start 0) of the gathers that no ready job needs, to be started if nothing else can."""
         return [(n, 0) for n in ready if self._gathers(n) and self._of[n].left and self._may_gather(n)]
 
     def order(self, start: int, n: int, ready: Collection[int], rank: Callable[[int, int], Rank]) -> Rank:

@@ -109,7 +109,7 @@ class _StepOrders:
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, times), np.int64))
 
     def expanded(self, layer: Layer, done: int) -> Iterator[Children]:
-        """Yield all children of a layer at once, in ticks; `done` is the number of steps before it."""
+        """Yield all children of a layer at once; `done` is the number of steps before it."""
         completion_rows = _completion_rows_at(self._completions, done + 1, self._steps)
         *columns, ended, last, step = longer(
             *layer, self._steps, self._weights, done, *completion_rows, self._threshold

@@ -31,7 +31,7 @@ CARRIED = "bound with more memory"
 class Neighbours:
     """All cells of a sweep by family, and `known`, the outcome so far of each cell by its key.
 
-    A family are cells that differ only in memory capacities.
+    The cells of a family differ only in memory capacities.
     """
 
     def __init__(self, cells: Iterable[Cell], known: dict[str, Outcome]) -> None:

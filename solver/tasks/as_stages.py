@@ -42,7 +42,7 @@ class Cut:
     full: tuple[Full, ...]
 
     def claim(self, found: Certificate) -> Certificate:
-        """Return the equal certificate of the original problem that follows from one of the plain problem."""
+        """Return the certificate of the original problem, of the same value, that one of the plain problem implies."""
         assert found.evidence is not None, "bounds of the engine have evidence"
         text = (
             "A task of each forward, and that of the backward which mirrors it, is taken as a stage of its own, and a "

@@ -1,4 +1,4 @@
-"""Jobs of a schedule as units of annealing: each stream counts as a device, one per device has its memory."""
+"""Jobs of a schedule as units of annealing: a stream counts as a device, and one of a device has its memory."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _left_elsewhere(problem: Problem, device: int, orders: Mapping[int, Sequence
 
 @dataclass
 class _Device:
-    """One device: its passes in order, and the modes decided so far, by (stage, micro-batch); those not there are kept.
+    """One device: its passes in order, and the modes decided so far, by (stage, micro-batch); others are kept.
 
     `left_elsewhere` is the memory for offloaded activations, None if unlimited.
     """
@@ -110,8 +110,9 @@ class _Device:
         return next((mode for mode in self.rule.prefer if mode in able), None)
 
     def _written(self) -> list[Pass]:
-        """Return the order under the modes chosen so far: offloads right after F, reloads or recomputations right
-        before B.
+        """Return the order under the modes chosen so far, with reloads or recomputations right before the backward.
+
+        Offloads are right after their F.
         """
         order: list[Pass] = []
         for p in self.passes:

@@ -64,7 +64,7 @@ class Pair:
 
     @property
     def orders(self) -> Mapping[Resource, Sequence[Task]]:
-        """The order of tasks on every stream."""
+        """The order of the pair's tasks on every stream."""
         return stream_orders(self.timeline.problem, self.timeline.schedule)
 
 
@@ -214,7 +214,7 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
 
 
 def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iterator[Task]:
-    """Yield the tasks of these passes that occupy a stream, pass by pass."""
+    """Yield those tasks of the passes, pass by pass, that occupy the stream `where`."""
     for p in passes:
         for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
             if where in task.resources:

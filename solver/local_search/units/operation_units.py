@@ -52,7 +52,10 @@ def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
 
 
 def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
-    """Return the key of operations that keep micro-batch order: role, and the stage or (of F and B) its queue."""
+    """Return a key that is equal for operations that must keep micro-batch order.
+
+    It is the role and the stage or, where chains share a queue, the queue of an F or B.
+    """
     return x.role, x.stage if x.role is W else problem.queue_of[x.stage]
 
 

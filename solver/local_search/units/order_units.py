@@ -64,7 +64,10 @@ class Units:
         return [Task(slot[0]) for slot in self.slots]
 
     def _line(self, p: Pass) -> tuple[object, int]:
-        """Return the key of passes that keep micro-batch order: kind and stage, or role and queue of chains."""
+        """Return a key that is equal for passes that must keep micro-batch order.
+
+        It is the kind and stage or, where chains share a queue, the role and queue of a forward or backward.
+        """
         if p.kind is W or not self.problem.walks.queues:
             return p.kind, p.stage
         return operation_of(p).role, self.problem.walks.queues[p.stage]

@@ -66,7 +66,7 @@ class TaskRanks:
     def _anneal(
         self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[int, int], seed: int
     ) -> tuple[int, dict[int, int]]:
-        """Anneal from `starts` (first tick of each job); return the makespan in ticks and the starts of the best."""
+        """Anneal from `starts` (steps by job); return the latest end and the starts of the best schedule, in steps."""
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)
         for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
