@@ -21,7 +21,12 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 class Choices(NamedTuple):
-    """The three yes/no choices of the search."""
+    """The three yes/no choices of the search, for one variant.
+
+    `wait_for_first_b`: the warm-up is filled only while it ends before the first gradient arrives. `hold_back_f`: a
+    device skips a forward that the device after it cannot use soon. `fill_small_waits`: a W fills a wait too short for
+    it even where the device is not the slowest.
+    """
 
     wait_for_first_b: bool  # fill the warm-up only while it ends before the first gradient arrives
     hold_back_f: bool  # skip a device's forward where the device after it cannot use it soon
@@ -127,7 +132,9 @@ class _Search:
         return gradient_at - now > max(self.waited) - self.waited[i]
 
     def _backwards(self) -> None:
-        """Run the next backward on every stage, last stage first."""
+        """Run the next backward on every stage, last stage first, after weight passes that free memory or fill its
+        wait.
+        """
         for i in reversed(range(self.p)):
             self._make_room(i, B)
             if i + 1 < self.p:

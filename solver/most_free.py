@@ -31,7 +31,8 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
 
     The solution is of the problem with that amount reserved: its bound holds for all schedules that leave as much. An
     amount that no schedule exceeds is known beforehand. If no schedule that leaves it is found, which happens only with
-    activations that move or memory of running passes, smaller amounts are tried by bisection.
+    activations that move or memory of running passes, smaller amounts are tried by bisection. An infeasible problem is
+    searched with nothing reserved.
     """
     most = most_left(problem)
     if most is None:

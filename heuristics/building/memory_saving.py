@@ -69,9 +69,9 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
 
 
 def _saved(problem: Problem, schedule: Schedule, mode: PassKind, chosen: Chosen, ahead: int) -> Schedule:
-    """Return the order in which the chosen activations are offloaded or recomputed, by kind `mode`.
+    """Return the order in which the chosen activations are offloaded or recomputed, by passes of kind `mode`.
 
-    The reload or recomputation is `ahead` passes before the backward.
+    The reload or recomputation is `ahead` passes before the backward, an OFFLOAD right after the forward.
     """
     orders: list[list[Pass]] = []
     waits: list[Wait] = []

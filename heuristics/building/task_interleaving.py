@@ -25,7 +25,9 @@ Tasks = list[tuple[Task, TaskSpec]]
 
 
 class Weights(Enum):
-    """Position of the weight tasks of a pair of passes that share a slot."""
+    """Position of the weight tasks of a pair of passes: each after the task that it waits for, or all after the
+    backward.
+    """
 
     AFTER_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
     LAST = auto()  # after the backward, while its gradient travels

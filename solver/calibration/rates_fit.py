@@ -62,7 +62,10 @@ class FittedRate(NamedTuple):
 
     @property
     def vague(self) -> bool:
-        """True if the standard error after the fit is more than .8 of the one before."""
+        """True if the standard error after the fit is more than .8 of the one before.
+
+        False if no measured duration depends on the rate.
+        """
         return self.error is not None and self.error > _VAGUE * self.spread
 
 

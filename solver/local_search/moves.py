@@ -145,8 +145,9 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
 def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
     """Draw a move: return the device, and the places that a unit leaves and goes to; equal places mean no move.
 
-    Most moves go at most `reach` places; the share `distant` of any length. `critical` and `waiting` are the lengths of
-    `path` and `gaps`.
+    Either a later unit goes before one of `gaps`, for which its device waits; or a unit of `path` (sometimes any unit)
+    goes to an earlier place, or the unit before it to a later one. Most moves go at most `reach` places; the share
+    `distant` of any length. `critical` and `waiting` are the lengths of `path` and `gaps`.
     """
     n = shop.ticks.shape[0]
     far = 1

@@ -119,9 +119,10 @@ best_pair = pair  # its name before there was a command of that name
 
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
-    """Return the problem of two stages alone on one device, without transfers to or from other devices.
+    """Return the problem of two stages alone on one device, with unlimited memory and the objective makespan.
 
-    Raises `BadInput` if they are on different devices or missing.
+    It has two micro-batches and no transfers to or from other devices. Raises `BadInput` if the stages are on different
+    devices or missing.
     """
     problem = passes_alone(problem.keeping_activations())
     where = problem.placement.stage_device
