@@ -152,7 +152,10 @@ def _say(
 
 
 def _of_plan(args: Namespace) -> Exit:
-    """Compare published schedules on a plan file, each with its own best plan of the model."""
+    """Compare published schedules on a plan file, each with its own best plan of the model.
+
+    Exit code 3 if no plan that fits was found.
+    """
     found = plan_rows(args.problems[0], args)
     if args.json:
         write_json(plan_comparison.document(found))

@@ -57,7 +57,10 @@ def run(args: Namespace) -> Exit:
 
 
 def _options(words: Sequence[str]) -> dict[str, str]:
-    """Return the `NAME=VALUE` options of a format; the format itself checks names and values."""
+    """Return the `NAME=VALUE` options of a format by name; `BadInput` for other texts.
+
+    The format itself checks names and values.
+    """
     wrong = [word for word in words if not word.partition("=")[0] or "=" not in word]
     if wrong:
         raise BadInput(*(f"--option: found {word!r}; allowed: NAME=VALUE, such as fsdp=on" for word in wrong))

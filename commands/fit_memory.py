@@ -24,7 +24,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Fit the layers' memory to the measured peaks, print it, and write the layers as a part of a plan file."""
+    """Fit the layers' memory to the measured peaks and print it; with `-o` write the layers as a part of a plan
+    file."""
     file = read_peaks(args.peaks)
     try:
         fit = fit_memory(file.peaks)

@@ -80,9 +80,10 @@ def _answer(parsed: Namespace) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Print an unexpected error in one line (output that cannot be written, or a defect of pipesched).
+    """Print an unexpected error in one line and return the exit code: 2 if output cannot be written, else 1, for a
+    defect.
 
-    Returns the exit code.
+    In Python's development mode a defect is raised again.
     """
     if isinstance(error, OSError):
         drop_output()

@@ -23,7 +23,11 @@ from pipesched.layers.plan_problem import PlanProblem
 
 
 def summary(plan: PlanProblem, config: ModelConfig, wanted: Wanted) -> list[str]:
-    """Return lines on a plan: the model's parameters, the devices, and a device's model state against its memory."""
+    """Return lines on a plan: assumptions and notes on the model, the devices, and a device's model state against its
+    memory.
+
+    If no plan fits, or hardly any, the last line says so, and which options help.
+    """
     sizes = sizes_of(config, wanted)
     inside = sizes["tensor"] * sizes["context"] * sizes["data"]
     lines = [*plan.assumptions[:1], *config.notes]
@@ -124,7 +128,10 @@ def _refuse_model_options(args: Namespace) -> None:
 
 
 def _plan(args: Namespace) -> tuple[str, list[str]]:
-    """Return the text of the plan file, and its main figures in a few lines."""
+    """Return the text of the plan file made from a model's configuration, and its main figures in a few lines.
+
+    `BadInput` names the options that are missing.
+    """
     config = read_config(args.source, args.vocabulary)
     devices = args.devices or config.settings.get("devices")
     args.microbatches = args.microbatches or config.settings.get("microbatches")

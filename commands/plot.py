@@ -40,7 +40,10 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Exit:
-    """Draw the picture and print its path."""
+    """Draw the picture and print its path, or print the chart in characters with `--text`.
+
+    Without `-o` the picture is next to the schedule file, named after its kind; the ending `.html` makes a page.
+    """
     text_gantt.refuse_with_json(args)
     kind = PLOTS[args.kind].name
     if args.text and kind != "gantt":

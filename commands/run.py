@@ -146,7 +146,10 @@ def _check(args: Namespace, sizes: dict[str, int]) -> None:
 
 def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
     """Return how many seconds a tick lasts in sleeping stages: as asked for, or so that the shortest pass can be timed
-    well."""
+    well.
+
+    `BadInput` for an option that is no time.
+    """
     problem = timeline.problem
     if args.sleep_unit is None:
         shortest = min((t for t in map(problem.duration, timeline.schedule.passes()) if t > 0), default=1)

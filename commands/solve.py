@@ -215,7 +215,8 @@ def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
 
 
 def _folder(problems: Sequence[Problem], output: str | None) -> Path | None:
-    """Create and return the output folder (None without one), unless the answer will have nothing to write."""
+    """Create and return the output folder, or None: without one, or if all problems are infeasible, with nothing to
+    write."""
     if output is None or all(map(why_infeasible, problems)):
         return None
     if not output or (Path(output).exists() and not Path(output).is_dir()):

@@ -51,7 +51,7 @@ device has a part.
 
 
 def example(heuristic: Heuristic) -> Timeline:
-    """Return the schedule's timeline on the first placement that it applies to.
+    """Return the schedule's timeline on the first placement that it applies to, `ValueError` if there is none.
 
     It has 4 devices, 8 micro-batches (fewer of several pieces), F = B = W = 1 and free transfers.
     """

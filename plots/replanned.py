@@ -22,7 +22,8 @@ _ROW, _PASS, _WIDEST, _BESIDES = 0.42, 0.32, 26.0, 1.5
 
 
 def render_replanned(found: Replanned) -> bytes:
-    """Return the PNG of all passes; ValueError if no order was found."""
+    """Return the PNG of all passes, those that had run and those that were planned; ValueError if no order was
+    found."""
     if found.tasks is None:
         raise ValueError("no order to draw")
     busiest = max(map(len, found.orders()))
@@ -37,7 +38,10 @@ def render_replanned(found: Replanned) -> bytes:
 
 
 def draw_replanned(found: Replanned, axes: Axes) -> None:
-    """Draw a row for each device with a lane for each stream, as in the chart of a schedule."""
+    """Draw a row for each device with a lane for each stream, as in the chart of a schedule.
+
+    A dashed line is the moment from which the order was planned; tasks that had begun by then are hatched.
+    """
     lane = lanes(found.problem)
     problem, tasks = found.problem, found.tasks or {}
     corners = [

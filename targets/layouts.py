@@ -133,7 +133,10 @@ def first_plans(
     config: ModelConfig, wanted: Wanted, gpus: int, batch: Batch, given: Mapping[str, int | None], source: str,
     target: str | None, time: TimeShares, seen: Seen, stop: Event,
 ) -> LayoutRace:  # fmt: skip
-    """Return all layouts with first plans, unordered, none of them searched; arguments are those of `best_layouts`."""
+    """Return all layouts with first plans, unordered, none of them searched; arguments are those of `best_layouts`.
+
+    `BadInput` with all reasons if no layout is left.
+    """
     spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[Raced[Layout]]()
     layouts = [*_all(config, wanted, gpus, batch, given)]
     best: Fraction | None = None

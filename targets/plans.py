@@ -144,7 +144,8 @@ class _Searches:
         return _Own(form, words, _runnable(self._known[left], form.name))
 
     def refused(self, forms: Sequence[PartitionFormat]) -> dict[str, _Own | str]:
-        """Return, for those of these runtimes that run no plan, the reason by name."""
+        """Return by name, for those of these runtimes that run no plan of the problem, the reason; runtimes that do are
+        absent."""
         found = dict[str, _Own | str]()
         for form in forms:
             try:

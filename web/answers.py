@@ -95,7 +95,10 @@ class Page:
         return JSONResponse({})
 
     async def file(self, request: Request) -> Response:
-        """Return a file to download: of a schedule that a solve found, or of a published schedule on a problem."""
+        """Return a file to download: of the schedule that a solve has found, or of a published schedule on a problem.
+
+        `BadInput` if there is no schedule.
+        """
         asked = await read(request, File, self._settings.body_bytes)
         if asked.solve is not None:
             text = self._solves[asked.solve].file

@@ -16,7 +16,10 @@ _PLAN_KEYS = frozenset({"layers", "model"})
 
 
 def document_of(text: str, settings: Settings) -> object:
-    """Return the document in a text, with exact decimals. No key names a file: only the text itself is read."""
+    """Return the document in a text, with exact decimals; `BadInput` if it is empty or too long.
+
+    No key names a file: only the text itself is read.
+    """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > settings.text_bytes:
         raise BadInput(f"{SOURCE}: found {size} bytes; allowed: up to {settings.text_bytes}")

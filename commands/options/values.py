@@ -13,7 +13,7 @@ _DECIMAL = re.compile(r"(\d{1,9}\.?\d{0,20}|\.\d{1,20})(e[+-]?\d{1,2})?", re.ASC
 
 
 def seconds(text: str) -> float:
-    """Convert a time limit to seconds."""
+    """Convert a time limit to seconds; refused unless above 0."""
     try:
         number = float(text)
     except ValueError:
@@ -34,7 +34,7 @@ def share(text: str) -> Fraction:
 
 
 def span_of(text: str) -> tuple[Fraction, Fraction]:
-    """Convert a range such as `16..48` to its ends, the smaller first."""
+    """Convert a range such as `16..48` to its ends, the smaller first; any other text is refused."""
     low, dots, high = text.partition("..")
     if dots and _DECIMAL.fullmatch(low) and _DECIMAL.fullmatch(high) and Fraction(low) <= Fraction(high):
         return Fraction(low), Fraction(high)

@@ -34,9 +34,10 @@ def add_flags(parser: ArgumentParser) -> None:
 
 
 def problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
-    """Return the problem of the flags or the configuration, and the picture's path (None: no picture).
+    """Return the problem of the file, or else of the flags or the configuration, and the picture's path (None: no
+    picture).
 
-    The older tool draws a picture unless a flag says otherwise.
+    The older tool draws a picture unless a flag says otherwise. `BadInput` for a problem file with such flags.
     """
     flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
     given = any(flag is not None for flag in flags)

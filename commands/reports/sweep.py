@@ -83,7 +83,7 @@ def columns(found: Table) -> list[Column]:
 
 
 def rows(found: Table) -> list[list[str]]:
-    """Return a table row for each cell."""
+    """Return a table row (texts of the columns in `columns`) for each cell."""
     above = found.above_least
     free = _leaves(found)
     return [_cells(row, [percent(_share(above, row))] if found.sweep.of_batch else [], free) for row in found.rows]

@@ -11,7 +11,10 @@ from pipesched.registry import Registry
 
 
 class Exit(IntEnum):
-    """Exit codes; scripts may rely on them."""
+    """Exit codes of commands, which scripts may rely on.
+
+    0: done; 1: infeasible or invalid; 2: bad input; 3: nothing found in time; above 128: ended by a signal.
+    """
 
     DONE = 0
     NO = 1  # infeasible, or an invalid schedule

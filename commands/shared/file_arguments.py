@@ -74,7 +74,10 @@ def caption(metrics: Metrics, problem: Problem) -> str:
 
 
 def picture_kind(path: Path, *others: str) -> Literal["png", "svg", "pdf"]:
-    """Return the picture format given by a path's ending; `others` are further endings that the command accepts."""
+    """Return the picture format given by a path's ending; `BadInput` for an unknown one.
+
+    `others` are further endings that the command accepts besides.
+    """
     match path.suffix.lower():
         case ".png":
             return "png"

@@ -73,7 +73,8 @@ def read_measured(paths: Sequence[str], args: Namespace) -> MeasuredFiles:
 
 
 def observations_of(files: MeasuredFiles, args: Namespace, wanted: Wanted) -> list[Observation]:
-    """Return the observations, each with its file's configuration unless `--config` gives one."""
+    """Return the observations, each with its file's configuration unless `--config` gives one; `BadInput` if there is
+    none."""
     configs = dict[str, ModelConfig]()
 
     def config(named: str | None) -> ModelConfig:
@@ -116,7 +117,10 @@ def _sizes(args: Namespace) -> tuple[tuple[str, int], ...]:
 
 
 def _traced(paths: Sequence[str], args: Namespace, notes: list[str]) -> Problem:
-    """Return the problem that a run's traces show, in ms; adds to `notes` what was not read."""
+    """Return the problem that a run's traces show, in ms; adds to `notes` what was not read.
+
+    `BadInput` for traces of single layers.
+    """
     trace = read_traces(paths, Hints(args.pipeline, args.microbatches))
     if isinstance(trace, BlockTrace):
         raise BadInput(f"{', '.join(paths)}: found {trace.form} of single layers; allowed: traces of whole passes")

@@ -37,7 +37,7 @@ def stop_event(args: Namespace) -> Event:
 def watch(args: Namespace, answer: Callable[[], int]) -> int:
     """Run `answer`, and again after each change of an input file, until it is interrupted; returns its exit code.
 
-    A change stops the search under way.
+    A change stops the search under way. `BadInput` without input files, or with `--json`.
     """
     if args.json:
         raise BadInput("found --watch with --json; allowed: one of them, since --json prints one object")

@@ -25,8 +25,11 @@ _LOGARITHMIC = 12  # an axis whose numbers differ by more than this factor is lo
 
 
 def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
-    """Return the picture with lines through the cells, and each published schedule if there is one series, else the
-    best."""
+    """Return the picture of idle time (mean over devices, in per cent) against `x`, a line for each series of cells.
+
+    There are lines for the proved bounds and the bubble rate too, and for published schedules: each of them if there is
+    one series, else the best.
+    """
     shown = panels(found, x)
     figure, grid = figure_of_panels([panel.title for panel in shown])
     objective = next(row.objective for row in found.rows if row.objective)

@@ -182,8 +182,10 @@ def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
 
 
 def _shared_out(layers: int, stages: int) -> list[int]:
-    """Return the number of layers of each stage as torchtitan divides them: embedding and head count as a layer
-    each."""
+    """Return the number of layers of each stage as torchtitan divides them: embedding and head count as a layer each.
+
+    `BadInput` if there are too few layers for so many stages.
+    """
     share, more = divmod(layers + 2, stages)
     if share < 1 or layers < 1:
         raise BadInput(f"{_NAME}: found layers={layers}; allowed for {stages} stages: at least {max(1, stages - 2)}")

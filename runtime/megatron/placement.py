@@ -24,7 +24,10 @@ from runtime.execution.program import Program
 
 
 def place(program: Program) -> None:
-    """Make Megatron build the stages of each rank where the program runs them."""
+    """Make Megatron build the stages of each rank where the program runs them.
+
+    Nothing is changed where that is Megatron's own placement: stage s on rank s mod p.
+    """
     if program.is_loop:
         return
     first, last = program.rank_of_stage[0], program.rank_of_stage[-1]

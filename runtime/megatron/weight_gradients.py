@@ -30,7 +30,8 @@ class WeightGradients:
 
     @contextmanager
     def put_aside(self, chunk: int, microbatch: int) -> Iterator[None]:
-        """Context in which a backward defers the weight gradients of linear layers."""
+        """Context in which a backward defers the weight gradients of linear layers, until `compute` of this chunk and
+        micro-batch."""
         left: list[Later] = []
         _RUNNING[0] = left
         try:
@@ -40,7 +41,8 @@ class WeightGradients:
         self._waiting[chunk, microbatch] = left
 
     def compute(self, chunk: int, microbatch: int) -> None:
-        """Compute the weight gradients that a backward has deferred."""
+        """Compute the weight gradients that the backward of this chunk and micro-batch has deferred, Transformer
+        Engine's too."""
         for later in self._waiting.pop((chunk, microbatch)):
             later()
         for module in self._engine[chunk]:

@@ -61,7 +61,8 @@ def _write(model: StagedModel) -> PartitionSettings:
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     """Return the layers of each stage from `offset`, a row for each chunk and a column for each device.
 
-    MTP layers count among `layers`, since MindFormers does not distinguish them.
+    MTP layers count among `layers`, since MindFormers does not distinguish them. `BadInput` has a line for each rule
+    that the offsets break.
     """
     table = rows(_NAME, text, least=-layers)
     check_length(_NAME, len(table[0]), devices)

@@ -64,7 +64,8 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
 
 
 def _unrolled(text: str) -> str:
-    """Return the text with every row that has a factor, `[1,1]*2`, written that many times."""
+    """Return the text with every row that has a factor, `[1,1]*2`, written that many times; `BadInput` for a factor too
+    large."""
 
     def repeated(match: re.Match[str]) -> str:
         number = int(match[2])

@@ -31,7 +31,8 @@ def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[in
     """Return the number of the model's layers on each stage of a setting; `roles` are those of the layers, first to
     last.
 
-    The last stage has all that remain, such as multi-token prediction layers that the setting omits.
+    The last stage has all that remain, such as multi-token prediction layers that the setting omits. `BadInput` for a
+    stage without layers.
     """
     counts, at = [], 0
     for number, stage in enumerate(stages):

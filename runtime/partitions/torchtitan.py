@@ -134,7 +134,10 @@ def _schedule(model: StagedModel) -> str:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage from lists of module names, in order; older versions call the head `output`."""
+    """Return the layers of each stage from lists of module names, in order; older versions call the head `output`.
+
+    `BadInput` unless the lists have all modules of the model once and in order, on a multiple of `devices` stages.
+    """
     parts = read_json(text, _NAME)
     if not isinstance(parts, list) or not all(isinstance(part, list) and part for part in parts):
         raise BadInput(f"{_NAME}: found {shown(text)}; allowed: a list of lists of module names, none of them empty")

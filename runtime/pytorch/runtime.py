@@ -105,7 +105,10 @@ def runtime_of(
 
 
 def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
-    """Return a stage on the device of its parameters; PyTorch finds the shapes of its messages in the first step."""
+    """Return a stage on the device of its parameters, `BadInput` if it has none.
+
+    PyTorch finds the shapes of its messages in the first step.
+    """
     device = next((parameter.device for parameter in module.parameters()), None)
     if device is None:
         raise BadInput(f"stages: stage {number} has no parameters to tell its device; allowed: a PipelineStage of it")

@@ -35,8 +35,10 @@ def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
 
 
 def _events(path: Path, place: int) -> RankEvents:
-    """Return the events of a file, of rank `place` unless it names its rank; seconds of the clock that the files
-    share."""
+    """Return the events of a file, of rank `place` unless it names its rank; seconds of the clock that the files share.
+
+    `BadInput` if the file is not whole.
+    """
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             document = json.load(file)

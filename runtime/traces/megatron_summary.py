@@ -40,7 +40,8 @@ def read_summary(lines: Sequence[str], hints: Hints) -> PipelineTrace | None:
     """Return the pipeline by its last rank, or by extremes over ranks; None if the log has neither.
 
     Times are in ms in the log and totals of a step, here divided by the micro-batches. Extremes are preferred: the last
-    device has the most, as it has the head, and every other the least.
+    device has the most, as it has the head, and every other the least. `BadInput` if devices or micro-batches are known
+    neither from the log nor from `hints`.
     """
     last: dict[PassKind, list[tuple[float, float]]] = {}
     extremes: dict[PassKind, list[tuple[float, float]]] = {}

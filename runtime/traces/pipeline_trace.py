@@ -120,7 +120,7 @@ def _steps(row: Sequence[RanPass]) -> _Rows:
 def _whole_steps(found: Sequence[_Rows], notes: list[str]) -> list[_Rows]:
     """Return the steps in which every device has all passes that it has in its fullest step, each as rows of devices.
 
-    A note says how many are left out.
+    A note says how many are left out. `BadInput` if none is left.
     """
     most = [max((frozenset(one.of for one in step) for step in steps), key=len) for steps in found]
     number = min(map(len, found))

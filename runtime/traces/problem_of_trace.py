@@ -41,7 +41,8 @@ def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list
     """Return the median seconds of every kind of pass, a list by stage, and notes on values assumed for passes that
     never ran.
 
-    B and W are split if some stage ran both; else there are F and B alone, B being the whole backward.
+    B and W are split if some stage ran both; else there are F and B alone, B being the whole backward. `BadInput` for a
+    stage without forward or whole backward.
     """
     stages, assumptions = range(len(trace.stage_device)), list[str]()
     known = {key: samples.median for key, samples in trace.times.items()}
@@ -130,7 +131,8 @@ def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> I
 def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
     """Yield the lines of a problem with one device and two micro-batches, whose passes are the traced blocks as tasks.
 
-    With two, one micro-batch can compute while the other communicates.
+    With two, one micro-batch can compute while the other communicates. `BadInput` unless there are blocks of F and of
+    B.
     """
     blocks_of: Mapping[PassKind, list[Block]] = {
         kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)

@@ -39,7 +39,10 @@ def formats() -> list[dict[str, str]]:
 
 
 def of_published(channel: Channel, text: str, schedule: str, name: str, settings: Settings) -> None:
-    """Send a file of a published schedule on the problem in `text`; `name` is a file name or an export format."""
+    """Send a file of a published schedule on the problem in `text`; `name` is a file name or an export format.
+
+    `BadInput` if the schedule does not apply.
+    """
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[schedule])
     if found.timeline is None:

@@ -68,7 +68,10 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
 
 
 def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
-    """Return the text with the edits of form fields made; an empty field removes its key."""
+    """Return the text with the edits (path, value) of form fields made; an empty field removes its key.
+
+    `BadInput` for a path that no field has.
+    """
     for path, typed in edits:
         if path not in form.paths():
             raise BadInput(f"found no field {path!r}{did_you_mean(path, form.paths())}")
@@ -83,7 +86,7 @@ def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
 
 
 def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
-    """Send the chart of one published schedule."""
+    """Send the chart of one published schedule on the problem in `text`; `BadInput` if it does not apply."""
     problem = problem_of(document_of(text, settings), settings)
     found = candidate(problem, HEURISTICS[name])
     if found.timeline is None:

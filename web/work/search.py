@@ -29,7 +29,8 @@ def solve(
 ) -> None:
     """Search the best schedule and send progress, charts, schedule files, and at the end the solution.
 
-    With `target` the search is restricted to what that runtime can express.
+    If `text` is a plan file, the best plan is searched instead. With `target` the search is restricted to what that
+    runtime can express.
     """
     limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
     if is_plan(asked):

@@ -41,7 +41,8 @@ def describe(channel: Channel, settings: Settings) -> None:
 
 
 def examples() -> list[dict[str, str]]:
-    """Return problems and plans to start from; the first comment of each describes it."""
+    """Return problems and plans to start from, each with `name`, `text`, and `what`, its first comment, which describes
+    it."""
     files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
     found = [
         (path.relative_to(_EXAMPLES).with_suffix("").as_posix(), path.read_text(encoding="utf-8"))

@@ -30,7 +30,10 @@ def store_at(path: str) -> Path | None:
 
 
 def check_sweep(store: Path, args: Namespace) -> Exit:
-    """Check every cell of a store and print the report; exit code 1 if something does not hold."""
+    """Check every cell of a store and print the report; exit code 1 if something does not hold.
+
+    `BadInput` with `--again`, which is for one cell's file.
+    """
     if args.again:
         allowed = "of one cell's file, which `sweep --write CELL` writes"
         raise BadInput(f"--again: found with {store}; allowed: with `check` {allowed}")

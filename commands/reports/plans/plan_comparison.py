@@ -160,7 +160,11 @@ def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
 
 
 def document(found: PlanRows) -> dict[str, object]:
-    """Return the object of `compare --json` for a plan file: for each published schedule the best plan with it."""
+    """Return the object of `compare --json` for a plan file.
+
+    Its `rows` have for each published schedule, and for free orders, the best plan with it and the runtimes that can
+    run it.
+    """
     return {
         "name": found.problem.name,
         "objective": found.problem.objective.name,

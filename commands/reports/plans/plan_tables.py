@@ -47,7 +47,7 @@ CHANGES = [
 
 
 def variant_rows(plan: Plan) -> list[list[str]]:
-    """Return a table row for each variant, the best first."""
+    """Return a table row (texts) for each variant, the best first."""
     return [
         [
             one.name,

@@ -37,7 +37,10 @@ def add_less_memory(parser: ArgumentParser) -> None:
 
 
 def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastMemory]:
-    """Search for less memory and show progress; Ctrl-C keeps what was found."""
+    """Search for less memory and show progress; return the solution that needs it, and what is proved of it.
+
+    Ctrl-C keeps what was found.
+    """
     stop = stop_event(args)
     with interrupt_sets(stop), progress_line() as say:
 

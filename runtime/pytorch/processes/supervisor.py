@@ -42,7 +42,7 @@ def supervise(folder: Path, devices: int) -> int:
 
 
 def report(folder: Path, rank: int, text: str) -> None:
-    """Write the failure of a process that could not write it itself."""
+    """Write the failure of a process that could not write it itself, as the file `failed.RANK` in the folder."""
     (folder / f"failed.{rank}").write_bytes(pickle.dumps({"bad_input": None, "text": [text]}))
 
 

@@ -37,6 +37,7 @@ def in_processes(request: Request) -> list[Found]:
     transfers.
 
     With more devices than processors the first process measures all stages. Returns the measurements of each process.
+    `BadInput` if one of them ends early.
     """
     devices = request.placement.devices
     shares: list[list[int]] = [[] for _ in range(max(2, devices))]

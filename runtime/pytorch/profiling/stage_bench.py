@@ -48,7 +48,10 @@ class StageBench:
         self._runs[kind](microbatch)
 
     def _input(self) -> Tensor:
-        """Return a separate tensor for a micro-batch that shares the data of the given input, like a receive buffer."""
+        """Return a separate tensor for a micro-batch that shares the data of the given input, like a receive buffer.
+
+        It requires a gradient unless the stage is the first.
+        """
         x = self._x.detach()
         return x if self._first else x.requires_grad_()
 

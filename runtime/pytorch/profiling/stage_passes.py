@@ -92,7 +92,10 @@ def with_checkpoints(stage: nn.Module) -> nn.Module:
 def prepared(
     stage: nn.Module, device: torch.device, split: str, checkpoints: bool
 ) -> tuple[nn.Module, WeightStore | None]:
-    """Return a stage on its device as it will be run, and its weight store if `split` is `store`."""
+    """Return a stage on its device as it will be run, and its weight store if `split` is `store`, else None.
+
+    With `checkpoints` its layers are recomputed in the backward.
+    """
     module = with_checkpoints(stage) if checkpoints else stage
     module = module.to(device)
     return module, store_weight_gradients(module) if split == "store" else None
