@@ -152,7 +152,7 @@ def _say(
 
 
 def _of_plan(args: Namespace) -> Exit:
-    """Compare published schedules on a plan file, each with its own best plan of the model.
+    """Compare published schedules on a plan file, each with its own best plan of the model, and print the comparison.
 
     Exit code 3 if no plan that fits was found.
     """
@@ -167,7 +167,7 @@ def _of_plan(args: Namespace) -> Exit:
 
 
 def _several(args: Namespace) -> Exit:
-    """Compare schedules on several problems, side by side in one table; exit code 1 if a problem is infeasible."""
+    """Compare schedules on several problems and print them side by side; exit code 1 if a problem is infeasible."""
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     found = [name for name, given in options.items() if given]
     if found:

@@ -142,7 +142,8 @@ def run(args: Namespace) -> Exit:
 
 
 def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace) -> Found:
-    """Search each micro-batch size in turn; returns the best result, with the results of all sizes."""
+    """Search each micro-batch size in turn, with a line on stderr before each; return the best result with those of all
+    sizes."""
 
     def find(problem: Problem, own: Namespace) -> Found:
         if len(sizes) > 1:

@@ -32,7 +32,7 @@ class Spot(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A published schedule: its memory and its value."""
+    """A published schedule: its memory and its value, in the units of the axes."""
 
     name: str
     memory: float

@@ -28,10 +28,9 @@ def add_schedules(parser: ArgumentParser) -> None:
 
 
 def published(listed: str | None) -> list[str] | None:
-    """Return the names of published schedules in a comma-separated list, once each, other names replaced; None for
-    None.
+    """Return the names of published schedules in a comma-separated list, once each; None for None.
 
-    `BadInput` has a line for each unknown name.
+    Other names of a schedule are replaced, which a note says. `BadInput` has a line for each unknown name.
     """
     if listed is None:
         return None

@@ -74,7 +74,11 @@ class _CommandParser(_Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """Parse as any parser does; an option that the command does not have is refused, with those that it has."""
+        """Parse as any parser does, but print what is left over and exit with code 2, so that the list returned is
+        empty.
+
+        For an unknown option the message gives a hint: the nearest option, or that it is a key of the file.
+        """
         known, left = super().parse_known_args(args, namespace)
         unknown = [word.partition("=")[0] for word in left if word.startswith("-")]
         takes = " ".join([self.prog, *(str(each.metavar or each.dest) for each in self._positionals._group_actions)])

@@ -37,7 +37,8 @@ def stop_event(args: Namespace) -> Event:
 def watch(args: Namespace, answer: Callable[[], int]) -> int:
     """Run `answer`, and again after each change of an input file, until it is interrupted; returns its exit code.
 
-    A change stops the search under way. `BadInput` without input files, or with `--json`.
+    A change stops the search under way; lines in between say what the command waits for. `BadInput` without input
+    files, or with `--json`.
     """
     if args.json:
         raise BadInput("found --watch with --json; allowed: one of them, since --json prints one object")

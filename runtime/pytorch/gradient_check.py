@@ -41,7 +41,10 @@ class StepResult:
 
 
 def tolerance(dtype: torch.dtype, microbatches: int) -> float:
-    """Return the difference that rounding explains, as a share of the contributions' mean norm."""
+    """Return the difference that rounding explains, as a share of the contributions' mean norm.
+
+    It grows with the root of the number of micro-batches, whose contributions are added.
+    """
     epsilon = torch.finfo(dtype).eps
     return _KERNELS.get(dtype, epsilon) + math.sqrt(microbatches) * epsilon / 2
 

@@ -29,12 +29,17 @@ class ChainWalk:
         return self._device_of[self._chain[0]] == self._rank
 
     def forward(self, start: Any, run: Callable[[int, Any], Any]) -> None:
-        """Call `run(stage, value)` for each stage here: `start` is the first stage's value, each result the next
-        one's."""
+        """Call `run(stage, value)` for each stage here, in the order of the chain.
+
+        `start` is the first stage's value; each result is the next one's, sent to its process if need be.
+        """
         self._walk(self._chain, start, run)
 
     def backward(self, run: Callable[[int, Any], Any]) -> None:
-        """Call `run(stage, value)` from the last stage, whose value is None, to the first."""
+        """Call `run(stage, value)` for each stage here, from the last of the chain to the first.
+
+        The last stage's value is None; each result is the value of the stage before it, sent to its process if need be.
+        """
         self._walk(tuple(reversed(self._chain)), None, run)
 
     def _walk(self, stages: Sequence[int], start: Any, run: Callable[[int, Any], Any]) -> None:

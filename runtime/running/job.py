@@ -111,7 +111,8 @@ def saves(schedule: Schedule) -> bool:
 
 
 def two_directions(name: str, where: Placement) -> None:
-    """Raise `BadInput` for several chains that are not the two of a bidirectional placement."""
+    """Raise `BadInput`, whose text begins with `name`, for any placement but the bidirectional one with its two
+    chains."""
     if where != bidirectional(where.devices):
         raise BadInput(f"{name}: found {len(where.chains)} chains; allowed: one, or the two of placement bidirectional")
 

@@ -108,7 +108,10 @@ def _number(path: Path) -> int:
 
 def _joined(rank: RankEvents, snapshot: MemorySnapshot, notes: list[str]) -> RankEvents:
     """Return the rank with the snapshot's events on the trace's clock; with its peak alone if no event is within the
-    passes."""
+    passes.
+
+    In that case it adds a line to `notes`.
+    """
     first = min((one.start for one in rank.annotations), default=0.0)
     last = max((one.end for one in rank.annotations), default=0.0)
     for modulus in (_KINETO_BASE, 10**18):

@@ -43,7 +43,10 @@ class Explained(NamedTuple):
 
 
 def explained(measured: Measured, problem: Problem) -> Explained:
-    """Compare a trace with a problem of the same passes; `BadInput` if they do not match."""
+    """Compare the times of a trace with a problem of the same passes, and find why passes started late.
+
+    `BadInput` if they do not match.
+    """
     return Explained(measured, problem, compared(measured, problem), late_starts(measured, problem))
 
 

@@ -29,7 +29,11 @@ _RATIOS = {"1:1:1": (1.0, 1.0), "2:2:1": (1.0, 0.5), "1:2": (2.0, None)}
 
 @dataclass(frozen=True)
 class Nearness:
-    """Largest differences between a problem and a cell that is named for it: at most half a step between cells."""
+    """Largest differences between a problem and a cell that is named for it: at most half a step between cells.
+
+    `stage` is relative to the mean over stages; `time` (of B and W) and `transfer` are shares of F; `octaves` is the
+    log2 of the ratio of devices, of micro-batches a device, and of memory.
+    """
 
     stage: float = 0.1  # deviation of a stage's time or activation from the mean
     time: float = 0.25  # difference of B or W, as a share of F

@@ -45,7 +45,10 @@ class StagePasses:
             self._store()()
 
     def backward(self, microbatch: int, gradient: Tensor | None) -> None:
-        """Run B: the gradient of the input, as far as the split can separate it."""
+        """Run B: the gradient of the input, as far as the split can separate it; the remainder is kept for W.
+
+        `gradient` is that of the output, None for the loss.
+        """
         _, result, inputs = self._forwarded.pop(microbatch)
         if self._store is not None:
             stage_backward(result, gradient, inputs)
