@@ -24,9 +24,9 @@ def megatron_recompute(problem: Problem) -> Schedule:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """Return makespan and peaks for one stage per device, else None: the last device is never idle.
+    """Return makespan and peaks: the last device, never idle, recomputes m times; the others while they wait.
 
-    It recomputes m times; the other devices recompute while they wait.
+    None unless each device has one stage, costs are equal, transfers take no time, and all recompute in one mode.
     """
     cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
     modes = {stage.recompute[0] for stage in problem.stages if stage.recompute}

@@ -13,7 +13,9 @@ from pipesched.results.candidate import Candidate
 
 
 def lines(candidates: Sequence[Candidate]) -> list[str]:
-    """Return the schedules not tried, then a heading and a line for each reason; empty if every schedule applies."""
+    """Return a line on schedules left untried by the time limit, then a heading and a line for each reason why others
+    do not apply, with their names. Empty if all were tried and apply.
+    """
     names: dict[str, list[str]] = {}
     for candidate in candidates:
         if candidate.metrics is None and candidate.tried:

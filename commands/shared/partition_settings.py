@@ -70,9 +70,10 @@ def chosen_formats(names: str | None) -> list[PartitionFormat]:
 
 
 def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
-    """Write the file `partition` with the format's suffix for each runtime that can run the plan.
+    """Write `partition` + the format's suffix for each runtime that has settings; return the paths of all files
+    written.
 
-    Runtimes that take an order also get it as a schedule file (`export` writes it for them).
+    Runtimes that take any order also get `schedule.<format>.json`, a schedule file for `export` to convert.
     """
     files = []
     for one in found:

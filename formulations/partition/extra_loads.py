@@ -106,10 +106,10 @@ class ExtraLoads:
         self.tail = max(self.tail, *after_gradient)
 
     def _parts_after(self, parts: Sequence[StageCosts], follows: int) -> None:
-        """Add a module's parts, one on each device, that run after the last stage, on device `follows`: a head.
+        """Add a head's parts, one a device, that run between the forward and the backward of the stage on `follows`.
 
-        They take two collectives. All parts of its forward precede any of its backward, and these precede the last
-        stage's backward.
+        Costs are per micro-batch, in the file's unit; loads are ticks of all micro-batches, but `around` of one.
+        Collectives among all parts end the forwards, and the gradients, for which the last stage's backward waits.
         """
         m, forwards = self.plan.microbatches, list[int]()
         for device, costs in enumerate(parts):

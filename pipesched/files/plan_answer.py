@@ -160,9 +160,9 @@ def variant_from(document: Any) -> VariantResult:
 
 
 def capacities_document(capacities: Capacities | None) -> list[str | None] | None:
-    """Return the memory of each device as exact text in the file's unit, None for no limit.
+    """Return capacities, in the file's unit, as exact text, `80` or `159/2`; None for a device without limit.
 
-    None where there are none.
+    None if there are no capacities. `capacities_from` reads it.
     """
     return None if capacities is None else [None if one is None else str(one) for one in capacities]
 

@@ -226,7 +226,10 @@ class Problem:
         return self.dependencies.tasks[kind, stage]
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
-        """Yield the tasks of a pass, each with its specification, whose ticks include the micro-batch's factor."""
+        """Yield a pass's tasks in order, with their specifications, whose ticks include the micro-batch's factor.
+
+        Where transfers occupy a stream, the task that sends the pass's tensor is the last; the pass ends before it.
+        """
         parts = self.dependencies.tasks[p.kind, p.stage]
         if self.walks.scale:
             parts = tuple(part._replace(ticks=self.scaled(part.ticks, p.microbatch)) for part in parts)

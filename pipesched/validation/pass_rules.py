@@ -309,7 +309,11 @@ def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
 
 
 def changes_elsewhere(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
-    """Return the memory taken by a copy, where activations move to, at its start and at its end; negative if freed."""
+    """Return the memory that a copy takes where activations move to, host or device, at its start and at its end.
+
+    OFFLOAD takes it at its start, RELOAD frees it (negative) at its end, limited or not; other kinds take 0. Factors
+    of micro-batches are not included.
+    """
     if kind is OFFLOAD:
         return _moved(problem, stage), 0
     return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)

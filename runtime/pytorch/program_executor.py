@@ -62,10 +62,11 @@ class ProgramExecutor:
             _prepare(stage, problem, number)
 
     def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
-        """Run one iteration; return the losses, by micro-batch, of the micro-batches whose last stage is on this rank.
+        """Run one iteration; return the losses, by micro-batch, unscaled, of those whose last stage is on this rank.
 
-        `inputs` and `targets` are by micro-batch. Gradients are left at the parameters, scaled and summed over
-        replicas.
+        `inputs` and `targets` are by micro-batch. Gradients are added to those there; with `scale_grads` all are
+        divided by the number of micro-batches, then summed over both copies of a stage, but not over data-parallel
+        ranks.
         """
         for stage in self._local.stages.values():
             stage.clear_runtime_states()

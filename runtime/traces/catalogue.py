@@ -84,6 +84,6 @@ def _files(path: Path) -> list[Path]:
 
 
 def head_of(path: Path) -> str:
-    """Return the first 4096 bytes of a file as text."""
+    """Return the first 4096 bytes of a file, as they are on disk, as UTF-8 text in which wrong bytes are replaced."""
     with path.open("rb") as file:
         return file.read(4096).decode("utf-8", "replace")

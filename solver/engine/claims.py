@@ -63,10 +63,6 @@ def claimed(search: Search, bounds: Bounds) -> Work:
     )
 
 
-def _look(found: Found, bounds: Bounds, stop: Event) -> None:
-    found.look_for(bounds(stop, DIAGRAMS.most_labels))
-
-
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
     """Collect the certificates of an iterator, and publish those whose checks fit into the time left."""
     found = Found(search)
@@ -77,7 +73,8 @@ def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
 class Found:
     """Certificates that a subsolver found but that are not yet checked and published.
 
-    The time of a check is predicted from the time that finding the bound took, and from the check before it.
+    Those whose check never fits into the time left are dropped with the search. The time of a check is predicted from
+    the time that finding the bound took, and from the check before it.
     """
 
     def __init__(self, search: Search) -> None:

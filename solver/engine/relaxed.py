@@ -37,7 +37,7 @@ class Relaxed:
         self._whole, self.poorer, self._cut = whole, poorer, tasks_as_stages
         plain = poorer.problem if tasks_as_stages is None else tasks_as_stages.plain
         limits = replace(whole.limits, target=None)
-        self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, clock=whole.clock)
+        self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, within=whole)
         self._proved: Value = 0
         self._seen = list[Timeline]()
         if self._cut is None:

@@ -151,7 +151,7 @@ class Search:
 
     `report` gets every improvement, `stop` ends the search from outside, and `over` is a further condition that does.
     `chains` is given if the problem is the form, with a chain for each factor, of one with unequal micro-batches. A
-    search within another one uses its `clock`.
+    search `within` another one uses its clock and has its workers, without those dedicated to a subsolver of it.
     """
 
     def __init__(
@@ -163,11 +163,11 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
         chains: MicrobatchChains | None = None,
-        clock: Clock | None = None,
+        within: Search | None = None,
     ) -> None:
         self.problem, self.stop, self._stop, self.engine, self.chains = problem, stop, stop, engine, chains
-        self._limits, self.cores_taken = limits, 0
-        self.clock, self.times = clock or Clock(limits), PartTimes()
+        self._limits, self._within, self.cores_taken = limits, within, 0
+        self.clock, self.times = Clock(limits) if within is None else within.clock, PartTimes()
         with self.times.of(ANALYTIC):
             certificates, notes = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)
@@ -207,11 +207,14 @@ class Search:
     @property
     def limits(self) -> Limits:
         """Limits of the solve, with the number of workers reduced by those dedicated to one subsolver."""
-        return replace(self._limits, workers=self.workers) if self.cores_taken else self._limits
+        unchanged = self._within is None and not self.cores_taken
+        return self._limits if unchanged else replace(self._limits, workers=self.workers)
 
     @property
     def workers(self) -> int:
-        return (self._limits.workers or os.cpu_count() or 1) - self.cores_taken
+        """Number of workers of the solve, without those dedicated to one subsolver at this moment."""
+        of_solve = (self._limits.workers or os.cpu_count() or 1) if self._within is None else self._within.workers
+        return of_solve - self.cores_taken
 
     @property
     def can_improve_orders(self) -> bool:

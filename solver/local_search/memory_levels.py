@@ -17,7 +17,10 @@ def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
 
 @inlined
 def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
-    """True if the capacity of device `d` suffices at places `low` to `high`, given the level before them."""
+    """True if the capacity of device `d` (negative: unlimited) suffices at places `low` to `high`, both included.
+
+    `level[d, k]` is the memory in use after place k; only that at `low - 1` is read.
+    """
     if shop.capacity[d] < 0:
         return True
     in_use = level[d, low - 1] if low > 0 else 0

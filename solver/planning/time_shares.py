@@ -22,7 +22,11 @@ _PARAMS = TimeSharesParams()
 
 
 class TimeShares:
-    """One time limit, or number of work units, of which successive searches get parts."""
+    """One limit, of time from its creation or of work units, of which searches one after another get parts.
+
+    A `share` is a mark on the whole: `part(0.5, n)` is an n-th of what is left until half is spent, in seconds at
+    least a fixed minimum. Work units count as spent when they are given out.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._begin, self._units = limits, monotonic(), 0.0

@@ -117,7 +117,10 @@ class _Search:
 
     @contextmanager
     def defects_noted(self, part: str) -> Iterator[None]:
-        """Context of one part of the search: an error ends that part and becomes a note, and the search continues."""
+        """Context of one part of the search: an `Exception` ends that part, not the search, and becomes a note.
+
+        `part` names the part in the note.
+        """
         try:
             yield
         except Exception as error:

@@ -288,7 +288,10 @@ def _document(keys: ModuleSection, section: Any, copies: list[list[int]], trunk:
 
 
 def _idle(trunk: Any, forms: Sequence[Any]) -> Iterator[str]:
-    """Yield a mistake if a device has neither a stage of the trunk nor one of a module."""
+    """Yield one mistake, on the first device that has neither a stage of the trunk nor one of a module, if any.
+
+    `trunk` and `forms` are the parsed keys of the file and of its modules.
+    """
     used = {device for form in (trunk, *forms) for device in placement_of(form).stage_device}
     if idle := sorted(set(range(trunk.devices)) - used):
         yield f"placement: found no stage on device {idle[0]}, nor a module; allowed: something on each device"

@@ -168,7 +168,10 @@ def _written(problem: Problem) -> dict[str, object]:
 
 
 def _document(problem: Problem, write: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
-    """Return the document of a problem with pieces: the first piece's, with lists where values differ by piece."""
+    """Return the document of a problem with pieces: the first piece's, with the key `sequence_chunks`.
+
+    Costs that differ by piece or by stage become lists by stage of lists by piece; the others stay numbers.
+    """
     pieces = [write(piece) for piece in pieces_of(problem)]
     document = {**pieces[0]}
     stages = problem.placement.stages // len(pieces)

@@ -29,9 +29,10 @@ class ModelConfig:
 
 
 class Keys:
-    """Access to whole numbers of a configuration, each under one of several names.
+    """Access to whole numbers of a configuration, as numbers or text, each under the first given of several names.
 
-    Collects `mistakes` until `check`.
+    0 and null count as missing. A wrong value, or none where one is required, is read as 1 and added to `mistakes`,
+    with which `check` raises `BadInput`.
     """
 
     def __init__(self, source: str, values: Mapping[str, Any]) -> None:

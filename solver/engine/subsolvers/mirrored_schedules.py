@@ -34,7 +34,7 @@ class MirroredSchedules:
         half, slice_ = folded(search.problem), (yield)
         assert half is not None
         limits = replace(search.limits, target=None)
-        one = Search(half, limits, lambda _: None, search.stop, self.engine, search.done, clock=search.clock)
+        one = Search(half, limits, lambda _: None, search.stop, self.engine, search.done, within=search)
         one.open()
         search.incumbent.note_defects_of(one.incumbent)
         if one.incumbent.timeline is None:

@@ -87,6 +87,16 @@ def test_it_begins_at_its_turn_and_the_others_have_a_core_less_until_it_ends() -
     assert {"before", "own", "after"} <= set(dict(search.times.taken()))
 
 
+def test_a_search_within_another_has_a_core_less_too() -> None:
+    """That of a problem's relaxation took all workers, in addition to the one with a core of its own."""
+    whole = opened(Limits(seconds=60.0, workers=3), Made("own"))
+    inner = Search(whole.problem, whole.limits, lambda _: None, Event(), ENGINE, within=whole)
+    assert (inner.workers, inner.limits.workers) == (3, 3) and inner.clock is whole.clock
+    whole.cores_taken += 1
+    assert (inner.workers, inner.limits.workers) == (2, 2) == (whole.workers, whole.limits.workers)
+    assert inner.limits.seconds == whole.limits.seconds
+
+
 def test_it_takes_no_core_from_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     order, looks = list[str](), list[None]()
 
