@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -60,6 +61,16 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     path = tmp_path / "small.yaml"
     path.write_text(request.module.FILE)
     return str(path)
+
+
+@pytest.fixture
+def cells_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps solve their cells in this process: each of a pool loads the solver, which takes longer than small cells."""
+    from solver.sweeps import process_pool, sweep
+    from solver.sweeps.executor import InTurn
+
+    for module in (process_pool, sweep):
+        monkeypatch.setattr(module, "ProcessPool", lambda _: InTurn(Event()))
 
 
 # Of CP-SAT's units of work for a second of `--time-limit`.

@@ -15,6 +15,7 @@ PAGE = (ROOT / "docs" / "checking.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```\n(\$ .*?)```", PAGE, re.DOTALL)
 
 
+@pytest.mark.usefixtures("cells_in_turn")
 @pytest.mark.parametrize("block", SHOWN, ids=["a schedule", "a plan", "a sweep"])
 def test_the_page_shows_what_its_commands_print(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

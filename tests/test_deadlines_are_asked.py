@@ -69,9 +69,9 @@ def asks(work: Callable[[], object]) -> None:
     assert found.lines <= MOST, f"{found.lines:,} lines without a look at the deadline, most of them {found.most}"
 
 
-# Half of the schedules, pictures and files a day: each line is counted, which takes long.
+# A quarter of the schedules, pictures and files a day: each line is counted, which takes long.
 @pytest.mark.parametrize(
-    "heuristic", daily([one for one in HEURISTICS if one.name not in SLOW], 2), ids=lambda one: one.name
+    "heuristic", daily([one for one in HEURISTICS if one.name not in SLOW], 4), ids=lambda one: one.name
 )
 def test_published_schedules(heuristic: Heuristic) -> None:
     for where in PLACED:
@@ -112,14 +112,14 @@ def test_what_is_done_with_a_schedule(work: Callable[[Timeline], object]) -> Non
     asks(lambda: work(one))
 
 
-@pytest.mark.parametrize("plot", daily(list(PLOTS), 2), ids=lambda one: one.name)
+@pytest.mark.parametrize("plot", daily(list(PLOTS), 4), ids=lambda one: one.name)
 def test_pictures(plot: Plot) -> None:
     one = timeline()
     asks(lambda: render_plot(one, plot))
 
 
 @pytest.mark.parametrize(
-    "exporter", daily([one for one in EXPORTERS if one.name not in OPEN], 2), ids=lambda one: one.name
+    "exporter", daily([one for one in EXPORTERS if one.name not in OPEN], 5), ids=lambda one: one.name
 )
 def test_exported_files(exporter: Exporter) -> None:
     one = timeline()

@@ -48,7 +48,7 @@ SEEDS = {
 }
 
 
-@pytest.mark.parametrize("branch", daily(BRANCHES, 2), ids=lambda branch: branch.name)
+@pytest.mark.parametrize("branch", daily(BRANCHES, 4), ids=lambda branch: branch.name)
 def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
     few = branch.name == "integral warm-up, one waits"
     found = attack(branch, FEW if few else COUNT, SEEDS.get(branch.name, 1))
@@ -80,7 +80,7 @@ def test_an_attack_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) 
 def test_two_searches_over_all_orders_agree(make: Callable[[Random], Problem], objective: Objective) -> None:
     """The compiled one of whole passes, and that of any tasks, which tries every choice and order one by one."""
     seen = Counter[str]()
-    for seed in range(40):
+    for seed in range(20):
         problem = make(Random(seed))
         with suppress(TooManyOrdersError):
             slow = every_order(problem, objective, most_orders=1_000)
@@ -91,8 +91,8 @@ def test_two_searches_over_all_orders_agree(make: Callable[[Random], Problem], o
             if found is not None:
                 assert_has(found, problem, objective)
             seen += Counter({"all": 1, "blocks": problem.overlaps, "split": problem.splittable, "none": found is None})
-    assert seen["all"] > 12
-    assert make is not tiny_problem or (seen["blocks"] > 5 and seen["split"] > 5 and seen["none"])
+    assert seen["all"] > 3
+    assert make is not tiny_problem or (seen["blocks"] > 2 and seen["split"] > 2 and seen["none"])
 
 
 def assert_has(found: Optimum, problem: Problem, objective: Objective) -> None:
@@ -103,7 +103,7 @@ def assert_has(found: Optimum, problem: Problem, objective: Objective) -> None:
     assert game.fits(arcs)
 
 
-@pytest.mark.parametrize("branch", BRANCHES[::6], ids=lambda branch: branch.name)
+@pytest.mark.parametrize("branch", daily(BRANCHES, 20), ids=lambda branch: branch.name)
 def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
     """On what the attack draws: blocks, links, long weight passes, and what B gives back of all signs."""
     random, compared_to = Random(branch.name), 0

@@ -178,6 +178,7 @@ def test_how_much_less_is_free_as_far_as_is_proved() -> None:
     assert "none is known better" in next(BatchSizes((result(4, 70, 8, 8), result(2, 90, 7, 8))).sentences())
 
 
+@pytest.mark.usefixtures("cells_in_turn")
 def test_a_sweep_of_free_memory_compares_times_of_what_leaves_the_most(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def drawn(seed: int) -> dict[str, Any]:
     return found | {"objective": objective}
 
 
+@pytest.mark.usefixtures("cells_in_turn")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_command_answers(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "drawn.json", tmp_path / "out"

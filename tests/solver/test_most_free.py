@@ -146,6 +146,7 @@ def test_json_and_compare(file, capsys):
     assert rows["zb"]["fits"]
 
 
+@pytest.mark.usefixtures("cells_in_turn")
 def test_a_sweep_has_the_amount_of_each_cell(file, tmp_path, capsys):
     out = tmp_path / "sweep"
     words = ["sweep", str(file), "--set", "memory.capacity=5,8", "--time-limit", "300", "-o", str(out), "--json"]

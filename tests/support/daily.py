@@ -9,10 +9,12 @@ from typing import TypeVar
 
 Case = TypeVar("Case")
 
-# PIPESCHED_DAY=2026-11-29 runs the share of that day again.
-DAY = date.fromisoformat(os.environ.get("PIPESCHED_DAY") or datetime.now(UTC).date().isoformat()).toordinal()
+# PIPESCHED_DAY=2026-11-29 runs the share of that day again, PIPESCHED_DAY=all every case.
+_ASKED = os.environ.get("PIPESCHED_DAY") or ""
+EVERY = _ASKED == "all"
+DAY = (date.fromisoformat(_ASKED) if _ASKED and not EVERY else datetime.now(UTC).date()).toordinal()
 
 
 def daily(every: Sequence[Case], parts: int) -> Sequence[Case]:
-    """Return every `parts`-th case, beginning with another one on each day, so that `parts` days cover all."""
-    return every[DAY % parts :: parts]
+    """Every `parts`-th case, from another one on each day."""
+    return every if EVERY else every[DAY % parts :: parts]

@@ -11,6 +11,7 @@ import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
+from tests.support.daily import daily
 from web.form import paths, values, yaml_value
 from web.text_edits import with_value
 from web.work.schedules import edited
@@ -35,7 +36,7 @@ def expected(document: dict[str, Any], path: str, value: str | None) -> dict[str
     return document
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("name", daily(sorted(path.name for path in EXAMPLES.glob("*.yaml")), 4))
 def test_an_edit_changes_its_key_alone(name: str) -> None:
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     document = read_yaml(text, name)

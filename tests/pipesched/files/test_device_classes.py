@@ -1,7 +1,6 @@
 """`cluster` of a plan file: devices of unequal speed and memory, and every mistake in it."""
 
 from fractions import Fraction
-from itertools import islice
 from random import Random
 from typing import Any
 
@@ -132,8 +131,8 @@ def test_a_plan_of_fewer_devices_is_checked_from_its_file() -> None:
 @pytest.mark.parametrize("make", [tiny_plan, varied_plan])
 def test_plans_on_unequal_devices_are_the_best(make: Any) -> None:
     drawn = (on_unequal_devices(random, make(random)) for random in map(Random, range(100, 200)))
-    some = islice((one for one in drawn if one.cluster.slowness and small(one)), 2)
-    assert [attack(one).wrong for one in some] == [""] * 2
+    some = next(one for one in drawn if one.cluster.slowness and small(one))
+    assert attack(some).wrong == ""
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def agree(timeline: Timeline) -> list[Violation]:
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_simulator_takes_the_times_of_the_definitions_and_memory_counts_in_every_state(make: Maker) -> None:
     fit = Counter[bool]()
-    for seed in daily(range(100), 2):
+    for seed in daily(range(100), 4):
         rng = Random(seed)
         problem = make(rng)
         schedule = ordered(make, problem, rng)

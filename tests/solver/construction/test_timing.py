@@ -21,6 +21,7 @@ from pipesched.validation.validator import validate
 from solver.construction.timing import retimed, times_within
 from solver.solve import solve
 from tests.support.counted import counted
+from tests.support.daily import daily
 from tests.support.makers import visit
 from tests.support.tiny_problem import tiny_problem
 
@@ -94,7 +95,7 @@ LARGER = (
 
 
 @objectives
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", daily(range(30), 3))
 def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, objective: Objective) -> None:
     random = Random(seed)
     problem = replace(tiny_problem(random, LARGER), objective=objective)

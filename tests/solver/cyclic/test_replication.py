@@ -32,7 +32,7 @@ PLACEMENTS: tuple[dict[str, object], ...] = (
 @pytest.mark.parametrize("keys", PLACEMENTS, ids=str)
 def test_stretched_schedules_are_valid_for_any_number_of_micro_batches(keys: dict[str, object]) -> None:
     short = problem(4, 24, objective="span", **keys)
-    schedules = list(list_schedules(short))[::5]
+    schedules = list(list_schedules(short))[::15]
     for heuristic in HEURISTICS:
         try:
             schedules.append(heuristic.order(short))
@@ -43,7 +43,7 @@ def test_stretched_schedules_are_valid_for_any_number_of_micro_batches(keys: dic
         timeline = best_times(short, schedule)
         breaks = {violation.rule for violation in validate(timeline)}
         stretch = best_stretch([timeline])
-        for microbatches in (25, 60, 61):
+        for microbatches in (25, 61):
             long = replace(short, microbatches=microbatches)
             if stretch is not None:
                 stretches += 1

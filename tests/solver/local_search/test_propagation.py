@@ -16,6 +16,7 @@ from solver.local_search.units.operation_units import Operations
 from solver.local_search.units.order_units import Units
 from tests.solver.local_search.test_exchange import chains
 from tests.solver.local_search.test_mode_search import middle
+from tests.support.daily import daily
 
 HEAT = AnnealingParameters(hot=2.0, cold=1.0, evenness=0.1, filling=0.2, reach=6, changing=0.4)
 
@@ -25,7 +26,7 @@ def cases() -> list[tuple[Problem, bool]]:
     return [*with_modes, *((middle(seed), False) for seed in range(4)), (chains([1, 0.5, 1.5, 1]), False)]
 
 
-@pytest.mark.parametrize("case", range(len(cases())))
+@pytest.mark.parametrize("case", [*daily(range(8), 3), *daily(range(8, 12), 3), 12])
 def test_what_moves_leave_is_what_a_whole_simulation_gives(case: int) -> None:
     problem, open_modes = cases()[case]
     schedule = sequential(problem)

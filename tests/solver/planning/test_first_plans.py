@@ -104,7 +104,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("placement", "rule"), daily(RULES, 3))
+@pytest.mark.parametrize(("placement", "rule"), daily(RULES, 6))
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
     room = 11 if placement == "bidirectional" else 5.5  # which holds every layer twice

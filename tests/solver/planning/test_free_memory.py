@@ -84,7 +84,7 @@ def test_the_most_and_then_the_least_time():
 
 
 @pytest.mark.parametrize("leaves", [*Leaves])
-@pytest.mark.parametrize("seed", daily(range(20), 4))
+@pytest.mark.parametrize("seed", daily(range(20), 10))
 def test_against_every_partition(seed, leaves):
     problem = _drawn(seed, leaves)
     if leaves is Leaves.PER_LAYER and not any(map(holds_cache, problem.model.layers)):
@@ -104,6 +104,7 @@ def test_against_every_partition(seed, leaves):
     assert all(one is None for one in best_value(reserving_more(problem, most)).values())
 
 
+@pytest.mark.usefixtures("cells_in_turn")
 def test_commands(tmp_path, capsys):
     document = plan_document(_plan(objective="free_memory_per_layer", then="period"))
     assert plan_from_document(document, "again") == _plan(objective="free_memory_per_layer", then="period")

@@ -28,7 +28,7 @@ RESTRICTED: dict[str, Callable[[PlanProblem], PlanProblem]] = {
 CASES = [(seed, schedules) for seed in range(2) for schedules in ((), ("zbv", "v-half", "dualpipe-v"))]
 
 
-@pytest.mark.parametrize(("seed", "schedules"), daily(CASES, 2))
+@pytest.mark.parametrize(("seed", "schedules"), daily(CASES, 4))
 def test_no_restriction_has_a_better_first_plan(seed: int, schedules: tuple[str, ...]) -> None:
     """On devices of unequal speed and memory, where some of them cannot hold what balanced partitions give them."""
     random = Random(seed)

@@ -60,7 +60,7 @@ STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 @pytest.mark.parametrize(
     ("first", "tiny"),
     [
-        *((n, tiny_state) for n in daily(range(0, 120, 20), 3)),
+        *((n, tiny_state) for n in daily(range(0, 120, 20), 6)),
         *((n, tiny_state_of_tasks) for n in daily(range(0, 60, 20), 3)),
         *((n, tiny_state_of_memory) for n in daily(range(0, 60, 20), 3)),
         (0, tiny_state_of_gathers),
@@ -69,9 +69,9 @@ STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 )
 def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random], tuple[Problem, State]]) -> None:
     """Changed times and transfers, split and fused, pieces, several stages a device, several tasks a pass, parameters;
-    copies and recomputations that have begun, are told, or are open; gathered parameters. A third of them on each day."""
+    copies and recomputations that have begun, are told, or are open; gathered parameters. Some of them on each day."""
     compared = 0
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 16):
         one, state = tiny(Random(seed))
         try:
             best = least_end(one, state, 20_000)
@@ -87,7 +87,7 @@ def test_against_every_order_of_what_remains(first: int, tiny: Callable[[Random]
         for better in (*told, found):
             assert better.tasks is not None and better.lower_bound <= best <= (better.value or 0), seed
             assert validate_from_state(better.problem, better.state, better.tasks) == [], seed
-    assert compared > 10
+    assert compared > 8
 
 
 def test_what_remains_around_the_norm_of_all_gradients() -> None:

@@ -14,7 +14,7 @@ from tests.support.daily import daily
 from tests.support.piece_problems import PROVED, compared, features
 from tests.support.task_brute_force import TooManyOrdersError, tiny_tasks, with_lookups
 
-# How many problems of each kind, of which a quarter is looked at on a day, and those that found a fault on every day: in
+# How many problems of each kind, of which an eighth is looked at on a day, and those that found a fault on every day: in
 # number 74 of pieces annealing went on from starts alone, where passes of no length stand beside what waits.
 NUMBERS = {"modules": 80, "pieces": 80, "saving": 30, "collectives": 60}
 ALWAYS = {"pieces": (74,)}
@@ -23,10 +23,10 @@ ALWAYS = {"pieces": (74,)}
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_all_that_is_claimed(kind: str) -> None:
     counts: Counts = {}
-    for number in {*daily(range(NUMBERS[kind]), 4), *ALWAYS.get(kind, ())}:
+    for number in {*daily(range(NUMBERS[kind]), 8), *ALWAYS.get(kind, ())}:
         count(number, counts, KINDS[kind])
         assert not counts["all"]["wrong"], number
-    assert counts["all"]["problems"] > 2
+    assert counts["all"]["problems"] > 1
 
 
 def test_collectives_are_drawn_together_with_each_other_part() -> None:

@@ -35,7 +35,7 @@ SURE = counted(5.0)
 
 @pytest.mark.parametrize(
     ("draw", "seeds", "least"),
-    [(tiny_memory, range(100, 125), 25), (tiny_lent, range(80), 20)],
+    [(tiny_memory, range(100, 113), 12), (tiny_lent, range(40), 9)],
     ids=["hosts", "other devices"],
 )
 def test_orders_with_decisions_are_safe_and_so_are_windows_of_them(

