@@ -40,7 +40,8 @@ _PARAMS = RecommendParams()
 def rows_of(race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> Layouts:
     """Return the layouts as rows by step time, and the recommended one.
 
-    `error` is the expected error of predicted steps on these devices: rows within its error of a ratio count as equal.
+    `error` is what to expect on these devices: rows whose step is longer than the shortest by at most the share
+    `error.ratio` count as equal, whatever `error.mean` is.
     """
     rows = sorted((_row(one, race, wanted, gpus, error) for one in race.rows), key=lambda row: row.total)
     best = rows[0].total

@@ -17,8 +17,8 @@ class Cluster:
     `capacity[d]` is the whole memory of device d, in `memory_unit`; None where memory is unlimited. `transfer` is the
     time of one activation or gradient between two devices; where `links` is given, `links[a][b]` is that time from
     device a to device b instead. `transfer_stream` is the sender's stream that a transfer occupies (None: no
-    stream); with `rendezvous` it occupies that of the receiver at the same time. A layer takes `slowness[d]` times its
-    own time on device d, overheads included; empty: its own time on all devices.
+    stream); with `rendezvous` transfers are blocking: each occupies that of the receiver at the same time. A layer
+    takes `slowness[d]` times its own time on device d, overheads included; empty: its own time on all devices.
     """
 
     devices: int

@@ -1,7 +1,7 @@
-"""Blocking sends and receives: a transfer occupies a stream of its sender and of its receiver at the same time.
+"""Blocking transfers: each occupies a stream of its sender and of its receiver at the same time (`both` in files).
 
-Each pass that gets a tensor from another device begins with a task that receives it, as long as the transfer, which
-occupies the stream of both devices. The pass holds its memory from this task on.
+Each pass that gets a tensor from another device begins with its *receipt*: a task as long as the transfer, on the
+stream of its own device and `also` on that of the sender. The pass holds its memory from this task on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Times = Mapping[tuple[int, int], int]
 
 
 def with_receipts(problem: Problem) -> Problem:
-    """Return the problem whose transfers are tasks of the receiving passes, on a stream of both devices.
+    """Return the problem with blocking transfers: they are tasks of the receiving passes, on a stream of both devices.
 
     In the given problem they are tasks of their sender. No transfer takes time outside of tasks any more.
     """
@@ -31,8 +31,7 @@ def with_receipts(problem: Problem) -> Problem:
 
 
 def without_receipts(problem: Problem) -> Problem:
-    """Return the problem of which `with_receipts` makes this one; the problem itself where no transfer occupies both
-    devices."""
+    """Return the problem of which `with_receipts` makes this one; the problem itself without blocking transfers."""
     stream = next((task.stream for stage in problem.stages for task in _receipts(stage).values()), None)
     if stream is None:
         return problem
@@ -50,7 +49,7 @@ def without_receipts(problem: Problem) -> Problem:
 
 
 def receives(problem: Problem) -> bool:
-    """Return True if some transfer occupies both devices."""
+    """Return True if the problem has blocking transfers."""
     return any(_receipts(stage) for stage in problem.stages)
 
 

@@ -34,7 +34,10 @@ class TaskSpec(NamedTuple):
     waits for no other pass, such as a lookup in an embedding table. A task that `gathers` collects the stage's
     parameters; one that `receives` takes the tensor of the neighbouring stage and waits for that stage's pass alone.
 
-    From start to end a task occupies its stream and the streams `also`, each given with its device.
+    From start to end a task occupies its stream and the streams `also`, each given with its device. Two makers set
+    them: `rendezvous.with_receipts` for a blocking transfer, of the receiving pass and also on the sender's stream, and
+    `gradient_norm.with_norm`. The network has them as resources of the task (`features/device_resources.py`); the
+    validator, which does not read the network, and the check of bounds read `also` itself.
     """
 
     stream: str

@@ -1,9 +1,10 @@
 """The place of tasks that occupy several resources at once, for a schedule that orders passes alone.
 
-Such a task has its place with its pass on the device of that pass. On another device it follows the pass of that device
-that it waits for, as a send follows the pass that yields the tensor. Between two tasks that occupy one resource, those
-that occupy several may run in any order: runtimes launch a send and a receipt together (`send_forward_recv_backward` of
-Megatron-Core). Here they run one after the other, as soon as all of their resources can.
+They are blocking transfers and the norm of all gradients. Such a task has its place with its pass on the device of that
+pass. On another device it follows the pass of that device that it waits for, as a send follows the pass that yields the
+tensor. Between two tasks that occupy one resource, those that occupy several may run in any order: runtimes launch a
+send and a receipt together (`send_forward_recv_backward` of Megatron-Core). Here they run one after the other, as soon
+as all of their resources can.
 """
 
 from __future__ import annotations

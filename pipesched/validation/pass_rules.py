@@ -201,8 +201,7 @@ def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
 
 
 def receives(problem: Problem, kind: PassKind, stage: int) -> bool:
-    """Return True if a pass takes the tensor of another device by a task of its own, at the time at which that is
-    sent."""
+    """Return True if a pass takes the tensor of another device by a task of its own, a blocking transfer."""
     tasks = own_tasks(problem, kind, stage)
     return kind in (F, B, BW) and tasks[needs_input(problem, kind, stage)].receives
 
@@ -360,7 +359,10 @@ def saving_options(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
 
 
 def streams_besides(problem: Problem, device: int, task: TaskSpec) -> Iterator[Resource]:
-    """Yield the streams that a task of this device occupies in addition to its own, those in common once."""
+    """Yield the streams that a task of this device, such as a blocking transfer, occupies in addition to its own.
+
+    Those that devices share are given once.
+    """
     seen = {(stream_owner(problem, device, task.stream), task.stream)}
     for other, stream in task.also:
         where = stream_owner(problem, other, stream), stream

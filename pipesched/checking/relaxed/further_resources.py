@@ -1,4 +1,4 @@
-"""Argument: where each task occupies its first stream alone, no schedule takes longer.
+"""Argument: where each task, such as a blocking transfer, occupies its first stream alone, no schedule takes longer.
 
 A schedule stays one: every task keeps its time and what it waits for, and no stream runs more tasks than before.
 """

@@ -1,4 +1,4 @@
-"""Transfers that occupy a stream of sender and receiver at once: the key `both` of `times.transfer`."""
+"""Blocking transfers, which occupy a stream of sender and receiver at once: the key `both` of `times.transfer`."""
 
 from __future__ import annotations
 

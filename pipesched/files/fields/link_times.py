@@ -45,7 +45,7 @@ def stream_of(transfer: Transfer | None) -> str | None:
 
 
 def is_rendezvous(transfer: Transfer | None) -> bool:
-    """Return True if transfers occupy a stream of sender and receiver at once."""
+    """Return True for blocking transfers, which occupy a stream of sender and receiver at once."""
     return isinstance(transfer, Occupying) and transfer.both
 
 

@@ -437,5 +437,5 @@ class TaskNetwork:
 
     @cached_property
     def occupies_several(self) -> bool:
-        """Return True if some task occupies several resources at once."""
+        """Return True if some task occupies several resources at once, such as a blocking transfer."""
         return any(len(task.resources) > 1 for tasks in self.tasks.values() for task in tasks)

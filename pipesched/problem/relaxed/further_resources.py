@@ -1,4 +1,4 @@
-"""Relaxation: a task occupies one stream alone, that of its own device."""
+"""Relaxation: a task, such as a blocking transfer, occupies one stream alone, that of its own device."""
 
 from __future__ import annotations
 
