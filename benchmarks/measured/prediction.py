@@ -104,10 +104,11 @@ def device_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Device:
 
 def step_of(row: Row) -> MeasuredStep:
     """The layout of a row."""
+    some = re.search(r"(\d+) layers of a stage recomputed", row.runtime)
     return MeasuredStep(
         row.id, inf if row.seconds is None else row.seconds, row.sizes, row.pipeline, row.chunks, row.microbatch_size,
         row.microbatches, row.sequence, row.schedule, _recomputed(row), row.partition,
-        2 if _every_other_product(row) else 1,
+        2 if _every_other_product(row) else 1, int(some[1]) if some else None,
     )  # fmt: skip
 
 
@@ -133,6 +134,8 @@ def training_of(row: Row) -> dict[str, object]:
         found["fused_experts"] = True  # these recipes' `cutedsl_fused_grouped_mlp`
     if row.source.startswith(_XLA):
         found["early_stop"] = True
+    if "input of activation functions in 8 bits" in runtime:
+        found["activation_input_bytes"] = 1
     if match := re.search(r"LoRA of rank (\d+) on ([\w, ]+)", runtime):
         found["lora"] = {"rank": int(match[1]), "modules": re.findall(r"\w+", match[2])}
         if row.source.startswith("mlcommons"):

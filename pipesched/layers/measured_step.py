@@ -11,8 +11,9 @@ class MeasuredStep:
 
     `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes.
     `sequence` is None where the configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `recompute` names
-    what one layer in `recompute_every` of a stage recomputes: none, full, or modules joined by +. `partition` is None
-    where layers are cut evenly.
+    what one layer in `recompute_every` of a stage recomputes, and no more than `recompute_layers` of each kind, if that
+    is not None (Megatron's --recompute-num-layers): none, full, or modules joined by +. `partition` is None where
+    layers are cut evenly.
     """
 
     place: str
@@ -27,3 +28,4 @@ class MeasuredStep:
     recompute: str = "none"
     partition: tuple[int, ...] | None = None
     recompute_every: int = 1
+    recompute_layers: int | None = None

@@ -112,8 +112,14 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
             has = [one.name for one in layer.recompute if one.name == step.recompute or modules_of(one.name) & modules]
             if has and role_of(layer.name) in ROLES:
                 number[layer.name, has[0]] = number.get((layer.name, has[0]), 0) + 1
-        recomputed.append(tuple(Recomputed(*key, -(-many // step.recompute_every)) for key, many in number.items()))
+        recomputed.append(tuple(Recomputed(*key, _recomputed(step, many)) for key, many in number.items()))
     return Partition(counts, tuple(recomputed))
+
+
+def _recomputed(step: MeasuredStep, layers: int) -> int:
+    """Return how many of a stage's layers of one kind the step recomputes."""
+    some = -(-layers // step.recompute_every)
+    return some if step.recompute_layers is None else min(some, step.recompute_layers)
 
 
 def with_rates(wanted: Wanted, rates: Mapping[str, float]) -> Wanted:

@@ -189,6 +189,10 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     }  # fmt: skip
     assert rows["u055"].gpu == "h100-80gb-vboost" and rows["u143"].gpu == "h100-80gb"
     assert training_of(tuned)["lora"] == {"rank": 8, "modules": ["linear_qkv"]}
+    third = {row.id: row for row in read_table(THIRD_BLIND)}
+    assert training_of(third["d036"])["activation_input_bytes"] == 1 and step_of(third["d036"]).recompute_layers is None
+    assert (step_of(third["d032"]).recompute, step_of(third["d032"]).recompute_layers) == ("full", 21)
+    assert "activation_input_bytes" not in training_of(third["d042"])
     other = {row.id: row for row in read_table(FOURTH_BLIND)}
     assert training_of(other["e000"])["sharding"] == "none" and "sharding" not in training_of(other["e096"])
     assert rates_of(other["e098"]) == {"data_hidden_share": 0} and rates_of(other["e096"]) == {}

@@ -108,7 +108,9 @@ def _assumed(section: HardwareSection) -> dict[str, float | str]:
 def _precision(model: ModelSection) -> Precision:
     own = PRECISIONS[model.dtype]
     gradient, optimizer = model.gradient_bytes or own.gradient, model.optimizer_bytes or own.optimizer
-    return own._replace(gradient=gradient, optimizer=optimizer, weight=model.weight_bytes)
+    return own._replace(
+        gradient=gradient, optimizer=optimizer, weight=model.weight_bytes, activation_input=model.activation_input_bytes
+    )
 
 
 def _parallel(section: ParallelSection) -> Parallel:

@@ -131,6 +131,11 @@ class ModelKeys(Section):
     weight_bytes: field_types.Count | None = Field(
         None, description="of a weight of layers; default that of activations; 1: kept in 8 bits (--fp8-param-gather)"
     )
+    activation_input_bytes: field_types.Count | None = Field(
+        None,
+        description="of a number of the activation function's input, kept for the backward; default that of "
+        "activations; 1: kept in 8 bits (activation_func_fp8_input_store)",
+    )
     gradient_bytes: field_types.Count | None = Field(None, description="of a gradient; default 4")
     optimizer_bytes: field_types.Count | None = Field(
         None, description="of the optimizer's state a parameter; default 12 (Adam: weight, two moments), fp32 8"

@@ -151,7 +151,8 @@ def _input_bytes(training: Training, name: str, module: str) -> Fraction:
 
 
 def _feed_forward(shape: Shape, ffn: int, training: Training, down: Fraction) -> Fraction:
-    """Return the bytes that a feed-forward block keeps for each token: outputs of projections up, and `down` for each
-    number of the input of the one down."""
-    up = (2 if training.fused_activation else 3) if shape.gated else 1
-    return ffn * (up * training.precision.number + down)
+    """Return the bytes that a feed-forward block keeps for each token: outputs of projections up, which are the input
+    of the activation function, and `down` for each number of the input of the one down."""
+    up = (2 if shape.gated else 1) * training.precision.activation_input_bytes
+    between = training.precision.number if shape.gated and not training.fused_activation else 0
+    return ffn * (up + between + down)

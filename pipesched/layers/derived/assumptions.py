@@ -91,7 +91,9 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
         experts = f", {parallel.devices // parallel.expert} for experts" if parallel.expert > 1 else ""
         shared = f", divided among the devices of the same parameters ({parallel.data * parallel.context}{experts})"
     stored = "not stored" if training.flash else "stored"
-    dropout = "with" if training.dropout else "without"
+    scores = f"attention scores {stored}, {'with' if training.dropout else 'without'} dropout"
+    kept = training.precision.activation_input_bytes
+    inputs = f" ({kept} of the input of activation functions)" if kept != number else ""
     return [
         f"memory: {state} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}"
         + (
@@ -99,8 +101,7 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
             if parallel.sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS)
             else ""
         ),
-        f"memory: activations in {number} bytes by what each operation keeps, attention scores {stored}, {dropout} "
-        "dropout; "
+        f"memory: activations in {number} bytes{inputs} by what each operation keeps, {scores}; "
         + ("no sequence parallelism" if split else "sequence parallelism divides them by the tensor parallel size"),
         "memory: working space of an operation and of the communication library is that of hardware.reserved",
     ]

@@ -26,6 +26,7 @@ from pipesched.layers.derived.exchange import at_once, expert_seconds, hidden_by
 from pipesched.layers.derived.kernels import (
     TRAFFIC,
     attention_seconds,
+    converted_bytes,
     layer_traffic,
     module_seconds,
     products_seconds,
@@ -81,7 +82,10 @@ class Derived:
 
 
 class _Kind(NamedTuple):
-    """The parts of a type of layer: `inputs` hidden states that it reads, `traffic` bytes moved in each direction."""
+    """The parts of a type of layer: `inputs` hidden states that it reads, `traffic` bytes moved in the forward.
+
+    `converted` are the bytes moved in each direction to keep the activation function's input in another format.
+    """
 
     name: str
     number: int
@@ -93,6 +97,7 @@ class _Kind(NamedTuple):
     moe: bool = False
     inputs: int = 1
     adapters: Parameters = NO_PARAMETERS
+    converted: float = 0.0
 
 
 def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
@@ -149,14 +154,16 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     found = []
     layers = {moe: of(moe) for moe in {moe for moe, _ in shape.runs}}
     for moe, number in shape.runs:
-        found.append(_Kind(_named(shape, moe), number, *layers[moe], moe=moe))
+        converted = converted_bytes(shape, training, parallel, moe)
+        found.append(_Kind(_named(shape, moe), number, *layers[moe], moe=moe, converted=converted))
     if shape.mtp_layers:
         moe = shape.experts is not None
         _, traffic, _, _ = of(moe)
         activation = mtp_activation(shape, training, parallel)
         found.append(
             _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel), traffic + logits,
-                  mtp_parameters(shape), activation, moe=moe, inputs=2)
+                  mtp_parameters(shape), activation, moe=moe, inputs=2,
+                  converted=converted_bytes(shape, training, parallel, moe))
         )  # fmt: skip
     head = head_activation(shape, training, parallel)
     products = head_products(shape, training, parallel)
@@ -201,11 +208,14 @@ class _Rates:
         attention = back = 0.0
         if kind.attends:
             attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
-        moved = kind.traffic / self.hardware.memory_rate if self.hardware.memory_rate else 0.0
+        moved = converted = 0.0
+        if self.hardware.memory_rate:
+            moved, converted = (each / self.hardware.memory_rate for each in (kind.traffic, kind.converted))
         exchanged = self._exchanged(kind)
         where = self.shape, self.training, self.parallel, self.hardware
-        forward += attention + moved + (ring_seconds(*where, attention, False) if kind.attends else 0.0)
-        to_input += back + TRAFFIC.back * moved + (ring_seconds(*where, back, True) if kind.attends else 0.0)
+        forward += attention + moved + converted + (ring_seconds(*where, attention, False) if kind.attends else 0.0)
+        to_input += back + TRAFFIC.back * moved + converted
+        to_input += ring_seconds(*where, back, True) if kind.attends else 0.0
         launch = (self.hardware.moe_launch if kind.moe else self.hardware.dense_launch) if kind.attends else 0.0
         wait = self.hardware.moe_wait if kind.moe else 0.0
         forward = max(forward, launch) + exchanged + wait

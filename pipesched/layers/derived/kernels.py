@@ -149,6 +149,22 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
     return moved
 
 
+def converted_bytes(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
+    """Return the bytes that a layer moves in each direction to keep the activation function's input in another format.
+
+    A forward reads it and writes what is kept, a backward reads this and writes it as it was (`fused_bias_swiglu.py` of
+    Megatron-Core); where experts' products have the function in their kernels these do both.
+    """
+    number, kept = training.precision.number, training.precision.activation_input_bytes
+    if number == kept:
+        return 0.0
+    width = shape.ffn
+    if moe and shape.experts is not None:
+        own = 0 if training.fused_experts else shape.experts.per_token
+        width = (own + shape.experts.shared) * shape.experts.ffn
+    return float(tokens_of(training, parallel)) * (2 if shape.gated else 1) * width * (number + kept)
+
+
 class FlashParams(NamedTuple):
     """Work of FlashAttention besides products, expressed as products: counts of keys and of numbers of a head.
 
@@ -236,7 +252,7 @@ def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
     moe = module not in ("mlp",) and shape.experts is not None
     products = layer_products(shape, training, parallel, moe)
     first = len(products) - (2 if not moe else 5 if shape.experts and shape.experts.shared else 3)
-    wide = TRAFFIC.activation(shape, training)
+    wide, converted = TRAFFIC.activation(shape, training), converted_bytes(shape, training, parallel, moe) / size
     moved, run = 0.0, list[Product]()
     match module:
         case "core_attn":
@@ -250,10 +266,11 @@ def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
         case "mla_up_proj":
             run = products[first - 3 : first - 1]
         case "mlp":
-            run, moved = products[first:], own * wide * shape.ffn
+            run, moved = products[first:], own * wide * shape.ffn + converted
         case "moe" if shape.experts is not None:
             run = products[first:]
             moved = own * shape.experts.per_token * (wide * shape.experts.ffn + TRAFFIC.permuted * shape.hidden)
+            moved += converted
         case "moe_act" if shape.experts is not None:
             moved = own * shape.experts.per_token * wide * shape.experts.ffn
         case "shared_experts":

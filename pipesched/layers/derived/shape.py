@@ -120,7 +120,9 @@ class Precision(NamedTuple):
     exchanged.
 
     `narrow`: products run at the device's rate for formats below 16 bits. `weight`: bytes of a weight of layers that
-    keep it in another format than activations (Megatron's --fp8-param-gather); None for the same.
+    keep it in another format than activations (Megatron's --fp8-param-gather), `activation_input`: of a number of the
+    activation function's input that is kept for the backward in another format (activation_func_fp8_input_store of
+    Megatron's TransformerConfig); None for the same.
     """
 
     number: int
@@ -129,10 +131,15 @@ class Precision(NamedTuple):
     operand: Fraction
     narrow: bool = False
     weight: int | None = None
+    activation_input: int | None = None
 
     @property
     def weight_bytes(self) -> int:
         return self.number if self.weight is None else self.weight
+
+    @property
+    def activation_input_bytes(self) -> int:
+        return self.number if self.activation_input is None else self.activation_input
 
 
 # Adam: a 32-bit weight and two moments. Formats below 16 bits keep 16-bit weights and cast what products read: FP8 in

@@ -60,6 +60,9 @@ def test_of_the_layers_of_a_stage_so_many_are_recomputed() -> None:
         [one.layers for own in partition_of(each, plan).recompute for one in own] for each in (whole, half, third)
     ]
     assert counts == [[16, 16], [8, 8], [6, 6]]
+    some = [replace(each, recompute_layers=7) for each in (whole, half, third)]
+    first = [[one.layers for own in partition_of(each, plan).recompute for one in own] for each in some]
+    assert first == [[7, 7], [7, 7], [6, 6]]
     none, half_s, whole_s = (predicted_seconds(one, DENSE, H100) for one in (step(2), half, whole))
     assert whole_s - none == pytest.approx(2 * (half_s - none), rel=0.01)
 
