@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.critical_paths import Paths
-from solver.diagram.activation_modes.relaxation import relaxation_of
+from solver.diagram.activation_modes.relaxation import mode_relaxation
 from solver.diagram.certificate import KIND
 from solver.diagram.layers import Least
 from solver.diagram.modelled_stages import devices_of, stages_on, walked_chains
@@ -67,7 +67,7 @@ def bounds_of_activation_modes(
 
     for devices, owner in _kept(problem):
         stages = tuple(stage for chain in walked_chains(problem) for stage in stages_on(problem, chain, devices))
-        relaxation = relaxation_of(problem, paths, stages, owner)
+        relaxation = mode_relaxation(problem, paths, stages, owner)
 
         def least_end_before(value: int, work: int) -> Least:
             least = least_end(relaxation, value, min(_PARAMS.most_labels, work // _PARAMS.label_cost), stop)  # noqa: B023 - called in this round

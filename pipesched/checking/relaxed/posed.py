@@ -1,21 +1,29 @@
 """The relaxed problem that a certificate's evidence refers to: the relaxations and their order.
 
-1. Tasks occupy one stream each, unless the argument counts what a stream runs.
-2. Passes begin with the first task that waits for another pass.
-3. Collectives and steps of parameters are left out; their time before and after all passes is added back. After the
-   second: a task that waits for none may run while another device still gathers.
-4. Unequal micro-batches become chains of their own. After the third: stages are renumbered.
-5. Passes have no workspace and keep nothing until the end. After the third: gathers have none.
-6. Chains do not wait for each other, unless the argument reads such arcs.
-7. Passes of one task on the stream of their stage have no tasks.
-8. Devices have the memory, no less than their own, that the evidence names.
-9. Copies and recomputations take no time, unless the argument reads the modes of activations. The devices that the
-   evidence names have the memory of their group of partners.
-10. The tasks that the evidence names are stages.
+Three are named by the evidence (`results.evidence.RelaxedBy`), one within the other in their order here: more memory,
+memory of partners, tasks as stages. All others are implied: they follow from the problem and the kind of evidence.
+Names and order are those of `problem/relaxed/relaxations.py`, which the solver reads and this check does not.
+
+| relaxation | what is left | named, or implied unless |
+|---|---|---|
+| further resources | tasks occupy one stream each | the argument counts what a stream runs |
+| lookups | passes begin with the first task that waits for another pass | |
+| parameters | no collectives and steps; their time before and after all passes is added back | |
+| unequal micro-batches | chains of equal ones; the same problem | |
+| workspace | passes have none, and keep nothing until the end | |
+| arcs between chains | chains do not wait for each other | the argument reads such arcs |
+| single tasks | passes of one task on the stream of their stage have no tasks; the same problem | |
+| more memory | devices have the memory, no less than their own, that the evidence names | named |
+| saved activations | copies and recomputations take no time | the argument reads the modes of activations |
+| partners' memory | the named devices have the memory of their group of partners | named; after saved activations |
+| tasks as stages | the named tasks are stages | named |
+
+Parameters come after lookups, as a task that waits for none may run while another device still gathers; unequal
+micro-batches after parameters, as stages get new numbers; workspace after both, as gathers have none.
 
 Each is a relaxation or the same problem, so that bounds of the last are bounds of the first. The attainable values of
-schedules are those of the problem after the eighth. For an exhaustive search, which reads the problem itself, only
-the eighth is applied.
+schedules are those of the problem after more memory. For an exhaustive search, which reads the problem itself, only
+more memory is applied.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@
 | partners' memory | no lookups | an alternative to the last one; forwards must wait for those of earlier stages |
 
 A bound names the relaxations that it can do without: it reads the problem that the others give. A value proved for
-that problem is proved, with the ticks added, for the problem itself. `pipesched.checking.relaxed` states all of this
-once more.
+that problem is proved, with the ticks added, for the problem itself. The check states all of this once more, by the
+same names (`pipesched/checking/relaxed/posed.py`), with two relaxations that its evidence names besides: more memory,
+and tasks as stages.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class ModeRelaxation(NamedTuple):
     streams: int
 
 
-def relaxation_of(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
+def mode_relaxation(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
     """Return the relaxation in which only `stages` are modelled, chain by chain in chain order; all others are delays.
 
     `paths` are of the problem in which all activations are kept. For the span of device `owner`, time counts from its

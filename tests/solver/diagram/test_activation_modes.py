@@ -109,7 +109,7 @@ def test_nothing_where_it_knows_nothing() -> None:
 @pytest.mark.parametrize("part", ["room", "longest", "turns", "tail", "copies"])
 def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is a tick or a unit too strict claims more than the optimum somewhere."""
-    real = activation_mode_bounds.relaxation_of
+    real = activation_mode_bounds.mode_relaxation
 
     def stricter(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
         own = real(problem, paths, stages, owner)
@@ -120,7 +120,7 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
         devices = tuple(_stricter(one, part) for one in own.devices)
         return own._replace(stages=turns, modes=tuple(modes) if part == "copies" else own.modes, devices=devices)
 
-    monkeypatch.setattr(activation_mode_bounds, "relaxation_of", stricter)
+    monkeypatch.setattr(activation_mode_bounds, "mode_relaxation", stricter)
     assert _too_high(PROBLEMS)
 
 
