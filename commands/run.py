@@ -70,7 +70,7 @@ def run(args: Namespace) -> Exit:
     timeline = read_schedule(args.schedule).timeline
     network = timeline.problem.network
     if network.has_arcs_between_chains or not (network.one_task_each or network.has_activation_modes):
-        raise BadInput(f"{args.schedule}: found {network.what_is_not_single}; allowed: passes that are single tasks")
+        raise BadInput(f"{args.schedule}: found {network.multi_task_feature}; allowed: passes that are single tasks")
     job = job_for(timeline, _options(args, timeline))
     folder = make_folder(args.output) if args.output else None
     try:

@@ -17,7 +17,7 @@ from commands.reports.solved.from_state import run_from_state
 from commands.reports.solved.min_memory import add_less_memory, reduce_memory
 from commands.reports.solved.recommendation import recommendation
 from commands.reports.solved.sensitivity import add_explain, explained
-from commands.reports.solved.solve import Found, show
+from commands.reports.solved.solve import SolveResults, show
 from commands.reports.timed_files import COSTS, TimedFiles, timed_files
 from commands.shared.batch_sizes import best_of_sizes, refuse_for_several
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
@@ -141,11 +141,11 @@ def run(args: Namespace) -> Exit:
     return Exit.INTERRUPTED if late else _exit(found)
 
 
-def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace) -> Found:
+def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace) -> SolveResults:
     """Search each micro-batch size in turn, with a line on stderr before each; return the best result with those of all
     sizes."""
 
-    def find(problem: Problem, own: Namespace) -> Found:
+    def find(problem: Problem, own: Namespace) -> SolveResults:
         if len(sizes) > 1:
             note(f"{counted(problem.microbatches, 'micro-batch')}:")
         return _find(problem, own)
@@ -154,7 +154,7 @@ def _find_best_size(sizes: Sequence[tuple[Problem, int | None]], args: Namespace
     return replace(found, solution=replace(found.solution, interrupted=interrupted), sizes=results)
 
 
-def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult:
+def _result(problem: Problem, sequences: int | None, found: SolveResults) -> SizeResult:
     """Return the result for a micro-batch size, in the file's unit; a period becomes the time of all micro-batches."""
     solution = found.solution
     tick = solution.problem.tick * (problem.microbatches if problem.objective.repeats else 1)
@@ -163,7 +163,7 @@ def _result(problem: Problem, sequences: int | None, found: Found) -> SizeResult
     return SizeResult(problem.microbatches, sequences, solution.status, value, bound, solution.reason, solution.free)
 
 
-def _find(whole: Problem, args: Namespace) -> Found:
+def _find(whole: Problem, args: Namespace) -> SolveResults:
     """Search; then, unless interrupted, search for less memory or a smaller mean, and for why it is not faster.
 
     `whole` is the problem before `--for` restricts it.
@@ -202,7 +202,7 @@ def _find(whole: Problem, args: Namespace) -> Found:
         solution = with_timeline(solution, best_times(solution.problem, rival.schedule))
         noise = robustness.of(solution, args)
     idle = None if solution.timeline is None else idle_shares(solution.timeline, _seconds_for_idle(solution, args))
-    return Found(solution, memory, explanation, noise, robust, best, idle)
+    return SolveResults(solution, memory, explanation, noise, robust, best, idle)
 
 
 def _seconds_for_idle(solution: Solution, args: Namespace) -> float:
@@ -233,7 +233,7 @@ def _say_next(args: Namespace, solution: Solution) -> None:
         next_step([*args.words, "-o", "results"], "writes the schedule, pictures and a report")
 
 
-def _exit(found: Found) -> Exit:
+def _exit(found: SolveResults) -> Exit:
     solution, explanation = found.solution, found.explanation
     if solution.interrupted or (explanation is not None and explanation.interrupted):
         return Exit.INTERRUPTED
@@ -241,7 +241,7 @@ def _exit(found: Found) -> Exit:
     return codes.get(solution.status, Exit.DONE)
 
 
-def _write(timed: TimedFiles, found: Found, folder: Path, args: Namespace, text: str | None) -> None:
+def _write(timed: TimedFiles, found: SolveResults, folder: Path, args: Namespace, text: str | None) -> None:
     """Write all files of a solve, and those for the runtime of `--for`; what the runtime cannot express is noted and
     left out.
 
@@ -279,7 +279,7 @@ def _exported(timeline: Timeline, target: str | None, what: str, folder: Path) -
     return [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
 
 
-def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, object]:
+def _extras(found: SolveResults, args: Namespace, files: list[Path]) -> dict[str, object]:
     """Return the JSON fields that the command adds: schedules not tried, files, further answers.
 
     Null without a schedule.

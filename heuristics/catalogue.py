@@ -43,22 +43,22 @@ class Parameter(NamedTuple):
     order: Callable[[Problem, int], Schedule]
 
 
-class Standing(NamedTuple):
+class Priorities(NamedTuple):
     """Places of a schedule in the orders in which solves and plans try schedules, found by experiment.
 
-    Places count from 0, None for all others. `promising` schedules are tried first. `written` is the place among
-    schedules that are made quickly and lose least time, with which very long problems begin; `roomy` ones of these keep
-    up to two activations for each device. `plan` is the place among schedules whose best partition a plan starts from,
-    since it is soon proved.
+    Places count from 0, None for all others. `promising` schedules are tried first. `long_problems` is the place among
+    schedules that are made quickly and lose least time, with which very long problems begin; `high_memory` ones of
+    these keep up to two activations for each device. `plan` is the place among schedules whose best partition a plan
+    starts from, since it is soon proved.
     """
 
     promising: bool = False
-    written: int | None = None
-    roomy: bool = False
+    long_problems: int | None = None
+    high_memory: bool = False
     plan: int | None = None
 
 
-_ORDINARY = Standing()
+_ORDINARY = Priorities()
 
 # Passes that a deadlock's line names.
 _NAMED = 8
@@ -97,7 +97,7 @@ class Heuristic:
     searched: bool = False
     improves: str | None = None
     ceiling: Callable[[int, int], int] | None = None
-    standing: Standing = _ORDINARY
+    priorities: Priorities = _ORDINARY
 
     def __post_init__(self) -> None:
         # Papers order the passes of micro-batches alone, on streams that devices do not share.

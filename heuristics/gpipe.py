@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heuristics.building.requirements import equal_costs, one_stage_a_device
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -40,6 +40,6 @@ HEURISTICS.register(
         order=gpipe,
         closed_form=_closed_form,
         same_for_all_costs=True,
-        standing=Standing(plan=4),
+        priorities=Priorities(plan=4),
     )
 )

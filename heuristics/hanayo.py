@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from heuristics.chimera import by_slots, by_slots_form
 from pipesched.errors import DoesNotApply
 from pipesched.problem.placement import wave
@@ -51,6 +51,6 @@ HEURISTICS.register(
         order=hanayo,
         closed_form=_closed_form,
         same_for_all_costs=True,
-        standing=Standing(plan=2),
+        priorities=Priorities(plan=2),
     )
 )

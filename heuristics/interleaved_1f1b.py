@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heuristics.building.interleaved_walks import even_groups, groups_of, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter, Priorities
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
@@ -43,7 +43,7 @@ HEURISTICS.register(
         order=interleaved_1f1b,
         closed_form=_closed_form,
         same_for_all_costs=True,
-        standing=Standing(plan=1),
+        priorities=Priorities(plan=1),
         parameter=Parameter("micro-batches that run through a chunk together", interleaved_1f1b),
     )
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from heuristics.catalogue import HEURISTICS, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, Heuristic, Priorities
 from heuristics.overlapped_1f1b import overlapped_closed_form, overlapped_interleaved
 
 HEURISTICS.register(
@@ -38,6 +38,6 @@ HEURISTICS.register(
         bubble="no formula: that of kimi-k2 where copies take no longer than what they run beside",
         peak="at most 4 chunk activations a device",
         order=partial(overlapped_interleaved, name="kimi-k2-offload", cut_weights=True, offload=True),
-        standing=Standing(promising=True),
+        priorities=Priorities(promising=True),
     )
 )

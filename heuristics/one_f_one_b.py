@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heuristics.building.interleaved_walks import lines, one_forward_one_backward
 from heuristics.building.requirements import equal_costs, peaks_along
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
@@ -34,6 +34,6 @@ HEURISTICS.register(
         order=one_f_one_b,
         closed_form=_closed_form,
         same_for_all_costs=True,
-        standing=Standing(plan=0),
+        priorities=Priorities(plan=0),
     )
 )

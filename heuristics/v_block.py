@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from heuristics.building.requirements import equal_costs
 from heuristics.building.v_blocks import PERIOD, V_HALF, V_MIN, roomiest, v_block
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
@@ -94,6 +94,6 @@ for _name, _order, _slots, _bubble, _peak, _most in _BLOCKS:
             order=_order,
             closed_form=partial(_closed_form, slots=_slots, unlimited=_name == "v-block"),
             ceiling=_most,
-            standing=Standing(written={"v-half": 3, "v-min": 4}.get(_name)),
+            priorities=Priorities(long_problems={"v-half": 3, "v-min": 4}.get(_name)),
         )
     )

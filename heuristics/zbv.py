@@ -16,7 +16,7 @@ from typing import NamedTuple
 from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, LEGS, on_leg
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.deadline import ask
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
@@ -235,6 +235,6 @@ HEURISTICS.register(
         order=zbv,
         closed_form=_closed_form,
         ceiling=lambda p, _: 2 * p,
-        standing=Standing(promising=True, written=2, roomy=True),
+        priorities=Priorities(promising=True, long_problems=2, high_memory=True),
     )
 )

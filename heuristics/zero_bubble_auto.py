@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
@@ -235,6 +235,6 @@ for _name, _per_stage, _bubble, _peak in (
             closed_form=partial(_closed_form, per_stage=_per_stage),
             searched=True,
             ceiling=None if _per_stage is None else partial(_times_devices, _per_stage),
-            standing=Standing(promising=_per_stage is None),
+            priorities=Priorities(promising=_per_stage is None),
         )
     )

@@ -6,7 +6,7 @@ from functools import partial
 
 from heuristics.building.interleaved_walks import delayed_weights, lines
 from heuristics.building.requirements import equal_costs, peaks_along, split_backward
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
@@ -40,20 +40,20 @@ def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     return ClosedForm(makespan=span if depth == 1 else None, span=span, peak=exact_peak)
 
 
-for _name, _depth, _bubble, _peak, _standing in (
+for _name, _depth, _bubble, _peak, _priorities in (
     (
         "zb-h1",
         1,
         "(p-1)(F+B-W) of makespan and span",
         "(p-i)·M_B + i·M_W on the i-th device, i from 0",
-        Standing(written=1, plan=3),
+        Priorities(long_problems=1, plan=3),
     ),
     (
         "zb-h2",
         2,
         "(p-1)(F+B-2W) of span",
         "(2p-2i-1)·M_B + 2i·M_W on the i-th device, i from 0",
-        Standing(written=0, roomy=True),
+        Priorities(long_problems=0, high_memory=True),
     ),
 ):
     HEURISTICS.register(
@@ -66,6 +66,6 @@ for _name, _depth, _bubble, _peak, _standing in (
             order=partial(handcrafted, name=_name, depth=_depth),
             closed_form=partial(_closed_form, depth=_depth),
             same_for_all_costs=True,
-            standing=_standing,
+            priorities=_priorities,
         )
     )

@@ -27,7 +27,7 @@ def restricted(problem: Problem, target: str) -> Problem:
     one, network = RESTRICTIONS[target], problem.network
     copies = EXPORTERS[one.exporter].copies and all(len(tasks) == 1 for tasks in network.tasks.values())
     if not (network.one_task_each or copies):
-        raise BadInput(f"--for {target}: found {network.what_is_not_single}; allowed: passes that are single tasks")
+        raise BadInput(f"--for {target}: found {network.multi_task_feature}; allowed: passes that are single tasks")
     left = one.restricted(problem)
     # Whatever the exporter refuses in one micro-batch after the other it refuses in every order.
     _export(one, best_times(left, one.adapted(left, sequential(left))))

@@ -45,7 +45,7 @@ _ROUND, _SECONDS = 500, 10.0
 
 
 @dataclass
-class Found:
+class AttackCounts:
     """Counts of an attack: problems, those whose optimum the claim equals, and those whose optimum is below it.
 
     `too_large` problems had more orders than are tried, and count nowhere else.
@@ -57,9 +57,9 @@ class Found:
     wrong: list[tuple[Problem, Claim, Fraction | None]] = field(default_factory=list)
 
 
-def attack(branch: Branch, count: int, seed: int, seconds: float = inf, most_wrong: float = inf) -> Found:
+def attack(branch: Branch, count: int, seed: int, seconds: float = inf, most_wrong: float = inf) -> AttackCounts:
     """Hold so many claims of a branch to the optimum; fewer where the processor time is up, or so many are wrong."""
-    found, end = Found(), time.process_time() + seconds
+    found, end = AttackCounts(), time.process_time() + seconds
     for problem, claim in problems(branch, seed, end):
         objective, posed = branch.objective or problem.objective, branch.posed(problem)
         try:
@@ -142,7 +142,7 @@ def run(args: Namespace) -> int:
     asked = [branch for branch in BRANCHES if args.branches in branch.name]
     for branch in () if args.resume else asked:
         results[branch.name] = Counter(rounds=results[branch.name]["rounds"])
-    end, busy = time.monotonic() + args.seconds, dict[Future[Found], Branch]()
+    end, busy = time.monotonic() + args.seconds, dict[Future[AttackCounts], Branch]()
     with ProcessPoolExecutor(args.workers, initializer=gc.freeze) as pool:
         while True:
             left = [branch for branch in asked if results[branch.name]["problems"] < args.count]
@@ -163,12 +163,12 @@ def run(args: Namespace) -> int:
     return 1 if any(counts["wrong"] for counts in results.values()) else 0
 
 
-def a_round(name: str, count: int, seed: int) -> Found:
+def a_round(name: str, count: int, seed: int) -> AttackCounts:
     """A round of the branch of this name, in a process of its own."""
     return attack(next(branch for branch in BRANCHES if branch.name == name), count, seed, _SECONDS)
 
 
-def _count(name: str, results: Mapping[str, Counter[str]], found: Found) -> None:
+def _count(name: str, results: Mapping[str, Counter[str]], found: AttackCounts) -> None:
     """Add the counts of a round; claims that are wrong are printed whole."""
     for problem, claim, least in found.wrong:
         known = replace(problem, name="").__dict__

@@ -183,7 +183,7 @@ def refuse_no_period(problem: Problem) -> None:
     """
     network, allowed = problem.network, "passes, of one or several tasks"
     if not network.has_plain_chains:
-        raise BadInput(f"period: found {network.what_is_not_single}; allowed: {allowed}")
+        raise BadInput(f"period: found {network.multi_task_feature}; allowed: {allowed}")
     if network.occupies_several:
         raise BadInput("period: found tasks that occupy several streams at once; allowed: one stream each")
     if network.blocks and not network.one_task_each:

@@ -90,7 +90,7 @@ OF_PERIODS: dict[str, dict[type, Argument]] = {
 }
 
 # Quantities that only these arguments know of.
-_BESIDES: dict[type, frozenset[str]] = {
+_ALSO_KNOWN: dict[type, frozenset[str]] = {
     OnStream: HARMLESS,
     StreamTasks: KNOWN | {"arcs", "modules", "pieces", "lent", "collected"},
     StreamMemory: KNOWN,
@@ -152,5 +152,5 @@ def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
     if type(evidence) not in argument:
         raise RefusedEvidenceError("evidence of another argument")
-    require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
+    require_covered(problem, _ALSO_KNOWN.get(type(evidence), frozenset()))
     return argument[type(evidence)](problem, evidence, certificate.value_ticks)

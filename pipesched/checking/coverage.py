@@ -24,12 +24,13 @@ _RESOURCES = {"streams"}
 _WALKS = {"shares", "queues"}
 
 
-def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> None:
-    """Raise `NotCoveredError` for a problem with quantities that the check does not know, except those in `besides`.
+def require_covered(problem: Problem, also_known: frozenset[str] = frozenset()) -> None:
+    """Raise `NotCoveredError` for a problem with quantities that the check does not know, except those in `also_known`.
 
-    `besides` are the further quantities that the argument in hand knows. Stages on different streams are never covered.
+    `also_known` are the further quantities that the argument in hand knows. Stages on different streams are never
+    covered.
     """
-    used = [name for name in unknown(problem) if name not in besides]
+    used = [name for name in unknown(problem) if name not in also_known]
     if used:
         raise NotCoveredError(f"the check does not cover problems with {used[0].replace('_', ' ')}")
     if len({stage.stream for stage in problem.stages}) > 1:

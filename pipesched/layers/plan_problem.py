@@ -148,7 +148,7 @@ class PlanProblem:
         """
         return all(
             len(where.chains) == 1
-            or (not each.modules and where.alike_on_chains([*map(each.cluster.slowness_of, range(where.devices))]))
+            or (not each.modules and where.same_on_all_chains([*map(each.cluster.slowness_of, range(where.devices))]))
             for each in self._narrowest
             for where in (choice.on(each.cluster.devices),)
         )

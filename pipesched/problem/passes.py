@@ -104,7 +104,7 @@ class Pass(NamedTuple):
         return f"{self.kind.value}{self.stage}.{self.microbatch}"
 
 
-def hands_over(one: Pass, other: Pass) -> bool:
+def may_send_tensor(one: Pass, other: Pass) -> bool:
     """Return True if a pass may yield a tensor that another one uses; passes for parameters exchange by collectives."""
     return one.kind not in OF_PARAMETERS and other.kind not in OF_PARAMETERS
 

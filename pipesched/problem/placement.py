@@ -57,7 +57,7 @@ class Placement:
         """Return all stages on the device of `stage`, in stage order, `stage` included."""
         return self.stages_of[self.stage_device[stage]]
 
-    def alike_on_chains(self, of_device: Sequence[object]) -> bool:
+    def same_on_all_chains(self, of_device: Sequence[object]) -> bool:
         """Return True if the k-th stages of all chains are on devices with equal values in `of_device`, for every k."""
         places = zip(*self.chains, strict=True)
         return all(len({of_device[self.stage_device[stage]] for stage in place}) == 1 for place in places)

@@ -79,7 +79,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
             ticks = problem.stages[before].transfer if barrier else _travel(problem, before, after, backward)
             ticks = gradient_lag(problem.stages[after], ticks) if backward else ticks
-            for j, i in met(problem, before, after, backward, places):
+            for j, i in waiting_pairs(problem, before, after, backward, places):
                 if i == p.microbatch:
                     kinds = (B, BW) if backward and not turns else (F,)
                     yield from ((Pass(kind, before, j), ticks) for kind in kinds)
@@ -106,7 +106,7 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
                 yield from ((Pass(kind, stage, j), 0) for j in walked for kind in (W, BW))
 
 
-def met(
+def waiting_pairs(
     problem: Problem, before: int, after: int, backward: bool, places: tuple[int, ...]
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs (micro-batch of stage `before`, micro-batch of stage `after`) of which the second waits for the

@@ -19,7 +19,7 @@ from pipesched.problem.passes import (
     F,
     Pass,
     Task,
-    hands_over,
+    may_send_tensor,
 )
 from pipesched.problem.problem import Problem
 from pipesched.problem.units import SECONDS, seconds_in
@@ -180,7 +180,7 @@ def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator
     for p in asking(schedule.passes(), SHORT):
         for before, _ in problem.network.predecessors(p, schedule.pass_set):
             sender, receiver = max(pieces[before], key=lambda box: box.end), pieces[p][0]
-            if sender.device == receiver.device or not hands_over(before, p):
+            if sender.device == receiver.device or not may_send_tensor(before, p):
                 continue
             arrow = {"cat": "transfer", "name": "activation" if p.kind is F else "gradient", "id": next(numbers)}
             # An arrow is tied to the box around its point, and the very end of a box is already the next one's.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from pipesched.deadline import SHORT, asking
-from pipesched.problem.passes import Pass, hands_over
+from pipesched.problem.passes import Pass, may_send_tensor
 from runtime.lowering.programs import Compute, Program, Receive, Send, Transfer
 
 _Pair = tuple[int, int]
@@ -61,7 +61,7 @@ def _complete(program: Program) -> Iterator[str]:
     needed: Counter[tuple[Pass, Pass]] = Counter()
     for p in asking(passes, SHORT):
         for before, _ in problem.network.predecessors(p, pass_set):
-            if problem.device(before) != problem.device(p) and hands_over(before, p):
+            if problem.device(before) != problem.device(p) and may_send_tensor(before, p):
                 needed[before, p] += 1
     found = Counter((transfer.producer, transfer.consumer) for transfer in program.transfers())
     for producer, consumer in needed - found:

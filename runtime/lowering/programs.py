@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from pipesched.deadline import SHORT, asking
-from pipesched.problem.passes import F, Pass, hands_over
+from pipesched.problem.passes import F, Pass, may_send_tensor
 from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.topological_order import in_order
@@ -143,7 +143,7 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
     for p in asking(schedule.passes(), SHORT):
         for before, _ in problem.network.predecessors(p, schedule.pass_set):
             source, target = problem.device(before), problem.device(p)
-            if source != target and hands_over(before, p):
+            if source != target and may_send_tensor(before, p):
                 yield Transfer(before, p, source, target)
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.formatting import counted
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import Task, hands_over
+from pipesched.problem.passes import Task, may_send_tensor
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.stream_programs import Step
 from runtime.lowering.topological_order import in_order
@@ -55,7 +55,7 @@ def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | Ta
         for step in steps
         for device in (_device(timeline, where, step.task),)
         for before in step.waits
-        if problem.device(before.of) != device and hands_over(before.of, step.task.of)
+        if problem.device(before.of) != device and may_send_tensor(before.of, step.task.of)
     ]
     tasks = _tasks(streams)
     waits = _waits(streams, tasks, transfers)

@@ -21,7 +21,7 @@ from solver.diagram.model import Arcs, Children, Kept
 _AT_ONCE = 4_000
 
 
-class Found(NamedTuple):
+class BeamOrder(NamedTuple):
     """The best order found.
 
     `value` is the longest time of a device, in ticks from its opening to its end, weight passes included. A move is a
@@ -105,7 +105,7 @@ class _BlockOrders:
 
 def best_order(
     walks: Walks, prefers: Preference, width: int, alike: int, bounds: CompletionBounds | None = None
-) -> Generator[Progress, None, Found | None]:
+) -> Generator[Progress, None, BeamOrder | None]:
     """Search for the best order with `width` nodes per layer, at most `alike` of which have run the same passes.
 
     Returns None if every node of a layer is a dead end or, with completion bounds, cannot end before the cutoff. Yields
@@ -114,16 +114,16 @@ def best_order(
     found = yield from compilation(_BlockOrders(walks, prefers, width, alike, bounds))
     if found.value is None:
         return None
-    return Found(found.value, [(int(move[STEP]), int(move[MATE]), int(move[DELAY])) for move in found.moves])
+    return BeamOrder(found.value, [(int(move[STEP]), int(move[MATE]), int(move[DELAY])) for move in found.moves])
 
 
-def ended(run: Generator[Progress, None, Found | None]) -> Found | None:
+def ended(run: Generator[Progress, None, BeamOrder | None]) -> BeamOrder | None:
     """Run the generator of `best_order` to its end and return its result."""
     while True:
         try:
             next(run)
         except StopIteration as end:
-            found: Found | None = end.value
+            found: BeamOrder | None = end.value
             return found
 
 

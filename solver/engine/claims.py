@@ -54,7 +54,7 @@ def claimed(search: Search, bounds: Bounds) -> Work:
     while search.clock.counts_work:
         slice_ = yield
         claim_found(search, bounds(search.stop, slice_.counted(_PARAMS.labels_per_unit) or DIAGRAMS.most_labels))
-    found = Found(search)
+    found = UncheckedBounds(search)
     yield from in_slices(
         search.stop,
         lambda stop: found.look_for(bounds(stop, DIAGRAMS.most_labels)),
@@ -65,12 +65,12 @@ def claimed(search: Search, bounds: Bounds) -> Work:
 
 def claim_found(search: Search, bounds: Iterator[Certificate]) -> None:
     """Collect the certificates of an iterator, and publish those whose checks fit into the time left."""
-    found = Found(search)
+    found = UncheckedBounds(search)
     found.look_for(bounds)
     found.claim()
 
 
-class Found:
+class UncheckedBounds:
     """Certificates that a subsolver found but that are not yet checked and published.
 
     Those whose check never fits into the time left are dropped with the search. The time of a check is predicted from

@@ -64,7 +64,7 @@ class AnnealingParameters(NamedTuple):
         return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))
 
 
-class Found(NamedTuple):
+class AnnealedSchedule(NamedTuple):
     """Best schedule of an annealing run, and its value: the longest time of a device from its opening, in ticks.
 
     `schedule` is None if the memory of its order is not safe for every timing.
@@ -152,10 +152,10 @@ class Annealer:
         moves: int,
         seed: int,
         halt: Array | None = None,
-    ) -> Found | None:
+    ) -> AnnealedSchedule | None:
         """Return the best schedule met and its value in ticks; None in a deadlock. Arguments as in `search`."""
         found = self.search(orders, openings, parameters, moves, seed, halt)
-        return None if found is None else Found(found[0], self._schedule(found[1]))
+        return None if found is None else AnnealedSchedule(found[0], self._schedule(found[1]))
 
     def search(
         self,

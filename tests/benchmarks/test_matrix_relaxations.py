@@ -22,7 +22,7 @@ from benchmarks.matrix.switch import together
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.parameter_times import least_besides
+from pipesched.problem.relaxed.parameter_times import least_parameter_ticks
 from pipesched.problem.relaxed.relaxation import Relaxation
 from pipesched.problem.relaxed.relaxations import (
     PARAMETERS,
@@ -101,7 +101,7 @@ def _in_place_of(name: str, other: Relaxation) -> tuple[Relaxation, ...]:
 MUTANTS: dict[str, tuple[str, Callable[[], Relaxation]]] = {
     "a tick more is added back": (
         PARAMETERS.name,
-        lambda: replace(PARAMETERS, added_back=lambda problem: least_besides(problem) + 1),
+        lambda: replace(PARAMETERS, added_back=lambda problem: least_parameter_ticks(problem) + 1),
     ),
     "activations held whole": (
         SAVED_ACTIVATIONS.name,

@@ -9,7 +9,7 @@ from pipesched.results.analysis.explanation_text import footnotes
 
 
 def test_the_gap_of_the_unchanged_problem_is_explained() -> None:
-    it: Any = SimpleNamespace(as_it_is=SimpleNamespace(value=10_000, lower_bound=8_816), effects=())
+    it: Any = SimpleNamespace(unchanged=SimpleNamespace(value=10_000, lower_bound=8_816), effects=())
     (note,) = footnotes(it)
     assert "11.84 %" in note
     assert "'at most 12 %'" in note

@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solved import min_memory, robustness, sensitivity
-from commands.reports.solved.solve import Found, verdict
+from commands.reports.solved.solve import SolveResults, verdict
 from commands.shared import not_applicable
 from commands.shared.output import WHY_IDLE, idle_lines, idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
@@ -15,7 +15,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.formatting import size, with_unit
 from pipesched.problem.problem import Problem
-from pipesched.results.analysis.bottleneck import story
+from pipesched.results.analysis.bottleneck import bottleneck_sentences
 from pipesched.results.analysis.explanation_text import footnotes
 from pipesched.results.certificate import Certificate
 from pipesched.results.comparison import OURS, with_solution
@@ -28,7 +28,7 @@ from plots.html.report import capitalised, report
 from solver.analysis.bottleneck import bottleneck
 
 
-def solve_report(found: Found, args: Namespace, text: str | None) -> str:
+def solve_report(found: SolveResults, args: Namespace, text: str | None) -> str:
     """Return the HTML page of a solve; `text` is the problem file as typed."""
     solution = found.solution
     problem, metrics = solution.problem, solution.metrics
@@ -112,7 +112,7 @@ def _timelines(solution: Solution) -> Schedules:
     return Schedules([(f"{OURS} (best found)", solution.timeline), *published])
 
 
-def _why_not_better(found: Found) -> list[Part]:
+def _why_not_better(found: SolveResults) -> list[Part]:
     solution, it = found.solution, found.explanation
     if it is None:
         limited_by = limiting(solution.problem, solution.certificate)
@@ -125,7 +125,7 @@ def _why_not_better(found: Found) -> list[Part]:
     return [*parts, *map(Paragraph, footnotes(it))]
 
 
-def _sections(found: Found) -> list[Section]:
+def _sections(found: SolveResults) -> list[Section]:
     sections = []
     if found.sizes.results:
         sections.append(Section("Sizes of micro-batches", [Points([*found.sizes.sentences()])]))
@@ -192,4 +192,4 @@ def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
     """
     if problem.objective.repeats:
         return []
-    return [Points(story(bottleneck(problem, certificate)))]
+    return [Points(bottleneck_sentences(bottleneck(problem, certificate)))]

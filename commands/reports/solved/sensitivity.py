@@ -11,7 +11,7 @@ from commands.options.values import seconds
 from commands.shared.tables import table
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain
-from pipesched.results.analysis.bottleneck import story
+from pipesched.results.analysis.bottleneck import bottleneck_sentences
 from pipesched.results.analysis.explanation import Explanation
 from pipesched.results.analysis.explanation_text import advice, footnotes, gain_text, grouped
 from pipesched.results.solution import Solution
@@ -46,7 +46,7 @@ def explained(solution: Solution, args: Namespace) -> Explanation:
 def lines(it: Explanation) -> list[str]:
     """Return sentences on the most useful change, on what limits the problem, and on the changes that were not
     tried."""
-    sentences = [*advice(it), *story(it.bottleneck)]
+    sentences = [*advice(it), *bottleneck_sentences(it.bottleneck)]
     if it.untried:
         sentences.append(f"Not tried, as the time was up: {'; '.join(change.text for change in it.untried)}.")
     return sentences
@@ -80,7 +80,7 @@ def rows(it: Explanation) -> list[list[str]]:
 
     Changes of the memory of single devices that gain the same share a row.
     """
-    made = [["as it is", _number(it.as_it_is.lower_bound), _number(it.as_it_is.value), ""]]
+    made = [["as it is", _number(it.unchanged.lower_bound), _number(it.unchanged.value), ""]]
     for what, effect in grouped(it):
         found = effect.outcome
         cells = [_number(found.lower_bound), _number(found.value), gain_text(it, effect)]

@@ -21,7 +21,7 @@ from pipesched.simulation.idle_causes import IdleCause
 
 
 @dataclass(frozen=True)
-class Found:
+class SolveResults:
     """All results of one run of `solve`: the solution, and the answers to further questions.
 
     `idle` are the shares of idle time by cause, None if there was no time or no schedule. `sizes` are the results of
@@ -38,14 +38,14 @@ class Found:
     sizes: BatchSizes = field(default_factory=BatchSizes)
 
 
-def verdict(found: Found, metrics: Metrics) -> str:
+def verdict(found: SolveResults, metrics: Metrics) -> str:
     """Return the value found and the bound proved, in a sentence after that on free memory, if it counts first."""
     free = found.solution.free
     first = "" if free is None else free.sentence(found.solution.problem.memory_unit, "schedule") + "\n"
     return first + _verdict(found, metrics)
 
 
-def _verdict(found: Found, metrics: Metrics) -> str:
+def _verdict(found: SolveResults, metrics: Metrics) -> str:
     solution = found.solution
     problem, objective = solution.problem, solution.problem.objective
     value = f"{objective.name} {time_text(problem, solution.value_ticks)}"
@@ -63,7 +63,7 @@ def _verdict(found: Found, metrics: Metrics) -> str:
     return f"best found: {value}; none{scope} is below {bound}: a gap of {percent(solution.gap or 0)}; {idle}"
 
 
-def show(found: Found, why_not: bool) -> None:
+def show(found: SolveResults, why_not: bool) -> None:
     """Print the result in sentences, and the table; `why_not` adds the reasons why other schedules do not apply."""
     solution = found.solution
     problem = solution.problem

@@ -30,9 +30,9 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
         raise NotCoveredError("the check does not cover offload and recomputation with overlapped blocks")
     here = _Resources(problem, evidence.device)
     weights = evidence.weights
-    if len(weights) != len(here.besides) or min(weights) < 0 or not any(weights):
-        raise RefusedEvidenceError(f"found weights {list(weights)[:8]}; there are {len(here.besides)} resources")
-    total = sum((weight * besides for weight, besides in zip(weights, here.besides, strict=True)), Fraction(0))
+    if len(weights) != len(here.fixed) or min(weights) < 0 or not any(weights):
+        raise RefusedEvidenceError(f"found weights {list(weights)[:8]}; there are {len(here.fixed)} resources")
+    total = sum((weight * fixed for weight, fixed in zip(weights, here.fixed, strict=True)), Fraction(0))
     for s in here.device.stages:
         by_mode = (here.needs(s, mode, keeps) for mode, (keeps, _) in problem.stages[s].memory_until_backward.items())
         cheapest = min(sum(weight * need for weight, need in zip(weights, needs, strict=True)) for needs in by_mode)
@@ -43,7 +43,7 @@ def memory_and_copies(problem: Problem, evidence: ResourceWeights) -> Fraction:
 class _Resources:
     """The resources of a device: its compute stream, its memory, and the other streams that copy.
 
-    `besides` is the fixed need of each resource in ticks, without that of the activations.
+    `fixed` is the fixed need of each resource in ticks, without that of the activations.
     """
 
     def __init__(self, problem: Problem, device: int) -> None:
@@ -59,11 +59,11 @@ class _Resources:
         self._copying = [name for name in self._copying if name != problem.stages[0].stream]
         self._compute = problem.stages[0].stream
         self._room = self._whole_room()
-        self.besides = [self._compute_besides(), *([self._memory_besides()] if self._room else ())]
+        self.fixed = [self._fixed_compute(), *([self._fixed_memory()] if self._room else ())]
         # Before the first copy a forward has run, after the last one a backward.
         between = min(stage.forward for stage in self._own)
         between += min(self.device.times[s].gradient for s in self.device.stages)
-        self.besides += [Fraction(self._first + between + self._back)] * len(self._copying)
+        self.fixed += [Fraction(self._first + between + self._back)] * len(self._copying)
 
     def _whole_room(self) -> int:
         """Return the part of the capacity that sums of the passes' amounts can fill exactly; 0 without a limit."""
@@ -72,7 +72,7 @@ class _Resources:
         unit = gcd(*amounts)
         return 0 if self.device.room is None or not unit else max(0, self.device.room // unit * unit)
 
-    def _compute_besides(self) -> Fraction:
+    def _fixed_compute(self) -> Fraction:
         """Return the fixed compute need in ticks.
 
         It is the path to the device, all its passes, and the path back less the weight passes that may be deferred
@@ -81,7 +81,7 @@ class _Resources:
         put_off = most_in(self.device.room, self.device.weight_passes())
         return Fraction(self._first + self.device.work + max(0, self._back - put_off))
 
-    def _memory_besides(self) -> Fraction:
+    def _fixed_memory(self) -> Fraction:
         """Return the fixed memory need in ticks of the whole memory.
 
         It is the path to the device, memory left empty by the first forwards, and the path back. After the last

@@ -12,7 +12,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.problem import Problem
 
 
-def occupied_besides(problem: Problem) -> Iterator[Resource]:
+def further_resources_of(problem: Problem) -> Iterator[Resource]:
     """Yield the streams that tasks of micro-batches occupy in addition to their first one."""
     for stage in problem.stages:
         for _, tasks in stage.tasks:
@@ -23,7 +23,7 @@ def occupied_besides(problem: Problem) -> Iterator[Resource]:
 def without_further_resources(problem: Problem) -> Problem:
     """Return the problem whose tasks occupy their first stream only; the problem itself if none occupies more."""
     once = (one for stage in problem.stages for one in stage.once)
-    if next(occupied_besides(problem), None) is None and not any(one.task.also for one in once):
+    if next(further_resources_of(problem), None) is None and not any(one.task.also for one in once):
         return problem
     return replace(
         problem,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from pipesched.checking.relaxed.further_resources import occupied_besides
+from pipesched.checking.relaxed.further_resources import further_resources_of
 from pipesched.checking.relaxed.taken_by_modes import taken_by_modes
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
@@ -55,7 +55,7 @@ def around_passes(problem: Problem) -> int:
     for device in range(problem.devices):
         walked = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
         owners = [problem.stages[problem.parameters.holder(s)] for s in walked]
-        if owners and any(where.device == device for where in occupied_besides(problem)):
+        if owners and any(where.device == device for where in further_resources_of(problem)):
             # What comes first or last on the device may be a task of another one's pass.
             least = 0
         elif owners:

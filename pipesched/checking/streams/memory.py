@@ -12,7 +12,7 @@ from fractions import Fraction
 from pipesched.checking.devices.one_device import most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import Between, asked, between_by_chain, limited_room
+from pipesched.checking.streams.tasks import TasksBetween, between_by_chain, limited_room, split_and_checked
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamMemory
@@ -25,7 +25,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     evidence's.
     """
     device = evidence.device
-    room, problem = limited_room(problem, device), asked(problem, evidence)
+    room, problem = limited_room(problem, device), split_and_checked(problem, evidence)
     items: list[tuple[int, int, int]] = []
     head = tail = Fraction(0)
     given = later = others = sure = 0
@@ -60,7 +60,7 @@ def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
             yield [Node(kind, stage, number) for number in ends], amount
 
 
-def _ended_by(between: Between, ends: Sequence[Node], count: int) -> int:
+def _ended_by(between: TasksBetween, ends: Sequence[Node], count: int) -> int:
     """Return the number of micro-batches whose pass, with the last tasks `ends`, may have ended before the evidence's
     head."""
     heads, ticks = between.heads, between.paths.ticks

@@ -13,7 +13,7 @@ from math import gcd
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node, TaskPaths
-from pipesched.checking.streams.tasks import asked, limited_room, to_and_from
+from pipesched.checking.streams.tasks import limited_room, split_and_checked, to_and_from
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import MemoryOfDevice
@@ -23,7 +23,7 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
     """Return the bound, in ticks: the shortest path to the device, the time its memory is needed for, the path from
     it."""
     device, owner = evidence.device, evidence.owner
-    room, problem = limited_room(problem, device), asked(problem, evidence)
+    room, problem = limited_room(problem, device), split_and_checked(problem, evidence)
     stages = [problem.stages[stage] for stage in problem.placement.stages_of[device]]
     sizes = [size for one in stages for size in (one.activation, one.freed if one.weight is not None else 0)]
     unit = gcd(*sizes) or 1

@@ -33,8 +33,8 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
 
     These are the tasks that begin no sooner than the head, and after whose end at least the tail remains.
     """
-    problem = asked(problem, evidence)
-    between = Between(_of_all_chains(problem), evidence)
+    problem = split_and_checked(problem, evidence)
+    between = TasksBetween(_of_all_chains(problem), evidence)
     inside = {node: between.inside(node) for node in between.on(evidence.device, evidence.stream)}
     if not any(inside.values()):
         raise RefusedEvidenceError(f"no such task on stream {evidence.stream} of device {evidence.device}")
@@ -42,7 +42,7 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     return between.head + work + between.tail
 
 
-class Between:
+class TasksBetween:
     """The tasks of a chain with the least times before and after each, and the evidence's `head` and `tail` in ticks.
 
     `heads[task]` and `tails[task]` are as of `to_and_from`.
@@ -66,12 +66,12 @@ class Between:
         return sum(h >= self.head and t >= self.tail for h, t in zip(head, reversed(tail), strict=True))
 
 
-def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[Between, int]]:
-    """Yield the tasks of every chain that has micro-batches, as `Between`, with the chain's number of micro-batches."""
+def between_by_chain(problem: Problem, evidence: OfTasks) -> Iterator[tuple[TasksBetween, int]]:
+    """Yield the tasks of every chain that has micro-batches, with the chain's number of micro-batches."""
     for chain in problem.placement.chains:
         count = len(problem.microbatches_of[chain[0]])
         if count:
-            yield Between(TaskPaths(problem, chain), evidence), count
+            yield TasksBetween(TaskPaths(problem, chain), evidence), count
 
 
 def _of_all_chains(problem: Problem) -> TaskPaths:
@@ -145,14 +145,14 @@ def _times(
     return found
 
 
-def asked(problem: Problem, evidence: OfOwner) -> Problem:
+def split_and_checked(problem: Problem, evidence: OfOwner) -> Problem:
     """Return the problem in which all backwards are split, after a check that the evidence bounds its objective.
 
     `RefusedEvidenceError` if evidence for a span has no owner, or evidence for a makespan has one.
     """
     if (evidence.owner is None) != (problem.objective.from_zero):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {evidence.owner}")
-    return in_two(problem)
+    return with_split_backwards(problem)
 
 
 def limited_room(problem: Problem, device: int) -> int:
@@ -163,7 +163,7 @@ def limited_room(problem: Problem, device: int) -> int:
     return room
 
 
-def in_two(problem: Problem) -> Problem:
+def with_split_backwards(problem: Problem) -> Problem:
     """Return the relaxation in which all backwards that may be split run as B and W; no schedule of the problem is
     better.
 
@@ -171,10 +171,10 @@ def in_two(problem: Problem) -> Problem:
     their sum and BW. Passes of several tasks keep them; `NotCoveredError` if BW may be better than B and W. Memory that
     B takes in addition is left out.
     """
-    return replace(problem, stages=tuple(map(_in_two, problem.stages)))
+    return replace(problem, stages=tuple(map(_with_split_backward, problem.stages)))
 
 
-def _in_two(stage: Stage) -> Stage:
+def _with_split_backward(stage: Stage) -> Stage:
     if stage.in_blocks:
         raise NotCoveredError("blocks of two passes")
     if stage.weight is None:

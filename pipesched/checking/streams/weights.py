@@ -14,7 +14,7 @@ from pipesched.checking.coverage import require_covered
 from pipesched.checking.devices.one_device import most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.task_paths import Node
-from pipesched.checking.streams.tasks import KNOWN, Between, asked, between_by_chain, limited_room
+from pipesched.checking.streams.tasks import KNOWN, TasksBetween, between_by_chain, limited_room, split_and_checked
 from pipesched.problem.passes import B, W
 from pipesched.problem.problem import Problem
 from pipesched.results.evidence import StreamWeights
@@ -26,7 +26,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     problem = replace(problem, stages=stages, resources=replace(problem.resources, hosts=(), shared_streams=()))
     require_covered(problem, KNOWN)
     device = evidence.device
-    room, problem = limited_room(problem, device), asked(problem, evidence)
+    room, problem = limited_room(problem, device), split_and_checked(problem, evidence)
     if any(stage.weight is None for stage in problem.stages):
         raise NotCoveredError("backwards without weight passes")
     others = sure = whole = 0
@@ -53,7 +53,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     return head + work + tail
 
 
-def _number_within(between: Between, stage: int, weights: Sequence[Node], count: int) -> int:
+def _number_within(between: TasksBetween, stage: int, weights: Sequence[Node], count: int) -> int:
     """Return the number of a stage's weight passes that begin no sooner than the head, after backwards that end by the
     tail."""
     last = between.tails[Node(B, stage, len(between.paths.problem.stages[stage].tasks_of(B)) - 1)]

@@ -422,7 +422,7 @@ class TaskNetwork:
         return any(kind in OF_PARAMETERS for kind, _ in self.tasks)
 
     @property
-    def what_is_not_single(self) -> str:
+    def multi_task_feature(self) -> str:
         """Return the name, for messages, of the feature because of which the problem is not `one_task_each`."""
         if self.options:
             return "offload or recomputation"

@@ -12,7 +12,7 @@ ARGUMENT = (
 )
 
 
-def hold_least(problem: Problem) -> Problem:
+def with_least_activations(problem: Problem) -> Problem:
     """Return the problem without saving passes, each activation with the least memory of its modes.
 
     The problem itself if all activations are kept.

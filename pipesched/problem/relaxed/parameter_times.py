@@ -10,7 +10,7 @@ from pipesched.problem.passes import BW, ONCE, B, PassKind, W
 from pipesched.problem.problem import Problem
 
 
-def least_besides(problem: Problem) -> int:
+def least_parameter_ticks(problem: Problem) -> int:
     """Return a lower bound on the ticks that an iteration takes before its first forward and after its last backward.
 
     For a span, on those that any one device takes.

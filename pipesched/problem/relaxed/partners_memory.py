@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipesched.problem.partners import groups_of_partners
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.least_memory import hold_least
+from pipesched.problem.relaxed.least_memory import with_least_activations
 
 ARGUMENT = (
     "What moves to a partner stays in the memory of the group, that of all partners together. While a micro-batch is "
@@ -40,7 +40,7 @@ def share_memory(problem: Problem) -> Problem:
     groups = _shared(problem)
     if not groups:
         return problem
-    found, room = hold_least(problem), list(problem.room)
+    found, room = with_least_activations(problem), list(problem.room)
     activation = [stage.activation for stage in found.stages]
     for shared in groups:
         for device in shared.devices:
@@ -76,7 +76,7 @@ def _named(devices: Sequence[int]) -> str:
 @lru_cache(maxsize=16)
 def _shared(problem: Problem) -> tuple[_Shared, ...]:
     """Return the groups of partners in which some devices are limited more by the group's memory than by their own."""
-    least, found = [stage.activation for stage in hold_least(problem).stages], list[_Shared]()
+    least, found = [stage.activation for stage in with_least_activations(problem).stages], list[_Shared]()
     for group in groups_of_partners(problem):
         limited = [own for device in group if (own := problem.room[device]) is not None]
         if len(limited) < len(group):

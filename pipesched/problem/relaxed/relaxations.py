@@ -29,7 +29,7 @@ from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
 from pipesched.problem.relaxed import arcs_between_chains, least_memory, lookups, partners_memory, pass_memory
 from pipesched.problem.relaxed.further_resources import ARGUMENT, drop_further_resources
-from pipesched.problem.relaxed.parameter_times import least_besides
+from pipesched.problem.relaxed.parameter_times import least_parameter_ticks
 from pipesched.problem.relaxed.relaxation import Relaxation, RelaxedProblem
 
 _BESIDES = (
@@ -43,7 +43,7 @@ _ON_DEVICE = (
 
 
 def _besides(problem: Problem) -> str:
-    ticks = least_besides(problem)
+    ticks = least_parameter_ticks(problem)
     text = _ON_DEVICE if problem.objective.by_device else _BESIDES
     shared = dict.fromkeys(KINDS[one.kind].name.lower() for stage in problem.stages for one in stage.once if one.of_all)
     return text.format(amount(problem, ticks), "".join(f"and the {name} " for name in shared)) if ticks else ""
@@ -56,7 +56,7 @@ PARAMETERS = Relaxation(
     "added back: a gathering comes before all forwards, reduction and step follow the backward that ends last. While a "
     "pass takes memory, the parameters of its stage are there: of a device's stages the least are taken from its "
     "memory.",
-    least_besides,
+    least_parameter_ticks,
     _besides,
     lambda problem: problem.network.of_microbatches,
 )
@@ -89,7 +89,7 @@ ARCS_BETWEEN_CHAINS = Relaxation(
 )
 SAVED_ACTIVATIONS = Relaxation(
     "saved activations",
-    least_memory.hold_least,
+    least_memory.with_least_activations,
     least_memory.ARGUMENT,
     note=lambda _: "So much it takes even if copies and recomputations take no time.",
 )

@@ -65,7 +65,7 @@ class Bottleneck:
         return on.stream
 
     @property
-    def binds(self) -> tuple[Cause, ...]:
+    def main_causes(self) -> tuple[Cause, ...]:
         """The causes of most of the bound beyond the busiest device's work.
 
         It is the load if the work is almost all of the bound, and the interplay of devices if most of the remainder is
@@ -84,7 +84,7 @@ class Bottleneck:
         return tuple(sorted((name for name in parts if 2 * parts[name] >= most), key=lambda name: -parts[name]))
 
 
-def story(it: Bottleneck) -> list[str]:
+def bottleneck_sentences(it: Bottleneck) -> list[str]:
     """Return the bottleneck in sentences: the bound, its causes, and the next strongest device."""
     problem, bound = it.problem, it.strongest.value_ticks
     device = f"device {it.device}"
@@ -96,7 +96,7 @@ def story(it: Bottleneck) -> list[str]:
     share = float(100 * it.work / it.proved.value_ticks) if it.proved.value_ticks else 100.0
     lines = [
         f"Device {it.busiest} computes {say(it.work)} of any {name}'s {say(it.proved.value_ticks)}, {share:.1f} %: "
-        + ("the work is the bottleneck." if it.binds == (Cause.LOAD,) else "most of the rest is as follows.")
+        + ("the work is the bottleneck." if it.main_causes == (Cause.LOAD,) else "most of the rest is as follows.")
     ]
     headlines = {
         Cause.MEMORY: f"The memory of {device} is the bottleneck.",
@@ -106,7 +106,7 @@ def story(it: Bottleneck) -> list[str]:
         f"{device} waits for the first passes to arrive and return.",
         Cause.INTERPLAY: "No single limit is the bottleneck: beyond the work, devices wait on each other.",
     }
-    lines += [headlines[part] for part in it.binds if part in headlines]
+    lines += [headlines[part] for part in it.main_causes if part in headlines]
     parts = [f"{say(it.work)} is the work of device {it.busiest}"]
     for ticks, cause in ((it.without_memory, "memory limits"), (it.without_transfers, "transfer times")):
         if ticks < bound:

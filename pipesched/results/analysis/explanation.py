@@ -77,7 +77,7 @@ class Explanation:
     interrupted: bool = False
 
     @property
-    def as_it_is(self) -> BoundAndValue:
+    def unchanged(self) -> BoundAndValue:
         """The strongest bound and the best value known of the unchanged problem; bounds of relaxed problems hold for it
         too."""
         searched = [self.known, *([self.again] if self.again else [])]
@@ -92,7 +92,7 @@ class Explanation:
         Negative where the change makes it worse; None if nothing is proved. The best possible value lies between bound
         and best value found, before and after the change.
         """
-        before, after = self.as_it_is, effect.outcome
+        before, after = self.unchanged, effect.outcome
         if before.value is None or after.value is None:
             return None
         most = before.value - after.lower_bound
@@ -108,16 +108,16 @@ class Explanation:
         return tuple(sorted(self.effects, key=self._rank, reverse=True))
 
     def _rank(self, effect: Effect) -> tuple[bool, Fraction, Fraction, Fraction]:
-        gain, before, after = self.gain(effect), self.as_it_is.value, effect.outcome.value
-        if gain is None or before is None or after is None or not self.tells(effect):
+        gain, before, after = self.gain(effect), self.unchanged.value, effect.outcome.value
+        if gain is None or before is None or after is None or not self.is_conclusive(effect):
             return False, Fraction(0), Fraction(0), Fraction(0)
         # A change that only may be for the worse ranks by what it may be for the better, behind what is certain.
         return True, max(gain[0], min(gain[1], Fraction(0))), before - after, gain[1]
 
-    def tells(self, effect: Effect) -> bool:
+    def is_conclusive(self, effect: Effect) -> bool:
         """Return True if an effect is certain, or bound or value show more than an equally short search of the
         unchanged problem."""
-        gain, before, after = self.gain(effect), self.as_it_is, effect.outcome
+        gain, before, after = self.gain(effect), self.unchanged, effect.outcome
         if gain is None or before.value is None or after.value is None:
             return False
         certain = gain[0] > 0 or gain[1] <= 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.results.analysis.bottleneck import story
+from pipesched.results.analysis.bottleneck import bottleneck_sentences
 from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation
 from pipesched.results.analysis.explanation_text import advice
 
@@ -18,9 +18,9 @@ def explanation_document(it: Explanation) -> dict[str, object]:
     further = [bottleneck.proved] if bottleneck.proved is not bottleneck.strongest else []
     certificates = [*further, bottleneck.strongest, *bottleneck.close]
     return {
-        "binds": bottleneck.binds,
+        "binds": bottleneck.main_causes,
         "device": bottleneck.device,
-        "story": [*advice(it), *story(bottleneck)],
+        "story": [*advice(it), *bottleneck_sentences(bottleneck)],
         "certificates": [
             {"kind": c.kind, "device": c.device, "value": problem.in_units(c.value_ticks), "text": c.text}
             for c in certificates
@@ -29,7 +29,7 @@ def explanation_document(it: Explanation) -> dict[str, object]:
         "bound_without_transfers": problem.in_units(bottleneck.without_transfers),
         "busiest_device": bottleneck.busiest,
         "work": problem.in_units(bottleneck.work),
-        "as_it_is": _outcome(it.as_it_is),
+        "as_it_is": _outcome(it.unchanged),
         "as_it_is_in_short": None if it.again is None else _outcome(it.again),
         "changes": [_effect(it, effect) for effect in it.ranked()],
         "not_tried": [change.text for change in it.untried],

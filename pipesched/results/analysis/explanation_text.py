@@ -16,7 +16,7 @@ def advice(it: Explanation) -> list[str]:
     gains: list[tuple[str, bool]] = []
     for what, effect in grouped(it):
         least, most = it.gain(effect) or (0, 0)
-        if it.tells(effect) and most > 0:
+        if it.is_conclusive(effect) and most > 0:
             gains.append((f"{what} (the best possible value falls by {gain_text(it, effect)})", least > 0))
     if not gains:
         return ["No change that was tried is known to help."] if it.effects else []
@@ -29,7 +29,7 @@ def advice(it: Explanation) -> list[str]:
 def footnotes(it: Explanation) -> list[str]:
     """Return the sentences on limits of the table: the gap of the unchanged problem, and the meaning of
     `INCONCLUSIVE`."""
-    now = it.as_it_is
+    now = it.unchanged
     notes = []
     if now.value and now.value > now.lower_bound:
         share = 100 * float(1 - now.lower_bound / now.value)
@@ -73,10 +73,10 @@ def gain_text(it: Explanation, effect: Effect) -> str:
 
     It is `INCONCLUSIVE` if an equally short search without the change shows as little, empty if nothing is proved.
     """
-    gain, value = it.gain(effect), it.as_it_is.value
+    gain, value = it.gain(effect), it.unchanged.value
     if gain is None or not value:
         return ""
-    if not it.tells(effect):
+    if not it.is_conclusive(effect):
         return INCONCLUSIVE
     least, most = (100 * float(x / value) for x in gain)
     if least == most:

@@ -24,7 +24,7 @@ from runtime.pytorch.profiling.transfer import between_processes
 _TIMEOUT = timedelta(seconds=600)  # for the processes to wait for each other
 
 
-class Found(NamedTuple):
+class ProcessMeasurements(NamedTuple):
     """Measurements of one process: its stages by number, its transfers, and the number of threads that it used."""
 
     stages: dict[int, StageProfile]
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     threads: int
 
 
-def in_processes(request: Request) -> list[Found]:
+def in_processes(request: Request) -> list[ProcessMeasurements]:
     """Profile on CPU with a process for each device, each measuring its stages; at least two processes, for the
     transfers.
 
@@ -78,7 +78,7 @@ def _process(rank: int, request: Request, shares: Sequence[Sequence[int]], folde
     if request.transfer is None and rank < 2:
         transfers = between_processes(chain.links(), request.warm_up, request.repetitions)
     dist.barrier()
-    (folder / str(rank)).write_bytes(pickle.dumps(Found(stages, transfers, torch.get_num_threads())))
+    (folder / str(rank)).write_bytes(pickle.dumps(ProcessMeasurements(stages, transfers, torch.get_num_threads())))
     dist.destroy_process_group()
 
 

@@ -12,7 +12,7 @@ from pipesched.errors import BadInput
 from pipesched.version import VERSION
 from runtime.profiling.profile import Profile, Request, Samples, StageProfile
 from runtime.pytorch.profiling.chain import Chain, bench_of, build_chain
-from runtime.pytorch.profiling.processes import Found, in_processes
+from runtime.pytorch.profiling.processes import ProcessMeasurements, in_processes
 from runtime.pytorch.profiling.stage_bench import profiled
 from runtime.pytorch.profiling.transfer import between_gpus, check_link
 
@@ -51,7 +51,7 @@ def _device(request: Request) -> torch.device:
     return torch.device("cpu")
 
 
-def _alone(request: Request, chain: Chain, device: torch.device) -> Found:
+def _alone(request: Request, chain: Chain, device: torch.device) -> ProcessMeasurements:
     """Measure all stages in this process, one after the other; on GPU also the transfers."""
     stages: dict[int, StageProfile] = {}
     for number in range(request.depth):
@@ -62,7 +62,7 @@ def _alone(request: Request, chain: Chain, device: torch.device) -> Found:
     transfers: list[Samples] = []
     if request.transfer is None and device.type == "cuda":
         transfers = between_gpus(chain.links(), request.warm_up, request.repetitions)
-    return Found(stages, transfers, torch.get_num_threads())
+    return ProcessMeasurements(stages, transfers, torch.get_num_threads())
 
 
 def _machine(device: torch.device, threads: int) -> dict[str, str]:

@@ -98,7 +98,7 @@ def _of_device(
     if left is None:
         return
     busy = BusyIntervals(problem, paths, device, [stages])
-    idle = (busy.idle if busy.apart else 0) + busy.between.trips * busy.between.gap.idle
+    idle = (busy.idle if busy.apart else 0) + busy.forced_round_trips.trips * busy.forced_round_trips.gap.idle
     for back in asking(_returns(paths, objective, stages)):
         path, work = _path_back(paths, stages, back, left), _work_there(paths, stages, back, left)
         values = back.head + busy.work + idle - left.work + np.maximum(path, work)

@@ -110,7 +110,7 @@ def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
             yield device, chains
 
 
-def gate_of(view: PipelineView, whose: int | None, stage: int) -> int | None:
+def entry_stage(view: PipelineView, whose: int | None, stage: int) -> int | None:
     """Return the first stage that device `whose` has of the chain of `stage`, up to `stage` itself; None if it has
     none.
 

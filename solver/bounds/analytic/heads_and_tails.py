@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.problem import Objective
-from solver.bounds.analytic.critical_paths import Paths, gate_of
+from solver.bounds.analytic.critical_paths import Paths, entry_stage
 
 
 class HeadsAndTails(NamedTuple):
@@ -43,7 +43,7 @@ def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) ->
         return
     for owner in range(paths.view.devices):
         # If every chain passes the owner first, the owner surely begins before the other device, and ends after it.
-        gates = [gate for s in first for gate in [gate_of(paths.view, owner, s)] if gate is not None]
+        gates = [gate for s in first for gate in [entry_stage(paths.view, owner, s)] if gate is not None]
         if len(gates) == len(first):
             heads = [paths.head[s] - paths.head[gate] for s, gate in zip(first, gates, strict=True)]
             yield HeadsAndTails(owner, heads, [paths.tail_until(s, gate) for s, gate in zip(first, gates, strict=True)])

@@ -12,7 +12,14 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.idle_time.idle_gaps import Between, Gap, between, forced_apart, head_gap, tail_gap
+from solver.bounds.analytic.idle_time.idle_gaps import (
+    ForcedRoundTrips,
+    IdleGap,
+    forced_apart,
+    forced_round_trips,
+    head_gap,
+    tail_gap,
+)
 
 
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
@@ -30,7 +37,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
         tail = tail_gap(paths, device, chains)
         all_first, mixed = (head_gap(paths, device, chains, spare) for spare in (0, 1))
         together = max(all_first.idle, tail.idle)
-        middle = between(paths, device, chains)
+        middle = forced_round_trips(paths, device, chains)
         if forced_apart(paths.view, device, chains):
             head, idle, why = mixed, mixed.idle + middle.trips * middle.gap.idle + tail.idle, _FORCED
             if middle.trips and middle.gap.idle:
@@ -46,7 +53,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
-def _in_a_row(problem: Problem, middle: Between) -> str:
+def _in_a_row(problem: Problem, middle: ForcedRoundTrips) -> str:
     """Return a certificate's sentence on the round trips between the first and the last, and the idle time in each."""
     count, length, filled, idle = middle.trips, middle.gap.length, middle.gap.filled, middle.gap.idle
     return (
@@ -61,7 +68,7 @@ _APART = "The two waits add up if a backward starts before the last forward; if 
 _TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
 
 
-def _text(problem: Problem, start: int, work: int, head: Gap, tail: Gap, closing: str, device: int) -> str:
+def _text(problem: Problem, start: int, work: int, head: IdleGap, tail: IdleGap, closing: str, device: int) -> str:
     def say(ticks: int) -> str:
         return amount(problem, ticks)
 

@@ -33,14 +33,14 @@ def stream_chains(problem: Problem) -> StreamChains | None:
     if network.one_task_each or network.blocks or network.scale:
         return None
     if Mode.SPLIT in network.modes:
-        problem = replace(problem, stages=tuple(map(_in_two, problem.stages)))
+        problem = replace(problem, stages=tuple(map(_with_split_backward, problem.stages)))
         if not all(fused_is_dominated(problem, s) for s in range(problem.placement.stages)):
             return None
     chains = StreamChains(problem)
     return chains if chains.longest <= _MOST else None
 
 
-def _in_two(stage: Stage) -> Stage:
+def _with_split_backward(stage: Stage) -> Stage:
     """Return the stage with B and W such that its full backward is B then W, with no more ticks or memory than either
     mode.
 

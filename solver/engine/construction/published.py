@@ -50,7 +50,7 @@ class Published:
             if heuristic.name in tried or self._improves_what_does_not_fit(search, heuristic):
                 continue
             incumbent.enter(self.name)
-            part = 1 if search.very_long and heuristic.standing.written is not None else 2
+            part = 1 if search.very_long and heuristic.priorities.long_problems is not None else 2
             seconds = max(clock.allowed(self.share) / part, self.first_seconds if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted(heuristic.name):
                 found = within(Deadline.after(seconds, search.stop), partial(_try, search, heuristic))
@@ -89,14 +89,14 @@ def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
     """Return the sort key for very long problems: orders by formula, promising searches, others, improvements."""
     if heuristic.improves is not None:
         return 3, 0
-    written = heuristic.standing.written
-    if written is not None:
-        return 0, written
-    return (1 if heuristic.searched and heuristic.standing.promising else 2), 0
+    place = heuristic.priorities.long_problems
+    if place is not None:
+        return 0, place
+    return (1 if heuristic.searched and heuristic.priorities.promising else 2), 0
 
 
 def _promising_first(heuristic: Heuristic) -> int:
     """Return the sort key: promising schedules first, those that improve another schedule last."""
-    if heuristic.standing.promising:
+    if heuristic.priorities.promising:
         return 0
     return 1 if heuristic.improves is None else 2

@@ -43,7 +43,7 @@ class PublishedExtended:
         short, clock, incumbent = shortened(search.problem), search.clock, search.incumbent
         assert short is not None
         end = clock.seconds + clock.allowed(self.share)
-        for heuristic in _in_turn(search.problem):
+        for heuristic in _extended_in_order(search.problem):
             before, offered = incumbent.timeline, None
             incumbent.enter(self.name)
             with incumbent.defects_noted(heuristic.name):
@@ -57,7 +57,7 @@ class PublishedExtended:
                 return
 
 
-def _in_turn(problem: Problem) -> list[Heuristic]:
+def _extended_in_order(problem: Problem) -> list[Heuristic]:
     """Return the published schedules to extend: those that lose least time first, those found by a search last.
 
     Where some device cannot hold 2p-1 activations (p devices), schedules that keep up to two per device follow the
@@ -67,10 +67,12 @@ def _in_turn(problem: Problem) -> list[Heuristic]:
     most = 2 * problem.devices - 1
     asked = [most * max((problem.stages[s].activation for s in of_device), default=0) for of_device in stages]
     scarce = any(have is not None and have < wanted for have, wanted in zip(room, asked, strict=True))
-    places = [(one, one.standing.written) for one in HEURISTICS if one.standing.written is not None]
-    written = sorted(places, key=lambda place: (scarce and place[0].standing.roomy, place[1]))
-    searched = (one for one in HEURISTICS if one.standing.written is None and one.searched and one.standing.promising)
-    return [*(one for one, _ in written), *searched]
+    places = [(one, one.priorities.long_problems) for one in HEURISTICS if one.priorities.long_problems is not None]
+    ordered = sorted(places, key=lambda place: (scarce and place[0].priorities.high_memory, place[1]))
+    searched = (
+        one for one in HEURISTICS if one.priorities.long_problems is None and one.searched and one.priorities.promising
+    )
+    return [*(one for one, _ in ordered), *searched]
 
 
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:

@@ -15,7 +15,7 @@ from solver.beam.nodes import offsets
 from solver.beam.openings import openings
 from solver.beam.ranks import Preference
 from solver.beam.schedules import schedule_of_moves
-from solver.beam.search import Found, best_order
+from solver.beam.search import BeamOrder, best_order
 from solver.beam.tables import covers, walks_of
 from solver.diagram.compile import Progress
 from solver.engine.kernels import BEAM_KERNELS, Kernels
@@ -92,8 +92,8 @@ def _up_to_incumbent(search: Search, bounds: CompletionBounds) -> CompletionBoun
 
 
 def _found(
-    search: Search, run: Generator[Progress, None, Found | None], slice_: Slice
-) -> Generator[None, Slice, tuple[Found | None, Slice]]:
+    search: Search, run: Generator[Progress, None, BeamOrder | None], slice_: Slice
+) -> Generator[None, Slice, tuple[BeamOrder | None, Slice]]:
     """Advance a beam search over as many slices as it needs; return its result (None: no order) and the last slice."""
     while True:
         try:

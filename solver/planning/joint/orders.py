@@ -35,7 +35,7 @@ class PlanOrderParams:
 _PARAMS = PlanOrderParams()
 
 
-class Found(NamedTuple):
+class EvaluatedOrder(NamedTuple):
     """An order, as device rows of pass numbers, and its objective value in ticks."""
 
     value: int
@@ -68,7 +68,7 @@ class OrderArrays:
         # For a fixed order, the moments that may need the most memory.
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
-    def let(self, costs: Costs) -> None:
+    def set_costs(self, costs: Costs) -> None:
         """Set the stage costs that `annealed` uses from now on; changes the arrays of the compiled code in place."""
         shop = self._shop
         for column, of in ((shop.ticks, costs.ticks), (shop.takes, costs.takes), (shop.gives, costs.gives)):
@@ -96,7 +96,7 @@ class OrderArrays:
         taken[1:] -= given[:-1]
         return int(costs.static[self._places_of[device]].sum()) + int(taken.max(initial=0)) <= capacity
 
-    def annealed(self, order: Array, moves: int, temperature: float, seed: int) -> Found | None:
+    def annealed(self, order: Array, moves: int, temperature: float, seed: int) -> EvaluatedOrder | None:
         """Return the best order met within `moves` annealing moves that start at `order`; 0 moves only evaluate it.
 
         `temperature` is in mean pass durations. None if the order deadlocks (its waits form a cycle).
@@ -109,7 +109,7 @@ class OrderArrays:
         how = AnnealingParameters(temperature, temperature / _PARAMS.cooling, _PARAMS.evenness, 0.0, _PARAMS.reach)
         mean = float(self._shop.ticks.mean())
         found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
-        return None if found is None else Found(found[0], found[1].order)
+        return None if found is None else EvaluatedOrder(found[0], found[1].order)
 
     def shifted(self, order: Array, device: int, stage: int, earlier: bool) -> Array:
         """Return the order with each forward of `stage` exchanged with the backward directly before or after it.

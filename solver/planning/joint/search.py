@@ -26,7 +26,7 @@ from solver.planning.joint.draft import StageSums
 from solver.planning.joint.given_order import GivenOrder
 from solver.planning.joint.loads import Loads
 from solver.planning.joint.moves import Moves, Proposal
-from solver.planning.joint.orders import Found, OrderArrays
+from solver.planning.joint.orders import EvaluatedOrder, OrderArrays
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class JointSearch:
         first = self._first
         if self._effort < _PARAMS.most_order_moves // 4:
             return first  # annealing it would take too long
-        self._orders.let(first.proposal.costs)
+        self._orders.set_costs(first.proposal.costs)
         found = self._orders.annealed(first.proposal.order, _PARAMS.restart_moves, 1.0, self._random.randrange(2**31))
         if found is None:
             return first
@@ -176,10 +176,10 @@ class JointSearch:
         if found.value < self.best.value:
             self.best = self._now
 
-    def _simulated(self, proposal: Proposal) -> Found | None:
+    def _simulated(self, proposal: Proposal) -> EvaluatedOrder | None:
         if self._given is not None:
-            return Found(self._given.value(proposal.costs), proposal.order)
-        self._orders.let(proposal.costs)
+            return EvaluatedOrder(self._given.value(proposal.costs), proposal.order)
+        self._orders.set_costs(proposal.costs)
         return self._orders.annealed(proposal.order, 0, 1.0, 0)
 
     def candidate(self) -> Candidate:

@@ -90,7 +90,7 @@ class FreeOrders:
         Where none fits the memory, list schedules and one micro-batch after the other are tried.
         """
         self._all.say(f"{choice.choice}: first plans")
-        others = [one for one in HEURISTICS if one.standing.plan is None and not one.searched]
+        others = [one for one in HEURISTICS if one.priorities.plan is None and not one.searched]
         orders, late, applying = [*_starts(), *others], self._all.budget.late(most), list[Heuristic]()
         for at, one in enumerate(orders):
             with self._all.defects_noted(choice):
@@ -214,5 +214,5 @@ def _promise(choice: ChoiceSearch) -> tuple[float, int]:
 
 def _starts() -> list[Heuristic]:
     """Return the published orders that make good first plans and whose best partition is soon proved, best first."""
-    places = [(one.standing.plan, one) for one in HEURISTICS if one.standing.plan is not None]
+    places = [(one.priorities.plan, one) for one in HEURISTICS if one.priorities.plan is not None]
     return [one for _, one in sorted(places, key=lambda place: place[0])]

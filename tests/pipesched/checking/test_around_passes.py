@@ -14,7 +14,7 @@ from pipesched.problem import placement
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.passes import BW, REDUCE, B, F, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.relaxed.parameter_times import least_besides
+from pipesched.problem.relaxed.parameter_times import least_parameter_ticks
 from pipesched.problem.stage import Once, Stage, TaskSpec
 from solver.bounds.saving.certificates import certificates
 from tests.support.rows_of_tasks import tiny_mirrored
@@ -66,7 +66,7 @@ def test_the_check_finds_as_much_besides_as_the_solver() -> None:
     random, some = Random(3), 0
     for _ in range(400):
         one = tiny_reductions(random) if random.random() < 0.5 else with_parameters(random, tiny_mirrored(random))
-        found = least_besides(one)
+        found = least_parameter_ticks(one)
         assert around_passes(one) == found, (one, one.stages)
         some += found > 0
     assert some > 100

@@ -9,7 +9,7 @@ from pipesched.checking.relaxed.pass_memory import without_pass_memory
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
-from pipesched.problem.relaxed.least_memory import hold_least
+from pipesched.problem.relaxed.least_memory import with_least_activations
 from pipesched.problem.relaxed.pass_memory import drop_pass_memory
 
 # Device 0 moves its activations to device 1, which keeps its own.
@@ -45,5 +45,5 @@ def test_activations_of_others_come_without_workspace() -> None:
 
 
 def test_without_copies_no_device_has_activations_of_others() -> None:
-    relaxed = hold_least(problem({}))
+    relaxed = with_least_activations(problem({}))
     assert not relaxed.network.elsewhere and relaxed.network.reservoirs[1].devices == (1,)

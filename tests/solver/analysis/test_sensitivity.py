@@ -18,7 +18,7 @@ from commands.reports.solved.sensitivity import lines, rows
 from pipesched.files.problem_file import problem_from, read_document, read_problem
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import coarsest
-from pipesched.results.analysis.bottleneck import Cause, story
+from pipesched.results.analysis.bottleneck import Cause, bottleneck_sentences
 from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation, Perturbation, PerturbationKind
 from pipesched.results.certificate import Certificate
 from solver.analysis.bottleneck import bottleneck
@@ -59,9 +59,9 @@ def test_memory_binds_and_one_more_activation_is_worth_what_it_is_known_to_be() 
     # 456.585 with 4 activations and 417.289 with 5 are proved optima (tests/solver/engine/test_solve.py).
     it = explained(profile(4))
     # The way to the last device and back makes most of what is beyond the work, memory of device 0 nearly as much.
-    assert it.bottleneck.binds == (Cause.LATENCY, Cause.MEMORY)
+    assert it.bottleneck.main_causes == (Cause.LATENCY, Cause.MEMORY)
     assert it.bottleneck.device == 0
-    assert [line.split(" is the bottleneck")[0] for line in story(it.bottleneck)[1:3]] == [
+    assert [line.split(" is the bottleneck")[0] for line in bottleneck_sentences(it.bottleneck)[1:3]] == [
         "The pipeline's latency",
         "The memory of device 0",
     ]
@@ -77,8 +77,8 @@ def test_memory_binds_and_one_more_activation_is_worth_what_it_is_known_to_be() 
 def test_with_ample_memory_and_unequal_stages_the_work_binds_and_moving_it_helps() -> None:
     one = problem(3, 24, times={"forward": [1, 3, 1], "backward": [1, 3, 1], "weight": [1, 3, 1]}, objective="span")
     it = explained(one)
-    assert (it.bottleneck.binds, it.bottleneck.device, it.bottleneck.work) == ((Cause.LOAD,), 1, 24 * 9)
-    assert story(it.bottleneck)[0].startswith("Device 1 computes 216 ")
+    assert (it.bottleneck.main_causes, it.bottleneck.device, it.bottleneck.work) == ((Cause.LOAD,), 1, 24 * 9)
+    assert bottleneck_sentences(it.bottleneck)[0].startswith("Device 1 computes 216 ")
     moves = [e for e in it.effects if e.change.kind == "move"]
     assert [e.change.text.split(" moved to ")[1] for e in moves] == [
         "stage 0 (device 1 to 0)",
@@ -129,7 +129,7 @@ def holds(one: Problem, best: Fraction) -> list[PerturbationKind]:
             assert value <= best * one.tick, found.change.text
             assert it.known.value is not None and found.outcome.value <= it.known.value
         kinds.append(found.change.kind)
-    assert it.known.lower_bound <= it.as_it_is.lower_bound <= best * one.tick
+    assert it.known.lower_bound <= it.unchanged.lower_bound <= best * one.tick
     return kinds
 
 
@@ -168,9 +168,9 @@ def test_no_row_is_weaker_than_what_is_proved_nor_tells_the_searchs_own_noise() 
             BoundAndValue(Fraction(95), Fraction(110)),
             (effect,),
         )
-        assert it.as_it_is == BoundAndValue(Fraction(max(100, lower_bound if change.relaxes else 0)), Fraction(110))
+        assert it.unchanged == BoundAndValue(Fraction(max(100, lower_bound if change.relaxes else 0)), Fraction(110))
         top, row = rows(it)
-        assert top[1] == str(it.as_it_is.lower_bound)
+        assert top[1] == str(it.unchanged.lower_bound)
         assert row[1:3] == [str(lower_bound), str(value)]
         return row[3]
 
@@ -196,7 +196,9 @@ def test_the_advice_in_words_ranks_as_the_table_does() -> None:
     named = [text.split(" (the best possible value")[0] for text in advice.split(": ", 1)[1].split(". Next: ")]
     assert named == table[:2]
     assert not any("micro-batches" in line for line in lines(it))
-    falls = [gain[0] for effect in it.ranked() if it.tells(effect) and (gain := it.gain(effect)) and gain[0] > 0]
+    falls = [
+        gain[0] for effect in it.ranked() if it.is_conclusive(effect) and (gain := it.gain(effect)) and gain[0] > 0
+    ]
     assert falls == sorted(falls, reverse=True)
     assert len(falls) > 2
 
@@ -228,8 +230,8 @@ def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:
     words = bottleneck(one)
     beyond = Certificate("some proof", 2 * words.strongest.value_ticks, "because", 2)
     it = bottleneck(one, beyond)
-    assert (it.binds, it.device, it.strongest) == ((Cause.INTERPLAY,), 2, words.strongest)
-    assert any("device 2" in line and "(some proof)" in line for line in story(it))
+    assert (it.main_causes, it.device, it.strongest) == ((Cause.INTERPLAY,), 2, words.strongest)
+    assert any("device 2" in line and "(some proof)" in line for line in bottleneck_sentences(it))
     assert bottleneck(one, Certificate("weak", 0, "none", 2)) == words
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
-from pipesched.results.analysis.bottleneck import Cause, story
+from pipesched.results.analysis.bottleneck import Cause, bottleneck_sentences
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnStream
 from pipesched.schedule.metrics import measure
@@ -106,7 +106,7 @@ def test_changes_of_what_passes_are_made_of() -> None:
     }.items():
         one = read_problem(Path(f"examples/{name}.yaml"))
         found = {change.text: change.problem for change in changes(one, 0, 0)}
-        assert found[text] != one and story(bottleneck(found[text])), name
+        assert found[text] != one and bottleneck_sentences(bottleneck(found[text])), name
 
 
 def test_a_stream_of_which_the_strongest_bound_speaks_is_the_bottleneck() -> None:
@@ -115,4 +115,6 @@ def test_a_stream_of_which_the_strongest_bound_speaks_is_the_bottleneck() -> Non
     it = bottleneck(problem_from(keys))
     on_comm = Certificate("load", 42, "", 0, OnStream(0, "comm"))
     it = replace(it, proved=on_comm, strongest=on_comm, without_memory=42, without_transfers=42, without_both=42)
-    assert it.binds == (Cause.STREAM,) and "Stream comm of device 0 is the bottleneck." in story(it)
+    assert it.main_causes == (Cause.STREAM,) and "Stream comm of device 0 is the bottleneck." in bottleneck_sentences(
+        it
+    )

@@ -212,7 +212,7 @@ def _mistakes_of_ranges(form: Any) -> Iterator[str]:
 def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
     """Return True if a stage of placement bidirectional, which two devices run, has devices of unequal speed."""
     speeds = [classes[at].speed for at, number in chosen for _ in range(number)]
-    return not PLACEMENTS["bidirectional"](len(speeds), 2).alike_on_chains(speeds)
+    return not PLACEMENTS["bidirectional"](len(speeds), 2).same_on_all_chains(speeds)
 
 
 def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:

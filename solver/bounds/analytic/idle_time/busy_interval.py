@@ -17,7 +17,7 @@ from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.passes import W
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.analytic.idle_time.idle_gaps import between, forced_apart, head_gap, waiting_in_memory
+from solver.bounds.analytic.idle_time.idle_gaps import forced_apart, forced_round_trips, head_gap, waiting_in_memory
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.idle_time.memory_energy import area, area_left_at_last_forward, unused_at_first
 
@@ -44,7 +44,7 @@ class BusyIntervals:
         self.work = paths.work(device)
         self.device, self.apart = device, forced_apart(self.view, device, chains)
         self.idle = head_gap(paths, device, chains, spare=int(self.apart)).idle
-        self.between = between(paths, device, chains)
+        self.forced_round_trips = forced_round_trips(paths, device, chains)
         self.computes = f"It computes {self._say(self.work)} in all"
 
     def to_last_gradient(self) -> BusyInterval:
@@ -75,7 +75,7 @@ class BusyIntervals:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
         before = max(self.work - put_off, needed)
         # The last of consecutive round trips ends before the last gradient, or with it.
-        later = self._idle_between(self.between.trips + 1)
+        later = self._idle_between(self.forced_round_trips.trips + 1)
         ticks = before + self.idle + later
         late = f"weight passes of {self._say(self.work - before)} at most" if self.work > before else "nothing"
         text = (
@@ -93,7 +93,7 @@ class BusyIntervals:
         """
         # If a backward runs before the last forward, so does the idle time at the head.
         idle = self.idle if self.apart else 0
-        later = self._idle_between(self.between.trips)
+        later = self._idle_between(self.forced_round_trips.trips)
         own = sum(map(self.view.least_backward, last))
         waiting = own + waiting_in_memory(self.view, self.device, self.chains, last)
         ticks = self.work - waiting + idle + later + self._round_trip(last)
@@ -183,7 +183,7 @@ class BusyIntervals:
     def _idle_between(self, count: int) -> int:
         """Return the idle ticks of the device in `count` consecutive round trips after the first; 0 if memory forces
         none."""
-        return count * self.between.gap.idle
+        return count * self.forced_round_trips.gap.idle
 
     def _idling(self, idle: int, later: int) -> str:
         parts = [f"{self._say(idle)} before its first backward, since memory is full"] if idle else []

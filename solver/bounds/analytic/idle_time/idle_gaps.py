@@ -14,7 +14,7 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.knapsack import most_value
 
 
-class Gap(NamedTuple):
+class IdleGap(NamedTuple):
     """An interval of a device that lasts at least `length` ticks, in which at most `filled` ticks of work can run."""
 
     length: int
@@ -25,7 +25,7 @@ class Gap(NamedTuple):
         return max(0, self.length - self.filled)
 
 
-def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> Gap:
+def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> IdleGap:
     """Return the gap from the start of a device's first pass to its first backward, in which only forwards can run.
 
     The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is of some
@@ -44,10 +44,10 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
     everything = sum(value * count for value, _, count in items)
     if spare:
         filled = min(filled, everything - min(alone.values()))
-    return Gap(min(lengths), filled)
+    return IdleGap(min(lengths), filled)
 
 
-def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
+def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> IdleGap:
     """Return the gap from the end of a device's last forward to that micro-batch's last backward on it.
 
     The gap has its least length, and the most ticks of passes that can run in it: only backwards and weight passes, of
@@ -60,18 +60,18 @@ def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> Gap:
         own = sum(paths.view.least_backward(stage) for stage in later)
         back = sum(paths.gradient[s] for s in later) + paths.away(chain)[1]
         filled = waiting_in_memory(paths.view, device, chains, chain) + own
-        gaps.append(Gap(paths.round_trip[chain[-1]] + back, filled))
+        gaps.append(IdleGap(paths.round_trip[chain[-1]] + back, filled))
     return min(gaps, key=lambda gap: gap.idle)
 
 
-class Between(NamedTuple):
+class ForcedRoundTrips(NamedTuple):
     """Round trips between a device's first and last gap: their number `trips`, and the gap that each of them leaves."""
 
     trips: int
-    gap: Gap
+    gap: IdleGap
 
 
-def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
+def forced_round_trips(paths: Paths, device: int, chains: list[list[int]]) -> ForcedRoundTrips:
     """Return the consecutive round trips that memory forces between a device's first and last gap.
 
     There are none on a device of several chains, nor where memory limits nothing. When a micro-batch's last forward on
@@ -81,7 +81,7 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
     them, of which the first and the last gap have one each. In each can run forwards of later micro-batches, which stay
     in memory, and the passes left of earlier ones that were in memory at its beginning.
     """
-    none = Between(0, Gap(0, 0))
+    none = ForcedRoundTrips(0, IdleGap(0, 0))
     view, capacity = paths.view, paths.view.room[device]
     if len(chains) != 1 or capacity is None:
         return none
@@ -94,7 +94,7 @@ def between(paths: Paths, device: int, chains: list[list[int]]) -> Between:
     if len(chain) == 1:
         items = [(ticks, size, admitted - 1) for ticks, size, _ in items]
     filled = most_value(items, capacity - of_microbatch) + waiting_in_memory(view, device, chains, chain)
-    return Between((microbatches - 1) // admitted - 1, Gap(paths.round_trip[chain[-1]], filled))
+    return ForcedRoundTrips((microbatches - 1) // admitted - 1, IdleGap(paths.round_trip[chain[-1]], filled))
 
 
 def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], last: list[int]) -> int:

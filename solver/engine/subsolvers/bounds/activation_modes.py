@@ -35,11 +35,11 @@ class ActivationModes(DiagramBounds):
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
         poorer = _passes_of(search.problem)
         assert poorer is not None
-        besides = float(poorer.added_back)
+        added_back = float(poorer.added_back)
 
         def open_ticks() -> tuple[float, float]:
             proved, known = search.open_ticks()
-            return proved - besides, known - besides
+            return proved - added_back, known - added_back
 
         for found in bounds_of_activation_modes(poorer.problem, stop, open_ticks, work):
             yield of_original(poorer, found)

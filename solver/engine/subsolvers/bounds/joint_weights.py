@@ -42,11 +42,11 @@ class JointWeights(DiagramBounds):
         found = _cut(search.problem)
         assert found is not None
         poorer, own = found
-        besides = float(poorer.added_back)
+        added_back = float(poorer.added_back)
 
         def open_ticks() -> tuple[float, float]:
             proved, known = search.open_ticks()
-            return proved - besides, known - besides
+            return proved - added_back, known - added_back
 
         for one in bounds_of_joint_weights(own.plain, _stages(own), stop, open_ticks, work):
             yield of_original(poorer, own.claim(one))
