@@ -167,7 +167,8 @@ class Search:
     ) -> None:
         self.problem, self.stop, self._stop, self.engine, self.chains = problem, stop, stop, engine, chains
         self._limits, self._within, self.cores_taken = limits, within, 0
-        self.clock, self.times = Clock(limits) if within is None else within.clock, PartTimes()
+        self.clock: Clock = Clock(limits) if within is None else within.clock
+        self.times = PartTimes()
         with self.times.of(ANALYTIC):
             certificates, notes = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)
