@@ -143,7 +143,9 @@ class _Refuting:
     def _answer(self, model: ExactModel) -> Answer:
         effort = self._left() if self._every else min(_PARAMS.share_of_call * self._whole, self._left())
         work = None if self._limits.deterministic is None else effort
-        parameters = Parameters(effort, work, self._limits.seed, first_solution=True, clauses_only=not self._intervals)
+        parameters = Parameters(
+            effort, work, self._limits.seed, workers=1, first_solution=True, clauses_only=not self._intervals
+        )
         answer = solve_model(model.cp, parameters, self._stop)
         self._spent += answer.work
         return answer

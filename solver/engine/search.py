@@ -207,7 +207,10 @@ class Search:
 
     @property
     def limits(self) -> Limits:
-        """Limits of the solve, with the number of workers reduced by those dedicated to one subsolver."""
+        """Limits of the solve, which are not the user's: `workers` is without those dedicated to one subsolver now.
+
+        So they are to be read at each slice, not kept.
+        """
         unchanged = self._within is None and not self.cores_taken
         return self._limits if unchanged else replace(self._limits, workers=self.workers)
 
