@@ -44,7 +44,7 @@ from pipesched.results.solution import Status
 from runtime.partitions.catalogue import PartitionFormat
 from runtime.partitions.plan_settings import PlanSettings
 from solver.planning.progress import PlanProgress
-from solver.planning.sensitivity import Change, sensitivity
+from solver.planning.sensitivity import ChangeResult, sensitivity
 from targets.plans import Narrowed, narrowed_document, narrowed_sentences, planned
 from targets.step_document import step_document
 
@@ -133,7 +133,7 @@ class _Answer(NamedTuple):
     found: Plan
     narrowed: Narrowed | None
     settings: Sequence[PlanSettings]
-    changes: list[Change]
+    changes: list[ChangeResult]
     moments: list[PlanProgress]
 
 
@@ -171,7 +171,7 @@ def _result(problem: PlanProblem, sequences: int | None, one: _Answer) -> SizeRe
     )
 
 
-def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:
+def _document(found: Plan, changes: list[ChangeResult], narrowed: Narrowed | None) -> dict[str, object]:
     parts = None if found.best is None else time_parts(found.problem, found.best).document()
     document = (
         found.document()

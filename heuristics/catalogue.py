@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from heuristics.building.shared_streams import in_turn
+from heuristics.building.shared_streams import shared_streams_by_start
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
@@ -109,7 +109,7 @@ class Heuristic:
                 schedule = completed(problem, own(passes_alone(problem)))
                 if several:
                     stream_orders(problem, schedule)
-                return schedule if schedule.task_orders else in_turn(problem, schedule)
+                return schedule if schedule.task_orders else shared_streams_by_start(problem, schedule)
             except Deadlock as deadlock:
                 if several:
                     raise DoesNotApply(_never_ends(deadlock)) from None

@@ -13,7 +13,7 @@ from functools import partial
 from heuristics.building.copies_with_slots import with_copies
 from heuristics.building.interleaved_walks import even_groups, lines, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs
-from heuristics.building.shared_streams import in_turn, without_sharing
+from heuristics.building.shared_streams import shared_streams_by_start, without_sharing
 from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.deadline import SHORT, asking
@@ -51,7 +51,7 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
         orders = [[part for slot in asking(order, SHORT) for part in _cut(slot)] for order in orders]
     schedule = Schedule(tuple(map(tuple, orders)), name)
     weights = Weights.LAST if cut_weights else Weights.AFTER_THEIR_TASK
-    return in_turn(problem, interleaved(own, schedule, weights, pairs_end_together=not cut_weights))
+    return shared_streams_by_start(problem, interleaved(own, schedule, weights, pairs_end_together=not cut_weights))
 
 
 def _cut(slot: Slot) -> list[Slot]:

@@ -33,14 +33,14 @@ def primus_v(problem: Problem, name: str, offsets: Offsets) -> Schedule:
 
 @lru_cache(maxsize=512)
 def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
-    slots = _Slots(p, m, offsets)
+    slots = _SlotTable(p, m, offsets)
     slots.add_weight_passes()
     slots.draw_together()
     slots.draw_cool_down_together()
     return tuple(tuple(q for _, q in sorted(row.items())) for row in slots.rows)
 
 
-class _Slots:
+class _SlotTable:
     """Table of slots of equal length: the pass in each slot of each device (`rows`), and the slot of each pass (`at`).
 
     `live[d][t]` is the number of activations of one chunk on device d after slot t.
@@ -88,7 +88,7 @@ class _Slots:
         The peak is the largest number of activations that any device has before the moves.
         """
         most = max(map(max, self.live))
-        for slot, device, q in self._in_turn():
+        for slot, device, q in self._by_slot():
             level, taken = self.live[device], _TAKEN[q.kind]
             fits = (new for new in self._free(device, q) if taken <= 0 or max(level[new:slot], default=0) < most)
             new = min(next(fits), slot)
@@ -98,7 +98,7 @@ class _Slots:
     def draw_cool_down_together(self) -> None:
         """Move each F and B of the cool-down to its first free slot, then each W; memory does not count here."""
         weights: list[tuple[int, Pass]] = []
-        for slot, device, q in self._in_turn():
+        for slot, device, q in self._by_slot():
             if q not in self.cool_down:
                 continue
             if q.kind is W:
@@ -109,7 +109,7 @@ class _Slots:
         for device, q in weights:
             self._put(device, next(self._free(device, q)), q)
 
-    def _in_turn(self) -> Iterator[tuple[int, int, Pass]]:
+    def _by_slot(self) -> Iterator[tuple[int, int, Pass]]:
         """Yield (slot, device, pass) in the order of slots; the caller may move passes to earlier slots meanwhile."""
         for slot in asking(range(1 + max(map(max, self.rows)))):
             for device, row in enumerate(self.rows):

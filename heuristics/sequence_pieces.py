@@ -16,7 +16,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 def seq1f1b(problem: Problem) -> Schedule:
     """Return 1F1B of c pieces per micro-batch: the i-th of p devices (from 0) warms up with p-1-i + c-1 forwards."""
-    return _in_turn(problem, _one_stage(problem), 1, "seq1f1b")
+    return _one_f_one_b(problem, _one_stage(problem), 1, "seq1f1b")
 
 
 def slimpipe(problem: Problem) -> Schedule:
@@ -32,8 +32,8 @@ def slimpipe(problem: Problem) -> Schedule:
     lines = []
     for device in asking(range(problem.devices)):
         stages = [(chunk * problem.devices + device) * count for chunk in range(chunks)]
-        lines.append(_line(problem, device, [first + piece for first in stages for piece in range(count)]))
-    return _in_turn(problem, lines, 2 if chunks > 1 else 1, "slimpipe")
+        lines.append(_device_passes(problem, device, [first + piece for first in stages for piece in range(count)]))
+    return _one_f_one_b(problem, lines, 2 if chunks > 1 else 1, "slimpipe")
 
 
 def terapipe(problem: Problem) -> Schedule:
@@ -45,27 +45,27 @@ def terapipe(problem: Problem) -> Schedule:
     return schedule_of(orders, "terapipe")
 
 
-class _Line(NamedTuple):
+class _DevicePasses(NamedTuple):
     """Forwards and backwards of a device in order; a micro-batch's backwards run the last stage and piece first.
 
-    `a_microbatch` is the number of forwards for each micro-batch.
+    `per_microbatch` is the number of forwards for each micro-batch.
     """
 
     device: int
     forwards: list[Pass]
     backwards: list[Pass]
-    a_microbatch: int
+    per_microbatch: int
 
 
-def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
+def _device_passes(problem: Problem, device: int, stages: Sequence[int]) -> _DevicePasses:
     microbatches_of = problem.microbatches_of
     rounds = range(len(microbatches_of[stages[0]]))
     forwards = [Pass(F, stage, microbatches_of[stage][j]) for j in rounds for stage in stages]
     backwards = [Pass(BW, stage, microbatches_of[stage][j]) for j in rounds for stage in reversed(stages)]
-    return _Line(device, forwards, backwards, len(stages))
+    return _DevicePasses(device, forwards, backwards, len(stages))
 
 
-def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> Schedule:
+def _one_f_one_b(problem: Problem, lines: Sequence[_DevicePasses], hop: int, name: str) -> Schedule:
     """Return 1F1B of lines given in pipeline order: each device warms up with `hop` forwards more than the next one.
 
     The last device warms up with one forward less than it has for a micro-batch.
@@ -77,14 +77,14 @@ def _in_turn(problem: Problem, lines: Sequence[_Line], hop: int, name: str) -> S
     return Schedule(tuple(tuple(orders[device]) for device in range(problem.devices)), name)
 
 
-def _one_stage(problem: Problem) -> list[_Line]:
+def _one_stage(problem: Problem) -> list[_DevicePasses]:
     """Require one stage (of each piece) per device, else `DoesNotApply`; return the lines in pipeline order."""
     count, where = problem.chain_arcs.pieces, problem.placement
     _of_pieces(problem)
     if len(where.chains) > count or where.stages != problem.devices * count:
         raise DoesNotApply(f"needs one stage on each device; found {where.stages // count} on {problem.devices}")
     places = zip(*where.chains, strict=True)
-    return [_line(problem, where.stage_device[stages[0]], stages) for stages in places]
+    return [_device_passes(problem, where.stage_device[stages[0]], stages) for stages in places]
 
 
 def _round_robin(problem: Problem) -> int:

@@ -16,7 +16,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
 
-class _Slots(NamedTuple):
+class _ClosedFormSlots(NamedTuple):
     """Slots of makespan and span beyond the work, and live chunk activations per device, for passes of one slot."""
 
     makespan: int
@@ -24,26 +24,26 @@ class _Slots(NamedTuple):
     live: tuple[int, ...]
 
 
-def _zb_slots(p: int) -> _Slots:
-    return _Slots(p - 1, 0, (2 * p,) * p)
+def _zb_slots(p: int) -> _ClosedFormSlots:
+    return _ClosedFormSlots(p - 1, 0, (2 * p,) * p)
 
 
-def _half_slots(p: int) -> _Slots:
+def _half_slots(p: int) -> _ClosedFormSlots:
     """Return idle slots and activations of V-Half: the paper's bubble rate of about p/2m, exact for its order."""
     bubble = max(p - 1, 3 * p - (4 if p % 2 else 7))
-    return _Slots(bubble, bubble, (2 * ((p + 2) // 2),) * p)
+    return _ClosedFormSlots(bubble, bubble, (2 * ((p + 2) // 2),) * p)
 
 
-def _min_slots(p: int) -> _Slots:
+def _min_slots(p: int) -> _ClosedFormSlots:
     """Return idle slots and activations of V-Min: the paper's bubble rate of about 2p/3m, exact for its order.
 
     Device 0 may have one activation less.
     """
     bubble, most = 4 * p - (5 if p % 3 else 7) if p > 1 else 0, 2 * ((p + 4) // 3)
-    return _Slots(bubble, bubble, (most - (p % 3 == 2), *(most,) * (p - 1)))
+    return _ClosedFormSlots(bubble, bubble, (most - (p % 3 == 2), *(most,) * (p - 1)))
 
 
-def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bool) -> ClosedForm | None:
+def _closed_form(problem: Problem, slots: Callable[[int], _ClosedFormSlots], unlimited: bool) -> ClosedForm | None:
     cost, m, network = equal_costs(problem), problem.microbatches, problem.network
     if cost is None or not cost.F == cost.B == cost.W or m <= 2 * problem.devices:
         return None
@@ -56,7 +56,8 @@ def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bo
 
 
 _BLOCKS: tuple[
-    tuple[str, Callable[[Problem], Schedule], Callable[[int], _Slots], str, str, Callable[[int, int], int]], ...
+    tuple[str, Callable[[Problem], Schedule], Callable[[int], _ClosedFormSlots], str, str, Callable[[int, int], int]],
+    ...,
 ] = (
     (
         "v-half",

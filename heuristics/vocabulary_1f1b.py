@@ -46,11 +46,13 @@ def vocabulary_1f1b(problem: Problem) -> Schedule:
     orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
     for place, stage in enumerate(model.chain):
         device = problem.placement.stage_device[stage]
-        orders[device] = _Line(problem, model, device, slots[0].warm_up).run(stage, len(slots) - place, slots[place])
+        orders[device] = _DeviceOrder(problem, model, device, slots[0].warm_up).run(
+            stage, len(slots) - place, slots[place]
+        )
     return schedule_of(orders, "vocab-1f1b")
 
 
-class _Line:
+class _DeviceOrder:
     """The order of a device under construction, with its counts of parts of the head and of the embedding."""
 
     def __init__(self, problem: Problem, model: _Model, device: int, longest: int) -> None:

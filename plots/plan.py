@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.passes import BW, KINDS, RECOMPUTATIONS, REDUCE, STEP, UNSHARD, F
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_figures import DeviceMemory, StageRow, device_memory, stage_rows
 from pipesched.schedule.drawing.colours import RGB
 from plots.drawing.frame import Handle, legend_under_axis
@@ -32,7 +32,7 @@ _WIDTH = 12.0  # inches
 _ROW = 0.34
 
 
-def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> bytes:
+def render_plan(plan: PlanProblem, best: PlanCandidate, format: Format = "png") -> bytes:
     """Return the image of a plan: layers on devices, memory of each device, time of each stage; equal plans give equal
     bytes."""
     devices = best.timeline.problem.devices
@@ -67,7 +67,7 @@ def _colour(number: int) -> RGB:
     return red, green, blue
 
 
-def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
+def _draw_layers(plan: PlanProblem, best: PlanCandidate, rows: Sequence[StageRow], axes: Axes) -> None:
     """Draw layers as wide as their time, the stages of a device one after another, recomputed layers marked
     underneath."""
     types = {one.name: one for row in rows for one, _ in row.runs}

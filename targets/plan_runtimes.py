@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_settings import staged_plan
 from targets.schedules import runs
 
 
-def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
+def runtimes_of(problem: PlanProblem, candidate: PlanCandidate) -> list[str]:
     """Return the names of the runtimes that can run a plan in its order.
 
     First come those with settings for its partition, then those that need the order alone.
@@ -21,7 +21,7 @@ def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
     return with_settings + [name for name in given if runs(candidate.timeline, name)]
 
 
-def _runs(form: PartitionFormat, problem: PlanProblem, candidate: Candidate) -> bool:
+def _runs(form: PartitionFormat, problem: PlanProblem, candidate: PlanCandidate) -> bool:
     order = candidate.schedule.partition(":")[0]
     if form.limits.schedules and order not in form.limits.schedules:
         return False

@@ -10,7 +10,7 @@ from threading import Event
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.solution import Status
 from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
@@ -75,7 +75,7 @@ def planned(
     report: Report,
     aside: Report,
     stop: Event,
-    start: Candidate | None = None,
+    start: PlanCandidate | None = None,
 ) -> Planned:
     """Return the best plan, its restriction, and the settings of the runtimes in `forms`.
 
@@ -133,7 +133,9 @@ class _Searches:
         self._problem, self._time, self._stop = problem, TimeShares(limits), stop
         self._known: dict[PlanProblem, Plan] = {}
 
-    def restricted(self, form: PartitionFormat, until: float, report: Report, start: Candidate | None = None) -> _Own:
+    def restricted(
+        self, form: PartitionFormat, until: float, report: Report, start: PlanCandidate | None = None
+    ) -> _Own:
         """Search the best plan for a runtime until the share `until` of the time has passed.
 
         Runtimes with equal restrictions share one search.
@@ -158,11 +160,11 @@ class _Searches:
         """Search the best plan with the partition given, until the share `until` of the time has passed."""
         return self._search(self._problem, until, None, report)
 
-    def all_plans(self, whole: PlanProblem, start: Candidate | None, report: Report) -> Plan:
+    def all_plans(self, whole: PlanProblem, start: PlanCandidate | None, report: Report) -> Plan:
         """Search the best of all plans, in the time that is left, from the plan `start` if there is one."""
         return self._search(whole, 1, start, report)
 
-    def _search(self, problem: PlanProblem, until: float, start: Candidate | None, report: Report) -> Plan:
+    def _search(self, problem: PlanProblem, until: float, start: PlanCandidate | None, report: Report) -> Plan:
         before = self._time.seconds
 
         def tell(moment: PlanProgress) -> None:
@@ -231,7 +233,7 @@ def _runnable(found: Plan, target: str) -> Plan:
         timeline = None if one.best is None else written_for(one.best.timeline, target)
         kept = None if one.best is None or timeline is None else replace(one.best, timeline=timeline)
         choices.append(replace(one, best=kept))
-    known: list[Candidate] = [one.best for one in choices if one.best is not None]
+    known: list[PlanCandidate] = [one.best for one in choices if one.best is not None]
     best = min(known, key=lambda candidate: candidate.value, default=None)
     status = Status.UNKNOWN
     if best is not None:

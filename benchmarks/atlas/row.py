@@ -18,7 +18,7 @@ from pipesched.files.atomic_write import write_whole
 IMPROVED = ("v-half-cost-aware", "v-min-cost-aware", "zbv-cost-aware")
 
 
-class Published(NamedTuple):
+class PublishedValue(NamedTuple):
     """A published schedule that applies: its value in ticks, and the memory of the fullest device in half activations.
 
     An activation is that of all layers of a device for one micro-batch.
@@ -49,7 +49,7 @@ class Placed:
     lower_bound: int | None
     proved_by: str
     verdict: str
-    published: Mapping[str, Published]
+    published: Mapping[str, PublishedValue]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def row_from(entry: Mapping[str, Any]) -> Row:
             one["lower_bound"],
             one["proved_by"],
             one["bound"],
-            {schedule: Published(*own) for schedule, own in one["published"].items()},
+            {schedule: PublishedValue(*own) for schedule, own in one["published"].items()},
         )
         for name, one in entry["placements"].items()
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.atlas.grid import MEMORIES, Family, Point, families, points
-from benchmarks.atlas.row import Placed, Published, Row, read_rows, write_rows
+from benchmarks.atlas.row import Placed, PublishedValue, Row, read_rows, write_rows
 from benchmarks.atlas.settle import Effort, Settling
 from benchmarks.reporting.page import machine
 from commands.reports.checks.cell_check import check_cell
@@ -87,7 +87,7 @@ def _one(cell: Cell, known: Outcome) -> Placed:
         raise Disagreement(f"{cell.name}, cell {cell.number}: {'; '.join(found.wrong) or found.findings[0].text}")
     counts = found.verdict in (Verdict.VERIFIED, Verdict.TRUSTED)
     published = {
-        one.name: Published(int(one.value), int(one.memory or 0), one.fits)
+        one.name: PublishedValue(int(one.value), int(one.memory or 0), one.fits)
         for one in known.published
         if one.value is not None
     }

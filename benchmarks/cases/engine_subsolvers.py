@@ -14,7 +14,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.clock import BACKGROUND
-from solver.engine.construction.published import Published
+from solver.engine.construction.published import PublishedSchedules
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Engine, RoundRobin, Subsolver, members_of
@@ -64,7 +64,7 @@ def without(engine: Engine, *names: str) -> Engine:
 
 def plain() -> Engine:
     """Published and list schedules, then CP-SAT on plain intervals, with the load for a bound."""
-    construction = (Published(share=0.5), Sequential())
+    construction = (PublishedSchedules(share=0.5), Sequential())
     subsolvers = (TunedListSchedules(), ExactModel(literals=False))
     bounds = AnalyticBounds(load_only=True)
     return replace(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from benchmarks.library.instance import Instance, Published
+from benchmarks.library.instance import Instance, PublishedFigure
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem.problem import Problem
@@ -23,7 +23,7 @@ COMPARABLE = ("computed", "formula", "simulated")
 class Figure:
     """A published figure as values `low` to `high` in the problem's unit: all that its printed digits may stand for."""
 
-    published: Published
+    published: PublishedFigure
     low: Fraction
     high: Fraction
 
@@ -45,7 +45,7 @@ def figures(instance: Instance) -> list[Figure]:
     return [_figure(instance, one) for one in instance.card.published]
 
 
-def _figure(instance: Instance, published: Published) -> Figure:
+def _figure(instance: Instance, published: PublishedFigure) -> Figure:
     if published.value is not None:
         half = _half_of_last_digit(published.value)
         found = Figure(published, Fraction(published.value) - half, Fraction(published.value) + half)
@@ -66,7 +66,7 @@ def published_timelines(instance: Instance) -> list[Timeline]:
     return [_timeline(instance, one.schedule) for one in instance.card.published if one.schedule is not None]
 
 
-def _simulated(instance: Instance, one: Published) -> Fraction:
+def _simulated(instance: Instance, one: PublishedFigure) -> Fraction:
     assert one.schedule is not None
     timeline = _timeline(instance, one.schedule)
     return measure(timeline).value_ticks(timeline.problem.objective) * timeline.problem.tick

@@ -39,7 +39,7 @@ class Source(_Strict):
     url: str | None = Field(None, pattern=r"^https://\S+$")
 
 
-class Published(_Strict):
+class PublishedFigure(_Strict):
     """A published figure: a value of the objective in the file's time unit, or a bubble rate.
 
     Kinds: `computed` (a schedule's value for exactly these times), `formula` (a closed form of the source at this
@@ -57,7 +57,7 @@ class Published(_Strict):
     note: str | None = None
 
     @model_validator(mode="after")
-    def _one_figure(self) -> Published:
+    def _one_figure(self) -> PublishedFigure:
         given = sum(figure is not None for figure in (self.value, self.bubble))
         if self.kind == "simulated":
             if given or self.schedule is None:
@@ -71,7 +71,7 @@ class Card(_Strict):
     """Data of an instance: where it stands in its source, and the values published of it."""
 
     where: str = Field(min_length=1)
-    published: tuple[Published, ...] = ()
+    published: tuple[PublishedFigure, ...] = ()
     note: str | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
-from formulations.jobs.gathers import in_turn
+from formulations.jobs.gathers import gathers_in_order
 from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from pipesched.problem.passes import UNSHARD
@@ -44,7 +44,7 @@ def post(model: Model) -> None:
                 cp.add(model.start[operation_of[n]] >= model.end(gather)).only_enforce_if(after)
             for again in model.where_jobs(gap.gather):
                 cp.add_bool_or([again]).only_enforce_if(after)
-    for one, other in in_turn(model.jobs):
+    for one, other in gathers_in_order(model.jobs):
         cp.add_implication(model.chosen[other][1], model.chosen[one][1])
     gathers = [model.chosen[n][1] for n, choice in enumerate(model.jobs.choices) if choice.gathers]
     if model.jobs.most_further_gathers is not None:

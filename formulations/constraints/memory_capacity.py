@@ -152,13 +152,13 @@ def _cumulative(model: Model) -> None:
                 by_pass.setdefault(one.first[0].memory_key, []).append(one)
         intervals, demands = list[cp_model.IntervalVar](), list[int]()
         for of_pass in by_pass.values():
-            for taker, giver, amount in _in_turn(model, of_pass):
+            for taker, giver, amount in _with_givers(model, of_pass):
                 intervals.append(_interval(model, taker, giver))
                 demands.append(amount)
         model.cp.add_cumulative(intervals, demands, room)
 
 
-def _in_turn(
+def _with_givers(
     model: Model, of_pass: Sequence[OperationMemory]
 ) -> Iterator[tuple[OperationMemory, OperationMemory | None, int]]:
     """Yield (taker, giver, amount): which of a micro-batch's passes on a stage frees the memory that each takes.

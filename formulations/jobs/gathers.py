@@ -139,7 +139,7 @@ def gaps_without_end(jobs: Jobs, running: Collection[int]) -> Iterator[tuple[int
             yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)
 
 
-def in_turn(jobs: Jobs) -> Iterator[tuple[int, int]]:
+def gathers_in_order(jobs: Jobs) -> Iterator[tuple[int, int]]:
     """Yield pairs of indices of choices: further gathers of one stage, the second taken only if the first is."""
     choices = [(choice.stage, n) for n, choice in enumerate(jobs.choices) if choice.gathers]
     yield from ((a[1], b[1]) for a, b in pairwise(choices) if a[0] == b[0])

@@ -125,7 +125,7 @@ class BoundRows:
         A W may follow that gradient. Work of modules on the device counts only if it must lie between.
         """
         positions, m, terms = self._chain.positions(device), self.plan.microbatches, self.model.terms
-        before, between, after = (own[device] for own in self.model.extra.in_turn)
+        before, between, after = (own[device] for own in self.model.extra.by_position)
         # A head or tail of shared modules includes its own gathers and reductions; those of the first stage come in
         # addition.
         first, start = positions[0], 0 if self.model.extra.head else terms[0].gather

@@ -58,7 +58,7 @@ class ExtraLoads:
         return found
 
     @property
-    def in_turn(self) -> tuple[list[int], list[int], list[int]]:
+    def by_position(self) -> tuple[list[int], list[int], list[int]]:
         """(`before`, `between`, `after`): for each, the ticks of every device."""
         return self.before, self.between, self.after
 

@@ -17,7 +17,7 @@ def without_sharing(problem: Problem) -> Problem:
     return replace(problem, resources=replace(problem.resources, shared_streams=()))
 
 
-def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
+def shared_streams_by_start(problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule made for unshared streams, with the tasks on each shared stream in the order of their starts.
 
     Starts are those without sharing. In an order device by device, copies on the shared stream would wait for each

@@ -83,7 +83,8 @@ def _may_end(problem: Problem, stage: int) -> bool:
     """
     own = problem.stages[stage]
     after = any(
-        arc.before == stage and arc.backward and not (arc.turns or arc.places) for arc in problem.chain_arcs.arcs
+        arc.before == stage and arc.backward and not (arc.waits_for_forwards or arc.places)
+        for arc in problem.chain_arcs.arcs
     )
     last = problem.placement.previous[stage] is None and not after
     return last or own.weight is not None or own.gather is not None or bool(own.once)

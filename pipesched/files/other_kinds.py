@@ -9,7 +9,7 @@ from typing import Any
 from pipesched.errors import BadInput
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """A kind of file; its value is the description with the commands that read it."""
 
     PROBLEM = "a problem file, with times per stage (`pipesched solve` reads it)"
@@ -22,28 +22,28 @@ class Kind(Enum):
     CONFIG = "a model's configuration (`pipesched layouts` and `pipesched new --from` read it)"
 
 
-_WANTED = {Kind.PROBLEM: "a problem file", Kind.PLAN: "a plan file", Kind.SCHEDULE: "a schedule file",
-           Kind.CONFIG: "a model's configuration"}  # fmt: skip
-_FORMATS = {"pipesched-schedule": Kind.SCHEDULE, "pipesched-plan": Kind.PLAN_ANSWER}
+_WANTED = {FileKind.PROBLEM: "a problem file", FileKind.PLAN: "a plan file", FileKind.SCHEDULE: "a schedule file",
+           FileKind.CONFIG: "a model's configuration"}  # fmt: skip
+_FORMATS = {"pipesched-schedule": FileKind.SCHEDULE, "pipesched-plan": FileKind.PLAN_ANSWER}
 
 
-def refuse_other_kinds(document: object, path: object, wanted: Kind) -> None:
+def refuse_other_kinds(document: object, path: object, wanted: FileKind) -> None:
     """Raise `BadInput` if a document is clearly of another kind than `wanted`; later checks judge unclear ones."""
     found = _kind(document) if isinstance(document, dict) else None
     if found not in (None, wanted):
         raise BadInput(f"{path}: found {found.value}; allowed: {_WANTED[wanted]}")
 
 
-def _kind(document: Mapping[str, Any]) -> Kind | None:
+def _kind(document: Mapping[str, Any]) -> FileKind | None:
     written = document.get("format")
     if written is not None:
         return _FORMATS.get(written) if isinstance(written, str) else None
     if {"model_type", "hidden_size"} & document.keys():
-        return Kind.CONFIG
+        return FileKind.CONFIG
     if isinstance(document.get("steps"), list):
-        return Kind.STEPS
+        return FileKind.STEPS
     of_plans = isinstance(document.get("layers"), list) or isinstance(document.get("model"), dict)
     of_problems = isinstance(document.get("times"), dict) or isinstance(document.get("tasks"), dict)
     if of_plans is of_problems:
         return None
-    return Kind.PLAN if of_plans else Kind.PROBLEM
+    return FileKind.PLAN if of_plans else FileKind.PROBLEM

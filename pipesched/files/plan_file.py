@@ -12,7 +12,7 @@ from pipesched.errors import BadInput
 from pipesched.files.batch_sizes import sizes_of, with_each_size
 from pipesched.files.fields.link_times import is_rendezvous, latency_of, links_of, stream_of
 from pipesched.files.fields.together import refused_together
-from pipesched.files.other_kinds import Kind, refuse_other_kinds
+from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Reading, Rounding
 from pipesched.files.plans.layers import required_of, with_derived_layers
@@ -45,7 +45,7 @@ def read_plan(path: str | Path) -> PlanProblem:
     document = read_document(path)
     if visualiser_file.looks_like_one(document):
         raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
-    refuse_other_kinds(document, path, Kind.PLAN)
+    refuse_other_kinds(document, path, FileKind.PLAN)
     return plan_problem_from(document, str(path), Path(path).stem)
 
 
@@ -57,7 +57,7 @@ def read_plan_sizes(path: str | Path) -> list[tuple[PlanProblem, int | None]]:
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
         return [(read_plan(path), None)]
-    refuse_other_kinds(document, path, Kind.PLAN)
+    refuse_other_kinds(document, path, FileKind.PLAN)
     return [
         (plan_problem_from(one, str(path), Path(path).stem), sequences)
         for one, sequences in with_each_size(document, str(path))

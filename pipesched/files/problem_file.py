@@ -24,7 +24,7 @@ from pipesched.files.features.catalogue import (
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
-from pipesched.files.other_kinds import Kind, refuse_other_kinds
+from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
@@ -54,7 +54,7 @@ ROUNDED = (
 def read_problem(path: str | Path) -> Problem:
     """Read a YAML or JSON problem file, or a configuration of the older visualiser; `BadInput` lists every mistake."""
     document = read_document(path)
-    refuse_other_kinds(document, path, Kind.PROBLEM)
+    refuse_other_kinds(document, path, FileKind.PROBLEM)
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, str(path))
     return problem_from(document, str(path), Path(path).stem)
@@ -68,7 +68,7 @@ def read_problem_sizes(path: str | Path) -> list[tuple[Problem, int | None]]:
     document = read_document(path)
     if sizes_of(document, str(path)) is None:
         return [(read_problem(path), None)]
-    refuse_other_kinds(document, path, Kind.PROBLEM)
+    refuse_other_kinds(document, path, FileKind.PROBLEM)
     return [
         (problem_from(one, str(path), Path(path).stem), sequences)
         for one, sequences in with_each_size(document, str(path))

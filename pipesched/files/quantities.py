@@ -14,7 +14,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.fields.field import FRACTION, QUANTITY, finite_number
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.quantity_forms import Form
 from pipesched.problem.units import BYTES, TIMES, bytes_in, seconds_in
 
@@ -64,7 +64,11 @@ class _Walk:
         if kind is not None and _FRACTION.fullmatch(value.strip()):
             return Fraction(value.strip())
         match = _QUANTITY.fullmatch(value.strip()) if kind else None
-        if kind is None or match is None or (kind in (Kind.PART, Kind.SHARE_OF_MEMORY)) is not only_parts:
+        if (
+            kind is None
+            or match is None
+            or (kind in (QuantityKind.PART, QuantityKind.SHARE_OF_MEMORY)) is not only_parts
+        ):
             return value
         number = finite_number(Decimal(match[1]))
         try:
@@ -73,33 +77,33 @@ class _Walk:
             self.mistakes.append(f"{shown}: found {value!r}; allowed: {wrong}")
             return 0
 
-    def _kind(self, path: str) -> Kind | None:
+    def _kind(self, path: str) -> QuantityKind | None:
         while path:
             if path in self._form.kinds:
                 return self._form.kinds[path]
             path = path.rpartition(".")[0]
         return None
 
-    def _number(self, number: Fraction, unit: str, kind: Kind, activation: object) -> object:
+    def _number(self, number: Fraction, unit: str, kind: QuantityKind, activation: object) -> object:
         """Return the number in the file's unit, a share as its part of the activation; `_WrongUnit` for other units."""
-        if unit == "%" and kind in (Kind.SHARE, Kind.SHARE_OF_MEMORY):
+        if unit == "%" and kind in (QuantityKind.SHARE, QuantityKind.SHARE_OF_MEMORY):
             return number / 100
-        if unit == "%" and kind is Kind.PART:
+        if unit == "%" and kind is QuantityKind.PART:
             if isinstance(activation, list):
                 return [_part(number, one) for one in activation]
             return _part(number, 1 if activation is None else activation)
-        if unit == "%" or kind is Kind.SHARE or self._known(unit, kind) is None:
+        if unit == "%" or kind is QuantityKind.SHARE or self._known(unit, kind) is None:
             raise _WrongUnit(f"a number, or {kind.value} (units: {', '.join(_names(kind))})")
         amount = self._in_unit_of_file(number, unit, kind)
-        if kind is not Kind.SHARE_OF_MEMORY:
+        if kind is not QuantityKind.SHARE_OF_MEMORY:
             return amount
         whole = finite_number(activation)
         if not whole:
             raise _WrongUnit("a share, where the layer has no activation")
         return amount / whole
 
-    def _in_unit_of_file(self, number: Fraction, unit: str, kind: Kind) -> Fraction:
-        key, own = ("time_unit", self._time_unit) if kind is Kind.TIME else ("memory.unit", self._memory_unit)
+    def _in_unit_of_file(self, number: Fraction, unit: str, kind: QuantityKind) -> Fraction:
+        key, own = ("time_unit", self._time_unit) if kind is QuantityKind.TIME else ("memory.unit", self._memory_unit)
         size, step = self._known(unit, kind), self._known(own, kind)
         assert size is not None
         if step is None:
@@ -107,8 +111,8 @@ class _Walk:
             raise _WrongUnit(f"a number, or one with a unit where {key} is one of {', '.join(_names(kind))}, {found}")
         return number * size / step
 
-    def _known(self, unit: str, kind: Kind) -> Fraction | None:
-        return seconds_in(unit) if kind is Kind.TIME else bytes_in(unit)
+    def _known(self, unit: str, kind: QuantityKind) -> Fraction | None:
+        return seconds_in(unit) if kind is QuantityKind.TIME else bytes_in(unit)
 
 
 class _WrongUnit(Exception):
@@ -124,11 +128,11 @@ def _part(number: Fraction, activation: object) -> Fraction:
     return number / 100 * (whole or 0)
 
 
-def _names(kind: Kind) -> Iterator[str]:
+def _names(kind: QuantityKind) -> Iterator[str]:
     """Yield the units, as text, that values of a kind may have."""
-    if kind is Kind.TIME:
+    if kind is QuantityKind.TIME:
         yield from TIMES
-    elif kind is not Kind.SHARE:
+    elif kind is not QuantityKind.SHARE:
         yield from BYTES
-    if kind in (Kind.PART, Kind.SHARE, Kind.SHARE_OF_MEMORY):
+    if kind in (QuantityKind.PART, QuantityKind.SHARE, QuantityKind.SHARE_OF_MEMORY):
         yield "%"

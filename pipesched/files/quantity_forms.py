@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pipesched.files.features.catalogue import FEATURES
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.plans.features.catalogue import units_of_keys
 from pipesched.problem.problem import Problem
 
@@ -18,7 +18,7 @@ class Form(NamedTuple):
     `SHARE_OF_MEMORY`) refer to the activation. `time_unit` and `memory_unit` return the file's own units.
     """
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, QuantityKind]
     activations: str
     time_unit: Callable[[Mapping[str, Any]], str]
     memory_unit: Callable[[Mapping[str, Any]], str]
@@ -35,12 +35,12 @@ def _section(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 PROBLEM = Form(
     {
-        "times": Kind.TIME,
-        **{f"tasks.{key}.time": Kind.TIME for key in ("forward", "backward", "weight")},
-        "memory.capacity": Kind.MEMORY,
-        "memory.static": Kind.MEMORY,
-        "memory.activation": Kind.MEMORY,
-        "memory.freed_by_backward": Kind.PART,
+        "times": QuantityKind.TIME,
+        **{f"tasks.{key}.time": QuantityKind.TIME for key in ("forward", "backward", "weight")},
+        "memory.capacity": QuantityKind.MEMORY,
+        "memory.static": QuantityKind.MEMORY,
+        "memory.activation": QuantityKind.MEMORY,
+        "memory.freed_by_backward": QuantityKind.PART,
         **{key: kind for feature in FEATURES for key, kind in feature.with_units.items()},
     },
     "memory.activation",
@@ -49,20 +49,20 @@ PROBLEM = Form(
 )
 PLAN = Form(
     {
-        **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
-        "transfer": Kind.TIME,
-        "layers.memory": Kind.MEMORY,
-        "layers.activation": Kind.MEMORY,
-        "memory.capacity": Kind.MEMORY,
-        "hardware.memory": Kind.MEMORY,
-        "hardware.reserved": Kind.MEMORY,
-        "layers.freed_by_backward": Kind.PART,
-        "layers.recompute.keeps": Kind.SHARE_OF_MEMORY,
-        "hardware.hidden_share": Kind.SHARE,
-        "hardware.data_hidden_share": Kind.SHARE,
-        "hardware.dense_launch": Kind.TIME,
-        "hardware.moe_launch": Kind.TIME,
-        "hardware.moe_wait": Kind.TIME,
+        **{f"layers.{key}": QuantityKind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
+        "transfer": QuantityKind.TIME,
+        "layers.memory": QuantityKind.MEMORY,
+        "layers.activation": QuantityKind.MEMORY,
+        "memory.capacity": QuantityKind.MEMORY,
+        "hardware.memory": QuantityKind.MEMORY,
+        "hardware.reserved": QuantityKind.MEMORY,
+        "layers.freed_by_backward": QuantityKind.PART,
+        "layers.recompute.keeps": QuantityKind.SHARE_OF_MEMORY,
+        "hardware.hidden_share": QuantityKind.SHARE,
+        "hardware.data_hidden_share": QuantityKind.SHARE,
+        "hardware.dense_launch": QuantityKind.TIME,
+        "hardware.moe_launch": QuantityKind.TIME,
+        "hardware.moe_wait": QuantityKind.TIME,
         **units_of_keys(),
     },
     "layers.activation",
@@ -73,5 +73,5 @@ PLAN = Form(
 
 def state_form(problem: Problem) -> Form:
     """Return the keys with units of a state file; its unit of time is that of the problem."""
-    times = dict.fromkeys(("now", "passes.start", "passes.end"), Kind.TIME)
+    times = dict.fromkeys(("now", "passes.start", "passes.end"), QuantityKind.TIME)
     return Form(times, "", lambda _: problem.time_unit, lambda _: "")

@@ -10,7 +10,7 @@ from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.compressed import packed
 from pipesched.files.exact_numbers import write_json
-from pipesched.files.other_kinds import Kind, refuse_other_kinds
+from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.document import problem_document
 from pipesched.files.rounding import LARGEST
@@ -186,7 +186,7 @@ def read_schedule(path: str | Path) -> ScheduleFile:
 
 def schedule_from(document: object, path: str) -> ScheduleFile:
     """Return the contents of a schedule file from its document; `path` names the file in the messages of `BadInput`."""
-    refuse_other_kinds(document, path, Kind.SCHEDULE)
+    refuse_other_kinds(document, path, FileKind.SCHEDULE)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
     version = document.get("format_version")

@@ -22,7 +22,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlanCandidate:
     """A plan: a partition on a placement (`choice`), and the order found for it; `timeline` is valid for its problem.
 
     `schedule` is the order's name. For the objective period the timeline is a pattern unrolled, and `period` that of
@@ -63,7 +63,7 @@ class ChoiceResult:
 
     choice: Choice
     lower_bound: Fraction | None
-    best: Candidate | None = None
+    best: PlanCandidate | None = None
     reason: str = ""
     evidence: PlanEvidence | None = None
 
@@ -123,7 +123,7 @@ class Plan(Tabular):
     status: Status
     certificate: Certificate | None
     choices: tuple[ChoiceResult, ...]
-    best: Candidate | None = None
+    best: PlanCandidate | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
     wall_seconds: float = 0.0

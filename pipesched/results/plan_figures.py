@@ -13,7 +13,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import device_reach, measure
 
 
@@ -98,7 +98,7 @@ class DeviceMemory:
     capacity: Fraction | None
 
 
-def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
+def time_parts(plan: PlanProblem, best: PlanCandidate) -> TimeParts:
     """Return the parts of a plan's value; those of one micro-batch for a period."""
     problem, cluster = best.timeline.problem, plan.all_devices
     share = problem.tick / (problem.microbatches if plan.objective.repeats else 1)
@@ -116,7 +116,7 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     return TimeParts(mean - again, max(work) - mean, again, best.value - max(work))
 
 
-def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
+def step_time(plan: PlanProblem, best: PlanCandidate) -> StepTime:
     """Return the time of a step with a plan; without known reductions it is that of its pipeline.
 
     If the objective is the span, each device begins the next step by itself (optimizer post-validation, arXiv
@@ -156,7 +156,7 @@ def searched(plan: PlanProblem) -> str:
     return f"of the placement{'s' if plan.choices[1:] else ''} {names}, {stages}"
 
 
-def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
+def stage_rows(plan: PlanProblem, best: PlanCandidate) -> list[StageRow]:
     """Return every stage, those of modules last; a stage on two devices appears twice."""
     partition, placement = best.partition, best.choice.on(plan.cluster.devices)
     costs, layers = plan.costs(placement, partition), partition.layers_of(plan.model)
@@ -176,7 +176,7 @@ def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
     return rows
 
 
-def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
+def device_memory(plan: PlanProblem, best: PlanCandidate) -> list[DeviceMemory]:
     """Return the memory of each device at its peak: parameters, activations, and what recomputation saves."""
     problem, capacity = best.timeline.problem, plan.all_devices.capacity
     rows = stage_rows(plan, best)

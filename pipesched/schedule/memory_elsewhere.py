@@ -13,7 +13,7 @@ from pipesched.problem.passes import Pass
 from pipesched.schedule.timeline import Timeline
 
 
-class Change(NamedTuple):
+class ReservoirChange(NamedTuple):
     """A change of a reservoir by a pass of another device or, of a host, of any: tick, and amount (negative: freed).
 
     Memory that is taken counts `later` than all that is freed at the tick: no order is known there. An activation that
@@ -27,7 +27,7 @@ class Change(NamedTuple):
     of: Pass
 
 
-def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[Change]:
+def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[ReservoirChange]:
     """Yield the changes of a reservoir by passes for which it is not their own device's memory, in no order.
 
     Two for each such pass: at its start and at its end, 0 where it changes nothing then.
@@ -39,8 +39,8 @@ def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[Change]:
             p = columns.passes[row]
             at_start, at_end = (problem.scaled(amount, p.microbatch) for amount in change)
             begin, end = (int(column[row]) for column in timeline.times)
-            yield Change(reservoir, begin, at_start, True, p)
-            yield Change(reservoir, end, at_end, False, p)
+            yield ReservoirChange(reservoir, begin, at_start, True, p)
+            yield ReservoirChange(reservoir, end, at_end, False, p)
 
 
 def steps_elsewhere(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]:

@@ -90,7 +90,7 @@ class Graph:
                     on = np.append(on, np.full(len(here), where.device * len(streams) + streams.index(where.stream)))
                     shared = np.append(shared, np.full(len(here), tuple(where) in common))
         places = self._places(schedule, streams, node, on)
-        arcs = [self._in_turn(problem.devices, len(streams), node, on, places, shared)]
+        arcs = [self._stream_arcs(problem.devices, len(streams), node, on, places, shared)]
         arcs += [*self._precedences(problem), *self._events(schedule), *self._gathers(problem, schedule)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = _lags(arcs)
@@ -131,7 +131,7 @@ class Graph:
             raise BadInput(f"{self.text(task)} is not in the order of its stream")
         return places
 
-    def _in_turn(self, devices: int, streams: int, nodes: Ints, on: Ints, places: Ints, shared: Bools) -> Arcs:
+    def _stream_arcs(self, devices: int, streams: int, nodes: Ints, on: Ints, places: Ints, shared: Bools) -> Arcs:
         """Return the arcs between consecutive nodes of each stream, and set `opening` and `closing`.
 
         Entry k says that node `nodes[k]` is `on` a stream, by its number among those of all devices. Copies on a

@@ -13,7 +13,7 @@ from pipesched.results.solution import Status
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedResult:
     """A published schedule in a cell; times and memory of the fullest device in the file's units.
 
     `value` is None if it does not apply, and `reason` says why; `fits` is False if it exceeds the memory.
@@ -66,7 +66,7 @@ class Outcome:
     peak_memory: tuple[Fraction, ...] = ()
     bubble: Mapping[str, float] | None = None
     idle_ratio: float | None = None
-    published: tuple[Published, ...] = ()
+    published: tuple[PublishedResult, ...] = ()
     choice: Mapping[str, Any] | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Outcome:
         return 1 - (1 - self.idle_ratio) * ((1 - self.bubble[objective]) / busiest if busiest else 1)
 
     @property
-    def best_published(self) -> Published | None:
+    def best_published(self) -> PublishedResult | None:
         """The best published schedule that fits; None if there is none."""
         fitting = [one for one in self.published if one.fits and one.value is not None]
         return min(fitting, key=lambda one: one.value or Fraction(0), default=None)
@@ -150,7 +150,7 @@ def outcome_from(document: Mapping[str, Any], schedule: bytes | None) -> Outcome
     for name in ("value", "lower_bound", "makespan", "span", "period", "work"):
         fields[name] = _fraction(fields[name])
     published = tuple(
-        Published(**(one | {key: _fraction(one[key]) for key in ("value", "makespan", "span", "memory")}))
+        PublishedResult(**(one | {key: _fraction(one[key]) for key in ("value", "makespan", "span", "memory")}))
         for one in fields["published"]
     )
     free = fields.get("free")

@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from pipesched.results.tabular import Tabular
 from pipesched.sweeps.cells import Cell, Sweep
-from pipesched.sweeps.outcome import Outcome, Published
+from pipesched.sweeps.outcome import Outcome, PublishedResult
 
 
 class State(StrEnum):
@@ -70,7 +70,7 @@ class Row:
         return "" if self.cell.refused else self.cell.problem.objective.name
 
     @property
-    def best_published(self) -> Published | None:
+    def best_published(self) -> PublishedResult | None:
         return None if self.outcome is None else self.outcome.best_published
 
     @property

@@ -28,7 +28,7 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         gone: dict[int, int] = {}  # the same where it has been dropped since
         for p in schedule.passes_on(device):
             if problem.stages[_owner(problem, p)].gather is not None or p.kind in (UNSHARD, RESHARD):
-                yield from _in_turn(problem, p, there, gone)
+                yield from _at_place(problem, p, there, gone)
                 count += p.kind is UNSHARD
                 if p.kind is UNSHARD and window is not None and len(there) > window:
                     text = f"at {pass_text(problem, p)} {len(there)} stages of device {device} are gathered"
@@ -50,7 +50,7 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         yield Violation("parameters", (), f"parameters are gathered {count} times; the limit is {limit}")
 
 
-def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
+def _at_place(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
     """Yield the violations of a pass at its place in the order.
 
     `there` and `gone` count by stage the gatherings so far, of stages gathered now and of stages dropped since; both

@@ -75,13 +75,13 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
     Of two kinds given for one backward a schedule contains one. Passes that run once begin after every backward for the
     weights.
     """
-    for before, after, backward, places, turns, barrier in problem.chain_arcs.arcs:
+    for before, after, backward, places, waits_for_forwards, barrier in problem.chain_arcs.arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
             ticks = problem.stages[before].transfer if barrier else _travel(problem, before, after, backward)
             ticks = gradient_lag(problem.stages[after], ticks) if backward else ticks
             for j, i in waiting_pairs(problem, before, after, backward, places):
                 if i == p.microbatch:
-                    kinds = (B, BW) if backward and not turns else (F,)
+                    kinds = (B, BW) if backward and not waits_for_forwards else (F,)
                     yield from ((Pass(kind, before, j), ticks) for kind in kinds)
     if p.kind not in ONCE:
         return

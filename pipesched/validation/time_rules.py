@@ -131,17 +131,19 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
         rows = rows[alone[rows]]
         if kind is not W:
             for part in range(1, len(tasks)):
-                yield from _in_turn(timeline, (rows, part - 1, tasks[part - 1].ticks), (rows, part))
+                yield from _after_the_earlier(timeline, (rows, part - 1, tasks[part - 1].ticks), (rows, part))
             continue
         backward = own_tasks(problem, B, stage)
         both = columns.rows(W, stage) >= 0
         before = columns.rows(B, stage)[both]
         for part, task in enumerate(tasks):
             last = len(backward) - 1 if task.after is None else task.after
-            yield from _in_turn(timeline, (before, last, backward[last].ticks), (rows, part))
+            yield from _after_the_earlier(timeline, (before, last, backward[last].ticks), (rows, part))
 
 
-def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]) -> Iterator[Violation]:
+def _after_the_earlier(
+    timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]
+) -> Iterator[Violation]:
     """Yield violations unless, for each micro-batch, the later of two tasks starts after the other's end.
 
     The tasks are given as rows of their passes and index in the pass, the earlier one with its ticks.

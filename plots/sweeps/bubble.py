@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from pipesched.problem.formatting import plain
 from pipesched.schedule.metrics import BUBBLE
 from pipesched.sweeps.axes import Axis
-from pipesched.sweeps.outcome import Published
+from pipesched.sweeps.outcome import PublishedResult
 from pipesched.sweeps.table import Row, Table
 from plots.drawing.frame import Handle
 from plots.drawing.labels import label
@@ -86,7 +86,7 @@ def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
     return lines
 
 
-def _fitting(row: Row) -> list[Published]:
+def _fitting(row: Row) -> list[PublishedResult]:
     if row.outcome is None or row.value is None:
         return []
     return [one for one in row.outcome.published if one.fits and one.value]

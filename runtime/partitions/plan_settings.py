@@ -9,7 +9,7 @@ from pipesched.errors import BadInput
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.plan_figures import searched, step_time
 from pipesched.results.schedule_figures import memory_capacity
 from pipesched.results.solution import Status
@@ -99,7 +99,7 @@ def notes_on(form: PartitionFormat, problem: PlanProblem) -> tuple[str, ...]:
     return tuple(f"{form.name}: {note}." for note in found if note)
 
 
-def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ...] = ()) -> StagedModel:
+def staged_plan(problem: PlanProblem, candidate: PlanCandidate, lines: tuple[str, ...] = ()) -> StagedModel:
     """Return a plan's best candidate as the stages that settings are written from; `lines` go at the head of its
     files."""
     placement = candidate.timeline.problem.placement
@@ -149,7 +149,7 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _memory(best: Candidate) -> str:
+def _memory(best: PlanCandidate) -> str:
     """Return the peak of the device with the least memory left, as text; empty if the file has no memory."""
     problem = best.timeline.problem
     peaks = measure(best.timeline).peak_memory

@@ -15,7 +15,7 @@ from solver.beam.nodes import at_first, offsets
 from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
 from solver.diagram.compile import Progress, compilation
-from solver.diagram.model import Arcs, Children, Kept
+from solver.diagram.model import Arcs, Children, ReducedLayer
 
 # Rows for children that one call of compiled code fills, which nothing can interrupt.
 _AT_ONCE = 4_000
@@ -81,15 +81,15 @@ class _BlockOrders:
             ahead = [_taken(children, chosen & stay, done) for chosen in (~blocks, blocks)]
             yield Children(ahead, len(children.keys))
 
-    def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
+    def reduced(self, parts: Sequence[_Nodes], done: int) -> ReducedLayer:  # noqa: ARG002 - as a model is asked
         """Return the nodes of lowest rank, at most `width`, of which at most `alike` have run the same passes.
 
         Of several with the same passes and the same rank only one stays.
         """
         if not parts:
-            return Kept(self._none)
+            return ReducedLayer(self._none)
         best = _best(parts, self._width, self._alike)
-        return Kept(best, arcs=Arcs(best.layers, best.parents, best.moves))
+        return ReducedLayer(best, arcs=Arcs(best.layers, best.parents, best.moves))
 
     def _values(self, nodes: Numbers) -> Numbers:
         """Return for each complete node the longest time of a device in ticks, from its opening, with its pending

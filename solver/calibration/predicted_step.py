@@ -18,7 +18,7 @@ from pipesched.layers.recompute_rule import ROLES, modules_of
 from pipesched.layers.roles import role_of
 from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_figures import step_time
 from pipesched.simulation.simulator import simulate
 
@@ -36,7 +36,7 @@ def predicted_seconds(step: MeasuredStep, config: ModelConfig, wanted: Wanted) -
     return seconds_of(plan, simulated(step, plan))
 
 
-def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
+def simulated(step: MeasuredStep, plan: PlanProblem) -> PlanCandidate:
     """Return the step's own partition and schedule, simulated with the durations of its plan problem.
 
     Raises `BadInput` if the partition or the schedule is not possible.
@@ -44,12 +44,12 @@ def simulated(step: MeasuredStep, plan: PlanProblem) -> Candidate:
     choice, partition, name = choice_of(step), partition_of(step, plan), schedule_of(step)
     problem = plan.problem(choice, partition)
     try:
-        return Candidate(choice, partition, simulate(problem, HEURISTICS[name].order(problem)), name)
+        return PlanCandidate(choice, partition, simulate(problem, HEURISTICS[name].order(problem)), name)
     except BadInput as error:
         raise BadInput(*(f"{step.place}: {mistake}" for mistake in error.mistakes)) from None
 
 
-def seconds_of(plan: PlanProblem, run: Candidate) -> float:
+def seconds_of(plan: PlanProblem, run: PlanCandidate) -> float:
     """Return the seconds of a simulated step, including gradient reduction and optimizer."""
     return float(step_time(plan, run).total) / _MS
 

@@ -250,7 +250,7 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
     """
     jobs = jobs_of(problem)
     orders = [
-        [jobs.number[task] for _, _, _, task in _in_turn(pattern, problem, first, stream)]
+        [jobs.number[task] for _, _, _, task in _tasks_in_order(pattern, problem, first, stream)]
         for stream in range(len(pattern.cyclic_orders))
     ]
     running = [n for order in orders for n in order]
@@ -261,7 +261,7 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
     return schedule
 
 
-def _in_turn(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
+def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
     """Return the tasks that a device (or stream) of an unrolled pattern runs, in order.
 
     Each entry has the number of the repetition, the place within it, the block's copy, and the task.
@@ -288,7 +288,7 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
     """
     partner = dict(pattern.overlapped)
     forward: tuple[int, Copy, Pass] | None = None
-    for repetition, _, x, (p, _) in _in_turn(pattern, problem, first, device):
+    for repetition, _, x, (p, _) in _tasks_in_order(pattern, problem, first, device):
         if forward is not None:
             if (forward[0], partner[forward[1]]) == (repetition, x):
                 yield forward[2], p

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-from solver.diagram.model import Arcs, Kept, Layer, Model, Nodes
+from solver.diagram.model import Arcs, Layer, Model, Nodes, ReducedLayer
 
 Made = TypeVar("Made", bound=Nodes)
 
@@ -39,7 +39,7 @@ def compilation(model: Model[Made, Layer]) -> Generator[Progress, None, Outcome]
 
     It returns the outcome.
     """
-    kept, done, looked, merged = Kept(model.root), 0, 0, False
+    kept, done, looked, merged = ReducedLayer(model.root), 0, 0, False
     ahead, history = deque[list[Made]](), list[Arcs | None]()
     value: int | None = None
     last: tuple[int, Any] | None = None

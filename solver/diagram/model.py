@@ -43,7 +43,7 @@ class Arcs(NamedTuple):
     moves: np.ndarray[Any, np.dtype[Any]]
 
 
-class Kept(NamedTuple):
+class ReducedLayer(NamedTuple):
     """A layer of non-dominated nodes, at most as many as the model's width allows.
 
     `merged`: True if others were merged into these. A restricted diagram keeps the `arcs` to them, else None. `skipped`
@@ -75,7 +75,7 @@ class Model(Protocol[Made_contra, Layer]):
         """Yield the children of a layer in parts, between which the work can be stopped; `done` layers precede the
         layer."""
 
-    def reduced(self, parts: Sequence[Made_contra], done: int) -> Kept:
+    def reduced(self, parts: Sequence[Made_contra], done: int) -> ReducedLayer:
         """Return the layer number `done` made of these nodes: dominated ones pruned, those beyond the width merged or
         dropped.
 

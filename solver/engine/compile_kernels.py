@@ -23,7 +23,7 @@ from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.threshold_bounds import bounds_of_devices
 from solver.diagram.threshold_search import ThresholdSearch
 from solver.engine.analytic_bounds import AnalyticBounds
-from solver.engine.construction.published import Published
+from solver.engine.construction.published import PublishedSchedules
 from solver.engine.finish import finished
 from solver.engine.kernels import ALL_KERNELS
 from solver.engine.run import run
@@ -50,7 +50,7 @@ _WITH_TASKS = _PROBLEM | {
 _LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
 _ENGINE = Engine(
     AnalyticBounds(load_only=True),
-    (Published(),),
+    (PublishedSchedules(),),
     (
         LocalSearch(),
         TaskPolicies(rounds=1, tries=1),

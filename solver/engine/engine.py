@@ -8,7 +8,7 @@ from math import inf
 from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.construction.first_schedule import FirstSchedule
 from solver.engine.construction.microbatch_orders import MicrobatchOrders
-from solver.engine.construction.published import Published
+from solver.engine.construction.published import PublishedSchedules
 from solver.engine.construction.published_extended import PublishedExtended
 from solver.engine.construction.sequential import Sequential
 from solver.engine.construction.task_schedules import TaskSchedules
@@ -39,7 +39,7 @@ from solver.parameters import tunable, tuned
 class EngineParams:
     """Shares of the time limit for published schedules of very long problems and of relaxed problems.
 
-    Other searches use the default of `Published.share`.
+    Other searches use the default of `PublishedSchedules.share`.
     """
 
     very_long_published_share: float = tuned(1 / 15, "of the limit, of very long problems", 0, 1)
@@ -74,7 +74,7 @@ _OF_PASSES = (
 # For one of two chains that are mirror images, on half of the devices, and for long runs that repeat a pattern.
 SCHEDULES_ONLY = Engine(
     bounds=AnalyticBounds(),
-    construction=(Published(compare_up_to_passes=0), Sequential()),
+    construction=(PublishedSchedules(compare_up_to_passes=0), Sequential()),
     subsolvers=_OF_PASSES,
     finish=Search.solution,
     raise_bounds=False,
@@ -83,9 +83,9 @@ ENGINE = Engine(
     bounds=AnalyticBounds(),
     construction=(
         PublishedExtended(),
-        Published(share=_PARAMS.very_long_published_share, very_long=True),
+        PublishedSchedules(share=_PARAMS.very_long_published_share, very_long=True),
         RulesOfShorter(),
-        Published(),
+        PublishedSchedules(),
         MicrobatchOrders(),
         TaskSchedules(),
         Sequential(),
@@ -102,7 +102,7 @@ ENGINE = Engine(
     dedicated_subsolver=_CORE_GUIDED,
     relaxed=replace(
         SCHEDULES_ONLY,
-        construction=(Published(share=_PARAMS.relaxed_published_share, compare_up_to_passes=0), Sequential()),
+        construction=(PublishedSchedules(share=_PARAMS.relaxed_published_share, compare_up_to_passes=0), Sequential()),
         raise_bounds=True,
     ),
     as_stages=replace(SCHEDULES_ONLY, subsolvers=_DIAGRAMS, raise_bounds=True),
@@ -110,5 +110,8 @@ ENGINE = Engine(
 
 # Bounds and published schedules alone.
 WITHOUT_SEARCH = replace(
-    ENGINE, construction=(Published(share=1.0, compare_up_to_passes=inf),), subsolvers=(), finish=Search.solution
+    ENGINE,
+    construction=(PublishedSchedules(share=1.0, compare_up_to_passes=inf),),
+    subsolvers=(),
+    finish=Search.solution,
 )

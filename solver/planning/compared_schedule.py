@@ -10,7 +10,7 @@ from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.picture import Picture
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import measure
 
@@ -27,11 +27,11 @@ class ComparedSchedule:
 
     name: str
     plan: Plan | None = None
-    unfit: Candidate | None = None
+    unfit: PlanCandidate | None = None
     reason: str = ""
 
     @property
-    def best(self) -> Candidate | None:
+    def best(self) -> PlanCandidate | None:
         """Best plan that fits the memory, else `unfit`; None if neither exists."""
         return self.unfit if self.plan is None or self.plan.best is None else self.plan.best
 

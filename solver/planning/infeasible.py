@@ -20,7 +20,7 @@ from solver.parameters import tunable, tuned
 from solver.planning.budget import Budget
 from solver.planning.search.choice_search import ChoiceSearch
 
-Change = Callable[[PlanProblem], PlanProblem]
+ProblemChange = Callable[[PlanProblem], PlanProblem]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _description(plan: PlanProblem, one: Closest) -> str:
     )
 
 
-def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
+def _changes(plan: PlanProblem) -> Iterator[tuple[ProblemChange, str]]:
     """Yield (function, description) for each relaxation of the problem that the file does not allow."""
     if plan.recompute is not Decide.FREE and plan.model.recomputes:
         yield lambda one: replace(one, recompute=Decide.FREE), "recomputation (decide.recompute: free)"
@@ -139,7 +139,7 @@ def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
         yield lambda one: replace(one, counts=None), "another partition (partition: free)"
 
 
-def _enough(change: Change, words: str, tried: Sequence[ChoiceSearch], budget: Budget) -> str:
+def _enough(change: ProblemChange, words: str, tried: Sequence[ChoiceSearch], budget: Budget) -> str:
     """Return a clause that says if `change` alone would make some plan fit the memory; `words` describes the change."""
     found = []
     for each in tried:

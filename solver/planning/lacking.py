@@ -16,7 +16,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import sequential
@@ -26,7 +26,7 @@ from solver.planning.partitions.starting import recomputing
 
 
 @lru_cache(maxsize=1)
-def least_lacking(problem: PlanProblem) -> Candidate | None:
+def least_lacking(problem: PlanProblem) -> PlanCandidate | None:
     """Return the trial plan with the least memory excess, of equal ones that of the least value.
 
     None if no order applies. Trial plans have balanced partitions, without recomputation or with all of it, and are
@@ -35,7 +35,7 @@ def least_lacking(problem: PlanProblem) -> Candidate | None:
     return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
 
 
-def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
+def lacking(problem: PlanProblem, candidate: PlanCandidate) -> tuple[float, int]:
     """Return the largest memory excess over capacity among the devices, in memory units, and the device that has it.
 
     The excess is negative where every device has memory to spare.
@@ -65,7 +65,7 @@ def what_is_lacking(problem: PlanProblem) -> str:
     )
 
 
-def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
+def _roomy_plans(problem: PlanProblem) -> Iterator[PlanCandidate]:
     # One micro-batch after the other is compared by its own length, which has no period.
     objective = MAKESPAN if problem.objective.repeats else problem.objective
     roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False, objective=objective)
@@ -84,7 +84,7 @@ def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
 
 def _of_shares(
     roomy: PlanProblem, choice: Choice, partition: Partition, name: str, order: Callable[[Problem], Schedule]
-) -> Iterator[Candidate]:
+) -> Iterator[PlanCandidate]:
     """Yield a plan of this partition without recomputation, and one with all layers recomputed.
 
     Nothing if `order` does not apply. Plans are for `roomy`, a problem without a memory limit.
@@ -97,4 +97,4 @@ def _of_shares(
                 timeline = best_times(one, order(one))
         except DoesNotApply:
             return
-        yield Candidate(choice, own, timeline, name)
+        yield PlanCandidate(choice, own, timeline, name)

@@ -13,7 +13,7 @@ from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Leaves, PlanProblem
 from pipesched.problem.rescale import finer
 from pipesched.results.free_memory import MostFree, free_memory
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
 from solver.backends.cp_sat import solve_model
@@ -23,7 +23,7 @@ from solver.planning.budget import Budget
 from solver.planning.progress import Report
 from solver.planning.time_shares import TimeShares
 
-Search = Callable[[Sequence[Candidate], PlanProblem, Limits, Report, Event], Plan]
+Search = Callable[[Sequence[PlanCandidate], PlanProblem, Limits, Report, Event], Plan]
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ def _at_least(problem: PlanProblem, choice: Choice, partition: Partition) -> Fra
     return min(found)
 
 
-def _in_own_problem(plan: PlanProblem, found: Candidate) -> Candidate:
+def _in_own_problem(plan: PlanProblem, found: PlanCandidate) -> PlanCandidate:
     """Return a plan of a problem with part of the memory as the same plan of `plan`, which has all of it."""
     own, timeline = plan.problem(found.choice, found.partition), found.timeline
     parts = own.tick / timeline.problem.tick
     return replace(found, timeline=Timeline(finer(own, int(parts)), timeline.schedule, timeline.starts))
 
 
-def _left(plan: PlanProblem, best: Candidate) -> Fraction:
+def _left(plan: PlanProblem, best: PlanCandidate) -> Fraction:
     """Return the least free memory that a plan leaves on a device, or per layer with a cache, in the file's unit."""
     return free_memory(plan, best.choice, best.partition, best.timeline)

@@ -12,7 +12,7 @@ from pipesched.arguments import A_PLAN_PROBLEM, refuse_other
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.results.certificate import Certificate
-from pipesched.results.plan import Candidate, Plan, VariantResult
+from pipesched.results.plan import Plan, PlanCandidate, VariantResult
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.parameters import tunable, tuned
@@ -49,7 +49,7 @@ def plan(
     limits: Limits | None = None,
     report: Report | None = None,
     stop: Event | None = None,
-    start: Candidate | None = None,
+    start: PlanCandidate | None = None,
     *,
     seconds: float | None = None,
 ) -> Plan:
@@ -65,7 +65,9 @@ def plan(
     return plan_from([] if start is None else [start], problem, limits, report or (lambda _: None), stop or Event())
 
 
-def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
+def plan_from(
+    starts: Iterable[PlanCandidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event
+) -> Plan:
     """Search like `plan`, starting from any number of plans; the variants of a problem are searched in a race."""
     if problem.leaves is not None:
         return plan_leaving_most(plan_from, problem, limits, report, stop)

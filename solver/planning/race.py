@@ -17,7 +17,7 @@ from formulations.partition.bound_rows import mean_load
 from pipesched.errors import left_out_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.plan_figures import StepTime, step_time
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
@@ -27,7 +27,7 @@ from solver.planning.quick.first_plan import FirstPlan
 from solver.planning.time_shares import TimeShares, named
 
 K = TypeVar("K", bound=Hashable)
-Search = Callable[[Iterable[Candidate], PlanProblem, Limits, Report, Event], Plan]
+Search = Callable[[Iterable[PlanCandidate], PlanProblem, Limits, Report, Event], Plan]
 NO_TIME = "not tried: no time was left"
 
 
@@ -61,7 +61,7 @@ class Raced(Generic[K]):
     first: FirstPlan | None = None
 
     @property
-    def start(self) -> Candidate | None:
+    def start(self) -> PlanCandidate | None:
         """The best plan known, with its timeline; None if there is none."""
         if self.plan is not None and self.plan.best is not None:
             return self.plan.best

@@ -13,7 +13,7 @@ from pipesched.errors import DoesNotApply, left_out_note
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.solution import Status
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
 from solver.limits import Limits
@@ -127,7 +127,7 @@ def _first(
     return rows, asked
 
 
-def _bests(row: ComparedSchedule) -> list[Candidate]:
+def _bests(row: ComparedSchedule) -> list[PlanCandidate]:
     return [] if row.plan is None else [each.best for each in row.plan.choices if each.best is not None]
 
 

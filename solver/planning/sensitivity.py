@@ -27,7 +27,7 @@ _GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeResult:
     """A changed problem in words, the plan found for it, and its lower bound in the file's time unit.
 
     `slower`: True if the change can only cost time; otherwise it can only save time.
@@ -104,7 +104,7 @@ def _with_shared_vocabulary(problem: PlanProblem) -> Iterator[Changed]:
         yield Changed(f"{names} in equal parts on all devices{free}", replace(shared, choices=able))
 
 
-def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:
+def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[ChangeResult]:
     """Return, for each of `changed_problems` of a plan, the best plan found after that change, the fastest first.
 
     Each is planned with an equal share of `limits`; those not begun when `stop` is set are missing, and those for which
@@ -118,7 +118,7 @@ def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[
         if stop is None or not stop.is_set():
             made = plan(problem, each, stop=stop, start=found.best)
             bound = made.lower_bound if saves is None else max(made.lower_bound, found.lower_bound - saves)
-            changes.append(Change(text, made, bound, slower=saves == 0))
+            changes.append(ChangeResult(text, made, bound, slower=saves == 0))
     return sorted(changes, key=lambda one: (one.plan.value is None, one.plan.value or 0))
 
 

@@ -16,7 +16,7 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.compile import compiled_within
 from solver.diagram.completion import CompletionRows, completion
 from solver.diagram.layers import Layer
-from solver.diagram.model import Arcs, Children, Kept
+from solver.diagram.model import Arcs, Children, ReducedLayer
 from solver.diagram.modelled_stages import owner_of, state_count, walked_chains
 from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
@@ -116,7 +116,7 @@ class _StepOrders:
         )
         yield Children((_Labels(*columns),), len(columns[0]), ended if ended < NEVER else None, (last, step))
 
-    def reduced(self, parts: Sequence[_Labels], done: int) -> Kept:
+    def reduced(self, parts: Sequence[_Labels], done: int) -> ReducedLayer:
         """Return the layer after `done` steps: the best non-dominated labels of each state, and arcs to parents."""
         keys, labels, before, taken = parts[0]
         order = np.argsort(keys, kind="stable")
@@ -126,7 +126,7 @@ class _StepOrders:
         )
         chosen = order[stay]
         arcs = Arcs(np.full(len(stay), done - 1), before[chosen], taken[chosen])
-        return Kept(Layer(keys, first, labels[stay]), arcs=arcs)
+        return ReducedLayer(Layer(keys, first, labels[stay]), arcs=arcs)
 
 
 def step_order(diagram: Diagram, width: int, stop: Event, threshold: int = NEVER) -> list[Taken] | None:

@@ -14,7 +14,7 @@ from pipesched.results.plan import Plan
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
-from pipesched.sweeps.outcome import Effort, Outcome, Published
+from pipesched.sweeps.outcome import Effort, Outcome, PublishedResult
 from pipesched.sweeps.packed import pack
 from pipesched.sweeps.plan_evidence import plan_bound_document
 
@@ -73,24 +73,24 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
     )
 
 
-def published(one: Candidate) -> Published:
+def published(one: Candidate) -> PublishedResult:
     """Return the figures of a published schedule, or the reason why it has none, as an entry of an outcome.
 
     Its memory is that of the fullest device, with static memory.
     """
     if one.timeline is None:
-        return Published(one.name, False, reason=one.reason)
+        return PublishedResult(one.name, False, reason=one.reason)
     return replace(published_timeline(one.name, one.timeline, one.fits, one.metrics), reason=one.reason)
 
 
-def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metrics | None = None) -> Published:
+def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metrics | None = None) -> PublishedResult:
     """Return the figures of a published schedule's timeline, in the file's units, as an entry of an outcome.
 
     `metrics` are given if they include a period, which the timeline does not have.
     """
     metrics = metrics or measure(timeline)
     problem = metrics.problem
-    return Published(
+    return PublishedResult(
         name,
         fits,
         metrics.value_ticks(problem.objective) * problem.tick,

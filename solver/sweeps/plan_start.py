@@ -10,9 +10,9 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import Deadlock
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import PlanProblem, placement_from
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.solution import Solution, Status
-from pipesched.sweeps.outcome import Outcome, Published
+from pipesched.sweeps.outcome import Outcome, PublishedResult
 from pipesched.sweeps.packed import unpack
 from pipesched.validation.validator import validate
 from solver.analysis.published_comparison import all_tried
@@ -34,7 +34,7 @@ class PlanStartParams:
 _PARAMS = PlanStartParams()
 
 
-def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
+def plan_start(problem: PlanProblem, known: Outcome | None) -> PlanCandidate | None:
     """Return the plan of another cell's outcome, timed in this cell; None if forbidden or invalid here."""
     if known is None or known.schedule is None or known.choice is None:
         return None
@@ -48,10 +48,12 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
         timeline = best_times(problem.problem(choice, partition), unpack(known.schedule).timeline.schedule)
     except (Deadlock, KeyError, IndexError):
         return None
-    return None if validate(timeline) else Candidate(choice, partition, timeline, chosen["schedule"])
+    return None if validate(timeline) else PlanCandidate(choice, partition, timeline, chosen["schedule"])
 
 
-def with_published(plan: Plan, problem: PlanProblem, limits: Limits, stop: Event) -> tuple[Plan, tuple[Published, ...]]:
+def with_published(
+    plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
+) -> tuple[Plan, tuple[PublishedResult, ...]]:
     """Return the plan, with the figures of the published schedules that the cell allows.
 
     Each has a partition of its own or, if better, that of the plan. If one of them is better than the plan, it becomes
@@ -77,5 +79,5 @@ def with_published(plan: Plan, problem: PlanProblem, limits: Limits, stop: Event
     return plan, tuple(found.values())
 
 
-def _rank(one: Published) -> tuple[bool, bool, Fraction]:
+def _rank(one: PublishedResult) -> tuple[bool, bool, Fraction]:
     return one.value is None, not one.fits, one.value or Fraction(0)

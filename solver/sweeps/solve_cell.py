@@ -18,7 +18,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.gap import gap
 from pipesched.results.solution import Progress, Solution
 from pipesched.sweeps.cells import problem_of
-from pipesched.sweeps.outcome import Effort, Outcome, Published
+from pipesched.sweeps.outcome import Effort, Outcome, PublishedResult
 from pipesched.sweeps.packed import unpack
 from solver.analysis.published_comparison import all_tried
 from solver.limits import Limits
@@ -65,7 +65,7 @@ def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
             met.see(moment.value)
 
         best = plan(problem, limits, moved, met.stop, plan_start(problem, task.start))
-        known: tuple[Published, ...] = ()
+        known: tuple[PublishedResult, ...] = ()
         if not met.interrupted:
             best, known = with_published(best, problem, limits, Event() if met.stop.is_set() else met.stop)
         found = replace(of_plan(best, effort), published=known)

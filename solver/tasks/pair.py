@@ -99,7 +99,7 @@ def pair(
     if bound > value:
         raise Disagreement(f"CP-SAT proves {bound} ticks of a pair that takes {value}", EXHAUSTIVE)
     tick = own.tick
-    return Pair(value * tick, bound * tick, _in_turn(own) * tick, timeline, stop.is_set())
+    return Pair(value * tick, bound * tick, _without_overlap(own) * tick, timeline, stop.is_set())
 
 
 def _searched(
@@ -222,7 +222,7 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
                 yield Task(p, part)
 
 
-def _in_turn(problem: Problem) -> int:
+def _without_overlap(problem: Problem) -> int:
     """Return the ticks of the forward and the backward one after the other, in the shorter of the backward's modes."""
     backwards = [problem.duration(p) for p in _backwards(problem)]
     split, fused = sum(backwards[:2]), sum(backwards[-1:])

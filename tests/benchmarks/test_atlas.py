@@ -12,7 +12,7 @@ from benchmarks.atlas import page, survey
 from benchmarks.atlas.__main__ import ROWS, main
 from benchmarks.atlas.grid import LENGTHS, MEMORIES, PLACEMENTS, RATIOS, TRANSFERS, Family, Point, families, points
 from benchmarks.atlas.maps import cell_text
-from benchmarks.atlas.row import IMPROVED, Placed, Published, Row, read_rows, write_rows
+from benchmarks.atlas.row import IMPROVED, Placed, PublishedValue, Row, read_rows, write_rows
 from benchmarks.atlas.sentences import sentences
 from benchmarks.atlas.settle import Effort
 from commands.main import main as pipesched
@@ -25,7 +25,9 @@ SMALL = Family(4, 1, "2:2:1", Fraction("1/20"))
 EFFORT = Effort(0.2, 600)
 
 
-def row(value: int | None, bound: int, published: dict[str, Published], memory: str = "1", **others: Placed) -> Row:
+def row(
+    value: int | None, bound: int, published: dict[str, PublishedValue], memory: str = "1", **others: Placed
+) -> Row:
     placed = {"linear": Placed(value, bound, "load", "verified", published)} | others
     return Row(Point(SMALL, Fraction(memory)), placed, 0.2, 1.0, "test")
 
@@ -143,19 +145,23 @@ def test_rows_are_read_as_they_were_written(surveyed: tuple[Path, Path, list[str
 
 
 def test_a_row_takes_the_least_bound_and_the_best_value_of_all_placements() -> None:
-    other = Placed(90, 85, "load", "trusted", {"zbv": Published(95, 4, True), "v-min": Published(80, 9, False)})
-    found = row(100, 95, {"zb-h1": Published(100, 4, True), "gpipe": Published(95, 3, True)}, **{"v-shape": other})
+    other = Placed(
+        90, 85, "load", "trusted", {"zbv": PublishedValue(95, 4, True), "v-min": PublishedValue(80, 9, False)}
+    )
+    found = row(
+        100, 95, {"zb-h1": PublishedValue(100, 4, True), "gpipe": PublishedValue(95, 3, True)}, **{"v-shape": other}
+    )
     assert (found.value, found.lower_bound, found.proved, found.trusted) == (90, 85, False, True)
     assert found.placements == ["v-shape"]
     assert [one.schedule for one in found.fitting] == ["gpipe", "zbv", "zb-h1"]
     assert cell_text(found) == "gpipe\n≥ +5.6 %"
-    assert cell_text(row(100, 100, {"zb-h1": Published(100, 4, True)})) == "zb-h1\noptimal"
-    assert cell_text(row(100, 100, {"zb-h1": Published(90, 9, False)})) == "none fits"
+    assert cell_text(row(100, 100, {"zb-h1": PublishedValue(100, 4, True)})) == "zb-h1\noptimal"
+    assert cell_text(row(100, 100, {"zb-h1": PublishedValue(90, 9, False)})) == "none fits"
     assert row(None, 95, {}).placements == []
 
 
 def test_ten_sentences() -> None:
-    rows = [row(100, 100, {"zb": Published(110, 1, True)}, str(memory)) for memory in MEMORIES]
+    rows = [row(100, 100, {"zb": PublishedValue(110, 1, True)}, str(memory)) for memory in MEMORIES]
     found = sentences(rows)
     assert len(found) == 10
     assert found[0] == "In 5 of 5 cells (100 %) the optimum over the three placements is proved."

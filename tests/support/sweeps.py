@@ -8,7 +8,7 @@ from typing import Any
 
 from pipesched.results.solution import Status
 from pipesched.sweeps.cells import Sweep, sweep_of
-from pipesched.sweeps.outcome import Effort, Outcome, Published
+from pipesched.sweeps.outcome import Effort, Outcome, PublishedResult
 from pipesched.sweeps.table import Row, Table
 
 TINY: dict[str, Any] = {
@@ -52,10 +52,10 @@ def outcome(value: float | None, bound: float | None = None, **more: Any) -> Out
     return Outcome(status, EFFORT, exact, lower_bound, "load", "a device works so long", **(known | more))
 
 
-def published(name: str, value: float, memory: float, fits: bool = True) -> Published:
+def published(name: str, value: float, memory: float, fits: bool = True) -> PublishedResult:
     """A published schedule in a cell."""
     time = Fraction(str(value))
-    return Published(name, fits, time, time, time, Fraction(str(memory)))
+    return PublishedResult(name, fits, time, time, time, Fraction(str(memory)))
 
 
 def sweep(*options: str, document: dict[str, Any] | None = None, same_model: bool = False) -> Sweep:

@@ -26,7 +26,7 @@ from plots.html.parts import Code, Course, Moment, Paragraph, Part, Picture, Poi
 from plots.html.report import capitalised, report
 from plots.plan import render_plan
 from solver.planning.progress import PlanProgress
-from solver.planning.sensitivity import Change
+from solver.planning.sensitivity import ChangeResult
 from targets.plans import Narrowed, narrowed_sentences
 
 
@@ -40,7 +40,7 @@ class Around(NamedTuple):
 
 
 def plan_report(
-    plan: Plan, changes: Sequence[Change], settings: Mapping[str, tuple[list[str], str]],
+    plan: Plan, changes: Sequence[ChangeResult], settings: Mapping[str, tuple[list[str], str]],
     moments: Sequence[PlanProgress], args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
     around: Around | None = None, sizes: Sequence[str] = (),
 ) -> str:  # fmt: skip

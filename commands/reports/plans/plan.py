@@ -23,13 +23,13 @@ from commands.shared.tables import table
 from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Plan, PlanCandidate
 from pipesched.results.plan_figures import searched, step_time, time_parts
 from pipesched.results.solution import Status
-from solver.planning.sensitivity import Change
+from solver.planning.sensitivity import ChangeResult
 
 
-def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
+def show(plan: Plan, changes: Sequence[ChangeResult] = (), more: Sequence[str] = (), scope: str = "") -> None:
     """Print verdict, tables and sentences on a plan; without one, the table of placements and `more`.
 
     `changes` are the best plans under changed numbers, `more` are further sentences, `scope` names the plans meant if
@@ -73,7 +73,7 @@ def _lengths(plan: Plan) -> str:
     return f" ({' '.join(own)} % of the sequence)" if len(own) > 1 else ""
 
 
-def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
+def sentences(plan: Plan, best: PlanCandidate, scope: str = "") -> list[str]:
     """Return sentences on the value found, the bound proved and the parts of its time.
 
     `scope` names the plans meant if not all.
@@ -103,7 +103,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     return found
 
 
-def step_sentence(plan: Plan, best: Candidate) -> str:
+def step_sentence(plan: Plan, best: PlanCandidate) -> str:
     """Return a sentence on the time of a whole training step, and what it does not include."""
     time, objective = step_time(plan.problem, best), plan.problem.objective.name
     if time.total == time.pipeline:

@@ -10,7 +10,7 @@ from commands.shared.output import idle_shown, next_step, percent
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_figures import searched
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
@@ -148,7 +148,7 @@ def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:
     ]
 
 
-def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
+def _fits(problem: PlanProblem, row: ComparedSchedule, best: PlanCandidate) -> str:
     if row.fits:
         return "yes"
     more, device = lacking(problem, best)

@@ -8,10 +8,10 @@ from fractions import Fraction
 from commands.shared.output import idle_shown, percent
 from commands.shared.tables import Column
 from pipesched.problem.formatting import plain
-from pipesched.results.plan import Candidate, ChoiceResult, Plan
+from pipesched.results.plan import ChoiceResult, Plan, PlanCandidate
 from pipesched.results.plan_figures import device_memory, stage_rows
 from pipesched.schedule.metrics import BUBBLE, IDLE
-from solver.planning.sensitivity import Change
+from solver.planning.sensitivity import ChangeResult
 
 CHOICES = [
     Column("placement"),
@@ -91,7 +91,7 @@ def choice_rows(plan: Plan) -> list[list[str]]:
     return rows
 
 
-def _idle(best: Candidate | None) -> list[str]:
+def _idle(best: PlanCandidate | None) -> list[str]:
     """Return the table cells for mean idle time and bubble rate; empty without a plan."""
     if best is None:
         return ["", ""]
@@ -109,7 +109,7 @@ def _of_parameters(plan: Plan) -> list[str]:
     return [key for key, one in zip(own._fields, own, strict=True) if one is not None]
 
 
-def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
+def stage_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
     """Return a table row for each stage of the best plan."""
     rows, more = [], _of_parameters(plan)
     for row in stage_rows(plan.problem, best):
@@ -127,7 +127,7 @@ def memory_columns(plan: Plan) -> list[Column]:
     return [Column(name, True) for name in ("device", "parameters", taken, "peak", "capacity")]
 
 
-def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
+def memory_cells(plan: Plan, best: PlanCandidate) -> list[list[str]]:
     """Return a table row for each device of the best plan."""
     rows = []
     for device, one in enumerate(device_memory(plan.problem, best)):
@@ -136,7 +136,7 @@ def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
     return rows
 
 
-def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
+def change_rows(plan: Plan, changes: Sequence[ChangeResult]) -> list[list[str]]:
     """Return a table row for each change: the best plan found with it, the difference, and what is proved of the
     change."""
     rows = []
@@ -158,7 +158,7 @@ def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
     return rows
 
 
-def _brings(plan: Plan, one: Change) -> str:
+def _brings(plan: Plan, one: ChangeResult) -> str:
     """Return in per cent by how much a change shifts the best value of all plans, from what is proved of both.
 
     It is a range between the bounds, or one number where both are proved optimal; empty if nothing is known.

@@ -107,7 +107,7 @@ class _Other:
         `stages` are in chain order, so that a gradient reaches the last one first.
         """
         times = self.here.times
-        return times[stages[-1]].turns - times[start].turns
+        return times[stages[-1]].gradient_begins - times[start].gradient_begins
 
     def _each(self, stages: list[int]) -> int:
         """Return the ticks of one micro-batch's backwards on these stages together."""

@@ -46,4 +46,4 @@ def in_flight_limit(problem: Problem, evidence: OnStage) -> int:
     if rounds < 1:
         raise RefusedEvidenceError(f"no micro-batch passes stage {evidence.stage}")
     before = times.begins if problem.objective.from_zero else 0
-    return before + (rounds - 1) * cycle + times.turns - times.begins + times.backward
+    return before + (rounds - 1) * cycle + times.gradient_begins - times.begins + times.backward

@@ -51,7 +51,7 @@ def return_path(here: OneDevice, stage: int, gate: int) -> int:
     `gate`."""
     if stage == gate:
         return 0
-    return here.times[gate].turns + here.times[gate].backward - here.times[stage].returned
+    return here.times[gate].gradient_begins + here.times[gate].backward - here.times[stage].returned
 
 
 def _to_last_gradient(here: OneDevice) -> Fraction:

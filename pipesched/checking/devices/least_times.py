@@ -14,20 +14,21 @@ class LeastTimes(NamedTuple):
     """The least times of a stage, in ticks; a forward or full backward may run inside a block, which may be shorter.
 
     `forward` and `gradient` are the least durations of the forward and of the pass that computes the gradient.
-    `backward` is from the start of that pass until the whole backward has ended. `begins` and `turns` are the least
-    times from the start of the micro-batch's first forward to the start of this forward and of this gradient pass.
+    `backward` is from the start of that pass until the whole backward has ended. `begins` and `gradient_begins` are
+    the least times from the start of the micro-batch's first forward to the start of this forward and of this gradient
+    pass.
     """
 
     forward: int
     gradient: int
     backward: int
     begins: int
-    turns: int
+    gradient_begins: int
 
     @property
     def returned(self) -> int:
         """Return the least ticks from the start of the micro-batch's first forward to the end of this gradient pass."""
-        return self.turns + self.gradient
+        return self.gradient_begins + self.gradient
 
 
 def least_times(problem: Problem) -> list[LeastTimes]:

@@ -83,7 +83,7 @@ def area(here: OneDevice, s: int) -> int:
     part. If there are blocks, a fused backward is assumed no longer than B, which needs less and may leave less.
     """
     stage, times = here.problem.stages[s], here.times[s]
-    before = stage.activation * (times.turns - times.begins)
+    before = stage.activation * (times.gradient_begins - times.begins)
     blocks = here.blocks_of_backward(s)
     if stage.weight is None:
         return before + stage.activation * min([stage.fused, *blocks])
@@ -100,5 +100,5 @@ def _after_gradient(here: OneDevice, s: int) -> Fraction:
     remaining = stage.activation - stage.freed
     if stage.weight is None or not remaining:
         return Fraction(0)
-    taken = stage.activation * (times.turns - times.begins + stage.backward)
+    taken = stage.activation * (times.gradient_begins - times.begins + stage.backward)
     return max(Fraction(0), Fraction(area(here, s) - taken, remaining))

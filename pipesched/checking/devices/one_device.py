@@ -104,7 +104,7 @@ class OneDevice:
         That is a backward of a chain's last stage here, whose micro-batch has walked all stages of the chain on this
         device.
         """
-        return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.firsts)
+        return min(self.times[chain[-1]].gradient_begins - self.times[chain[0]].begins for chain in self.firsts)
 
     def idle_at_first(self, some_forward_later: bool) -> int:
         """Return the least idle ticks before the first backward: only forwards run then, and their activations stay in
@@ -126,7 +126,7 @@ class OneDevice:
         stages, idle = self.problem.stages, []
         for last in self.lasts:
             one, other = self.times[last[-1]], self.times[last[0]]
-            wait = other.turns - one.begins - one.forward
+            wait = other.gradient_begins - one.begins - one.forward
             backwards = sum(least_backward(stages[s]) for s in last[1:])
             idle.append(max(0, wait - backwards - self.left_of_others(last)))
         return min(idle)
@@ -150,7 +150,7 @@ class OneDevice:
             return 0
         most = admitted - 1 if len(chain) == 1 else count - 1
         runs = most_in(self.room - activations, [(stages[s].forward, stages[s].activation, most) for s in chain])
-        idle = max(0, last.turns - last.begins - last.forward - runs - self.left_of_others(chain))
+        idle = max(0, last.gradient_begins - last.begins - last.forward - runs - self.left_of_others(chain))
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def rounds(self, number: int) -> tuple[int, int]:
@@ -169,7 +169,7 @@ class OneDevice:
         elif admitted * stage.activation + stage.activation - stage.freed > self.room:
             # The rest of one activation is still in the way: its weight pass must run too, or a second gradient pass.
             room_after = min(times.backward, 2 * times.gradient)
-        return admitted, times.turns - times.begins + room_after
+        return admitted, times.gradient_begins - times.begins + room_after
 
     def left_of_others(self, last: list[int]) -> int:
         """Return the most ticks of work that other micro-batches have left when a forward of chain `last` was the

@@ -139,7 +139,9 @@ class ModeNumbers:
         gates = gates_of(here.problem, owner, here)
         heads = [times[c[0]].begins - times[g].begins for c, g in zip(here.chains, gates, strict=True)]
         tails = [return_path(here, c[0], g) for c, g in zip(here.chains, gates, strict=True)]
-        first = min(head + times[c[-1]].turns - times[c[0]].begins for head, c in zip(heads, here.chains, strict=True))
+        first = min(
+            head + times[c[-1]].gradient_begins - times[c[0]].begins for head, c in zip(heads, here.chains, strict=True)
+        )
         # Only forwards outside of blocks run before the first backward; what they do not fill is lost.
         begin = np.maximum(min(heads), first - self._forwards_at_first(kept_free))
         ends_here = owner in (None, here.device)
@@ -150,7 +152,7 @@ class ModeNumbers:
         last = []
         for chain, tail in zip(here.chains, tails, strict=True):
             gradient, own = times[chain[0]], times[chain[-1]]
-            back = gradient.turns - own.begins - own.forward
+            back = gradient.gradient_begins - own.begins - own.forward
             until = max(back + gradient.gradient + tail, back + gradient.backward if ends_here else 0)
             last.append(begin_mixed + self.work - self._left_at_last_forward(chain, full) + until)
         yield np.minimum.reduce(last)  # any chain's forward may be the last

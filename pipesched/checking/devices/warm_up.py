@@ -58,7 +58,7 @@ def _apart(outer: OneDevice, inner: OneDevice) -> int:
     They are the first forward's path from the outer to the inner device, and the gradient's path back.
     """
     there = inner.times[inner.stages[0]].begins - outer.times[outer.stages[0]].begins
-    return there + outer.times[outer.stages[-1]].turns - inner.times[inner.stages[-1]].turns
+    return there + outer.times[outer.stages[-1]].gradient_begins - inner.times[inner.stages[-1]].gradient_begins
 
 
 def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int | None:

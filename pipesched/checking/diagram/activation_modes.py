@@ -161,7 +161,7 @@ class _Left:
             if waits is not None and times[queue]:
                 times[queue] = [max(time, free[waits]) for time in times[queue]]
         for mode in orders.modes:
-            stage = orders.kept[mode.stage]
+            stage = orders.stages[mode.stage]
             if times[mode.ready] and (orders.owner in (None, stage.device)):
                 tail = stage.later if orders.owner is not None else max(stage.later, stage.back)
                 found = max(found, times[mode.ready][-1] + stage.times.gradient + tail)

@@ -57,13 +57,13 @@ class ActivationMode(NamedTuple):
         return range(self.slot, self.slot + len(self.holds))
 
 
-class Kept(NamedTuple):
+class ModelledStage(NamedTuple):
     """A modelled stage: its device, the number of its micro-batches, the memory of an activation, least times, and
     modes.
 
-    States count its forwards at entry `begun`. Its next forwards wait in the queue `arrivals`, its gradients in
-    `turns`. `back` is the time from the end of a gradient until the chain's first stage has nothing left. `before` and
-    `after` are the modelled stages next to it on its chain, if any.
+    States count its forwards at entry `begun`. Its next forwards wait in `forward_queue`, its gradients in
+    `gradient_queue`. `back` is the time from the end of a gradient until the chain's first stage has nothing left.
+    `before` and `after` are the modelled stages next to it on its chain, if any.
     """
 
     device: int
@@ -72,8 +72,8 @@ class Kept(NamedTuple):
     times: LeastTimes
     back: int
     begun: int
-    arrivals: int
-    turns: int
+    forward_queue: int
+    gradient_queue: int
     before: int | None
     after: int | None
     modes: list[ActivationMode]
@@ -115,7 +115,7 @@ class Orders:
         self.devices = list(dict.fromkeys(where.stage_device[s] for s in stages))
         self.owner = None if owner is None else self.devices.index(owner)
         # A state begins with the stage, counted from 1, whose gradient each device runs.
-        self.kept, self._entries = list[Kept](), len(self.devices)
+        self.stages, self._entries = list[ModelledStage](), len(self.devices)
         self._streams = [(n, problem.stages[0].stream) for n in range(len(self.devices))]
         # The stream that waits for the times of a queue, if any.
         self.waiting: list[int | None] = [None] * _QUEUES
@@ -123,14 +123,14 @@ class Orders:
             modelled = [s for s in along if s in stages]
             for n, s in enumerate(modelled):
                 first, last, whole = n == 0, n + 1 == len(modelled), plain[along[0]]
-                self._add(problem, s, plain[s], whole.turns + whole.backward, first, last)
-        self.of_device = [[one for one in self.kept if one.device == d] for d in range(len(self.devices))]
+                self._add(problem, s, plain[s], whole.gradient_begins + whole.backward, first, last)
+        self.of_device = [[one for one in self.stages if one.device == d] for d in range(len(self.devices))]
         self.streams_of = [[n for n, (on, _) in enumerate(self._streams) if on == d] for d in range(len(self.devices))]
         self._limits(problem, stages)
         self._sums()
         self.first: State = (0,) * self._entries
         self.last = self.first[: len(self.devices)] + tuple(
-            next((one.number for one in self.kept if one.begun == entry), 0)
+            next((one.number for one in self.stages if one.begun == entry), 0)
             for entry in range(len(self.devices), self._entries)
         )
 
@@ -140,8 +140,17 @@ class Orders:
         `done` is the least ticks from the beginning of a micro-batch to its end; `first` and `last` are True for the
         first and the last modelled stage of the chain.
         """
-        stage, number, device = problem.stages[s], len(self.kept), self.devices.index(problem.placement.stage_device[s])
-        begun, arrivals, turns, modes = self._entry(), self._queue(device), self._queue(device), list[ActivationMode]()
+        stage, number, device = (
+            problem.stages[s],
+            len(self.stages),
+            self.devices.index(problem.placement.stage_device[s]),
+        )
+        begun, forward_queue, gradient_queue, modes = (
+            self._entry(),
+            self._queue(device),
+            self._queue(device),
+            list[ActivationMode](),
+        )
         for kind, (keeps, _) in stage.memory_until_backward.items():
             whole, ready = stage.activation, self._queue(device)
             if kind is None:
@@ -158,8 +167,19 @@ class Orders:
                 modes.append(ActivationMode(number, self._entry(4), holds, (a + b, b, b, 0), ready, *queues, out, back))
         near = None if first else number - 1, None if last else number + 1
         count, back_to_first = len(problem.microbatches_of[s]), done - times.returned
-        self.kept.append(
-            Kept(device, count, stage.activation, times, back_to_first, begun, arrivals, turns, *near, modes)
+        self.stages.append(
+            ModelledStage(
+                device,
+                count,
+                stage.activation,
+                times,
+                back_to_first,
+                begun,
+                forward_queue,
+                gradient_queue,
+                *near,
+                modes,
+            )
         )
 
     def _entry(self, number: int = 1) -> int:
@@ -186,28 +206,33 @@ class Orders:
             self._open.append(
                 min((one.activation - one.freed for one in of_device if one.weight is not None), default=0)
             )
-        self.modes = [mode for one in self.kept for mode in one.modes]
+        self.modes = [mode for one in self.stages for mode in one.modes]
         # Where a copy back may start while a gradient runs.
         compute = len(self.devices)
-        self._watched = {self.kept[mode.stage].device for mode in self.modes if mode.waits and mode.back[0] >= compute}
+        self._watched = {
+            self.stages[mode.stage].device for mode in self.modes if mode.waits and mode.back[0] >= compute
+        }
 
     def _sums(self) -> None:
         """Set the linear forms over states: steps run, memory in use by device, and number of times in each queue."""
-        self.rank: Sum = 0, [(one.begun, _DONE) for one in self.kept]
+        self.rank: Sum = 0, [(one.begun, _DONE) for one in self.stages]
         self._memory_in_use: list[Sum] = [(0, []) for _ in self.devices]
         lengths: list[Sum] = [(0, [])] * len(self.waiting)
         lengths[FREE], lengths[RUN], lengths[END] = (len(self._streams), []), (len(self.devices), []), (1, [])
         for mode in self.modes:
             self.rank[1].extend((slot, n + 1 - _DONE) for n, slot in enumerate(mode.slots))
-            self._memory_in_use[self.kept[mode.stage].device][1].extend(zip(mode.slots, mode.holds, strict=True))
+            self._memory_in_use[self.stages[mode.stage].device][1].extend(zip(mode.slots, mode.holds, strict=True))
             lengths[mode.ready] = 0, [(slot, 1) for slot in mode.slots]
             if mode.waits:
                 lengths[mode.waits], lengths[mode.ran] = (0, [(mode.slot, 1)]), (0, [(mode.slot + 1, 1)])
-        for one in self.kept:
+        for one in self.stages:
             if one.before is not None:
-                lengths[one.arrivals] = 0, [(self.kept[one.before].begun, 1), (one.begun, -1)]
+                lengths[one.forward_queue] = 0, [(self.stages[one.before].begun, 1), (one.begun, -1)]
             if one.after is not None:
-                lengths[one.turns] = 0, [*one.left[1], *((n, -each) for n, each in self.kept[one.after].left[1])]
+                lengths[one.gradient_queue] = (
+                    0,
+                    [*one.left[1], *((n, -each) for n, each in self.stages[one.after].left[1])],
+                )
         self._lengths = lengths
 
     def begin(self) -> tuple[int, ...]:
@@ -222,13 +247,13 @@ class Orders:
         """Yield the possible moves: a forward in any mode, a gradient, and copies or recomputations between them."""
         in_use = [sum_over(form, state) for form in self._memory_in_use]
         for mode in self.modes:
-            stage, last = self.kept[mode.stage], len(mode.holds) - 1
+            stage, last = self.stages[mode.stage], len(mode.holds) - 1
             device = stage.device
-            came = stage.number if stage.before is None else state[self.kept[stage.before].begun]
+            came = stage.number if stage.before is None else state[self.stages[stage.before].begun]
             if state[stage.begun] < came and self._fits(device, more := in_use[device] + stage.activation):
                 new = self._state_after(state, device, (stage.begun, 1), (mode.slot, 1))
                 yield Move(mode, FORWARD, new, self._pending_weights(device, more))
-            turned = stage.after is None or sum_over(stage.left, state) > sum_over(self.kept[stage.after].left, state)
+            turned = stage.after is None or sum_over(stage.left, state) > sum_over(self.stages[stage.after].left, state)
             if state[mode.slot + last] and turned and self._fits(device, in_use[device]):
                 runs = mode.stage + 1 if sum(sum_over(own.left, state) for own in self.of_device[device]) > 1 else 0
                 new = self._state_after(state, device, (mode.slot + last, -1), (device, runs))
@@ -242,7 +267,7 @@ class Orders:
 
         The end of an offload is a move too, which occupies no stream. `in_use` is the memory level of the device.
         """
-        device, streams = self.kept[mode.stage].device, (mode.out[0], None, mode.back[0]) if mode.waits else (None,)
+        device, streams = self.stages[mode.stage].device, (mode.out[0], None, mode.back[0]) if mode.waits else (None,)
         stream = streams[phase] if mode.waits else device
         changes = (mode.slot + phase, -1), (mode.slot + phase + 1, 1)
         more = in_use + max(0, mode.holds[phase + 1] - mode.holds[phase])
@@ -257,7 +282,7 @@ class Orders:
             yield Move(mode, phase, new, self._pending_weights(device, more), after_last_step=True)
             memory_of_running, later = 0, 0
             if state[device]:
-                running = self.kept[state[device] - 1]
+                running = self.stages[state[device] - 1]
                 memory_of_running, later = running.activation, running.later
             if self._fits(device, more + memory_of_running):
                 yield Move(mode, phase, new, self._pending_weights(device, more + memory_of_running), later=later)

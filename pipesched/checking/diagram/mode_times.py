@@ -25,29 +25,29 @@ def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | N
 
 
 def _forward(orders: Orders, new: Times, move: Move) -> int:
-    stage = orders.kept[move.mode.stage]
+    stage = orders.stages[move.mode.stage]
     soonest = 0 if orders.owner is not None else stage.times.begins
     if stage.before is not None:
-        soonest = new[stage.arrivals].pop(0)
+        soonest = new[stage.forward_queue].pop(0)
     start, end = _step(orders, new, stage.device, stage.device, (soonest, stage.times.forward, 0), move.open_)
     if stage.after is not None:
-        after = orders.kept[stage.after]
-        new[after.arrivals].append(end + after.times.begins - stage.times.begins - stage.times.forward)
-    new[move.mode.ready].append(end + stage.times.turns - stage.times.begins - stage.times.forward)
+        after = orders.stages[stage.after]
+        new[after.forward_queue].append(end + after.times.begins - stage.times.begins - stage.times.forward)
+    new[move.mode.ready].append(end + stage.times.gradient_begins - stage.times.begins - stage.times.forward)
     if move.mode.waits:
         new[move.mode.waits].append(end)
     return start
 
 
 def _gradient(orders: Orders, new: Times, move: Move) -> int:
-    stage = orders.kept[move.mode.stage]
-    soonest = max(new[move.mode.ready].pop(0), new[stage.turns].pop(0) if stage.after is not None else 0)
+    stage = orders.stages[move.mode.stage]
+    soonest = max(new[move.mode.ready].pop(0), new[stage.gradient_queue].pop(0) if stage.after is not None else 0)
     start, end = _step(
         orders, new, stage.device, stage.device, (soonest, stage.times.gradient, stage.later), move.open_
     )
     if stage.before is not None:
-        before = orders.kept[stage.before]
-        new[before.turns].append(end + before.times.turns - stage.times.returned)
+        before = orders.stages[stage.before]
+        new[before.gradient_queue].append(end + before.times.gradient_begins - stage.times.returned)
     elif orders.owner is None and sum_over(stage.left, move.state) == 0:
         new[END][0] = max(new[END][0], end + stage.back)
     return start
@@ -55,7 +55,7 @@ def _gradient(orders: Orders, new: Times, move: Move) -> int:
 
 def _save(orders: Orders, new: Times, move: Move) -> int:
     """Run a copy or recomputation of the mode's first waiting micro-batch; changes `new` and returns the start."""
-    mode, stage = move.mode, orders.kept[move.mode.stage]
+    mode, stage = move.mode, orders.stages[move.mode.stage]
     if mode.waits and move.phase == 0:
         start, end = _step(orders, new, mode.out[0], stage.device, (new[mode.waits].pop(0), mode.out[1], 0), move.open_)
         new[mode.ran].append(end)

@@ -154,10 +154,10 @@ def _step_rows(problem: Problem, stages: tuple[int, ...], owner: int | None) -> 
         # With an owner a chain's first step may come at any time, and only what the owner runs counts.
         away, tail = (0, 0) if owner is None else (top.begins, NOTHING)
         if owner is None and kept[0] != chain[0]:  # until the chain's first stage has nothing left of its backward
-            tail = times[chain[0]].turns + times[chain[0]].backward - top.returned
+            tail = times[chain[0]].gradient_begins + times[chain[0]].backward - top.returned
         of_chain = first, last, count, admitted, columns
         down = [(s, 0, times[s].begins, times[s].begins + times[s].forward) for s in kept]
-        back = [(s, 1, times[s].turns, times[s].returned) for s in reversed(kept)]
+        back = [(s, 1, times[s].gradient_begins, times[s].returned) for s in reversed(kept)]
         for n, (stage, is_gradient, start, end) in enumerate((*down, *back)):
             found.append(
                 (stage, is_gradient, start - away, end - away, *of_chain, tail if first + n == last else NOTHING)

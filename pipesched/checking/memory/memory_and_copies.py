@@ -113,7 +113,7 @@ class _Resources:
             again = stage.recompute[RECOMPUTATIONS.index(mode)].ticks
             busy[self._compute] += again
             whole += again
-        there_and_back = max(whole, times.turns - times.begins)
+        there_and_back = max(whole, times.gradient_begins - times.begins)
         memory_time = stage.activation * whole + keeps * (there_and_back - whole) + _memory_time_of_backward(stage)
         memory = [Fraction(memory_time, self._room)] if self._room else []
         return [Fraction(busy[self._compute]), *memory, *(Fraction(busy[name]) for name in self._copying)]

@@ -84,10 +84,10 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
         whole.where |= other.where
         whole.needs |= other.needs
     gradient = B if whole.splits else BW
-    for before, after, backward, places, turns, barrier in problem.chain_arcs.arcs:
+    for before, after, backward, places, waits_for_forwards, barrier in problem.chain_arcs.arcs:
         if not places and walked[before] and walked[after]:
             begins = gradient if backward else F
-            ends = F if turns else begins
+            ends = F if waits_for_forwards else begins
             here, there = (problem.placement.stage_device[stage] for stage in (before, after))
             lag = problem.stages[before if barrier or not backward else after].transfer
             lag += problem.links[here][there] if problem.links and not barrier else 0

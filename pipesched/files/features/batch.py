@@ -16,7 +16,7 @@ from pipesched.files.batch_sizes import COUNT, SEARCHED, or_several
 from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, finite_number, whole_number
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused, given, more_than_one
 from pipesched.files.schema_errors import shown
@@ -139,6 +139,6 @@ FEATURES.register(
         rewritten=share_of_microbatch,
         mistakes=_mistakes,
         refused=_REFUSED,
-        with_units={"batch.overhead": Kind.TIME},
+        with_units={"batch.overhead": QuantityKind.TIME},
     )
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from pydantic import create_model
 
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused, at
 from pipesched.problem.problem import Problem
@@ -154,7 +154,7 @@ class Feature:
     mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
     refused: tuple[Refused, ...] = ()
-    with_units: Mapping[str, Kind] = field(default_factory=dict)
+    with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
     in_form: tuple[str, ...] = ()
     asked_by: str | None = None
     there: Callable[[Problem], bool] = lambda _: False

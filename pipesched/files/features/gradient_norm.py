@@ -11,7 +11,7 @@ from pydantic import Field
 from pipesched.files.exact_numbers import as_number
 from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, OfWhole
 from pipesched.files.fields import field_types
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import COLLECTIVE_STREAM, ParametersPart
 from pipesched.problem.gradient_norm import norm_of, with_norm, without_norm
 from pipesched.problem.passes import NORM
@@ -91,7 +91,7 @@ FEATURES.register(
         times=_times,
         stages=_stages,
         of_whole=OfWhole(_lower, without_norm, _written),
-        with_units={f"{_KEY}.time": Kind.TIME},
+        with_units={f"{_KEY}.time": QuantityKind.TIME},
         there=lambda problem: norm_of(problem) is not None,
     )
 )

@@ -11,7 +11,7 @@ from pipesched.files.exact_numbers import as_number
 from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.together import Part, Refused, at, given, more_than_one, of_value
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import with_microbatch_scale
@@ -88,7 +88,7 @@ FEATURES.register(
         mistakes=_mistakes,
         written=_written,
         refused=_REFUSED,
-        with_units={_KEY: Kind.SHARE},
+        with_units={_KEY: QuantityKind.SHARE},
         in_form=(_KEY, "microbatch_order"),
         there=lambda problem: bool(problem.walks.scale),
         not_expressible="the micro-batches are unequal, and this format is for micro-batches of one shape",

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, first_stream
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import stream_of
 from pipesched.files.fields.offload_sections import (
     ALWAYS,
@@ -383,9 +383,9 @@ FEATURES.register(
             *(Refused(of_value("objective", "period"), one, "makespan or span", _PERIODIC) for one in _OWN),
         ),
         with_units={
-            **{f"memory.{key}": Kind.TIME for key in ("recompute.time", "offload.out", "offload.in")},
-            "memory.offload.host_capacity": Kind.MEMORY,
-            **{f"memory.{key}": Kind.PART for key in ("recompute.keeps", "offload.amount")},
+            **{f"memory.{key}": QuantityKind.TIME for key in ("recompute.time", "offload.out", "offload.in")},
+            "memory.offload.host_capacity": QuantityKind.MEMORY,
+            **{f"memory.{key}": QuantityKind.PART for key in ("recompute.keeps", "offload.amount")},
         },
         there=lambda problem: any(stage.saving_kinds for stage in problem.stages),
     )

@@ -12,7 +12,7 @@ from pydantic import Field
 from pipesched.files.exact_numbers import as_number
 from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, FeatureKeys, first_stream
 from pipesched.files.fields import field_types
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import (
     ALWAYS,
     MICROBATCH,
@@ -297,8 +297,8 @@ FEATURES.register(
             Refused(_EACH, given("parameters.holders"), _ONCE_ONLY, "stages with the same parameters reduce together"),
         ),
         with_units={
-            **{f"parameters.{key}.time": Kind.TIME for key in ("gather", "reduce", "step")},
-            "parameters.gather.memory": Kind.MEMORY,
+            **{f"parameters.{key}.time": QuantityKind.TIME for key in ("gather", "reduce", "step")},
+            "parameters.gather.memory": QuantityKind.MEMORY,
         },
         there=_there,
         unlowered=_without_gathering,

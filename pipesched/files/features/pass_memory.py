@@ -11,7 +11,7 @@ from pydantic import Field
 from pipesched.files.exact_numbers import as_numbers
 from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature
 from pipesched.files.fields import field_types
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.problem.problem import Problem
@@ -104,7 +104,7 @@ class _Amounts:
             per_stage=self.per_stage,
             written=self.written,
             refused=(with_blocks, *refused),
-            with_units={f"memory.{self._key}": Kind.MEMORY},
+            with_units={f"memory.{self._key}": QuantityKind.MEMORY},
             there=self.there,
         )
 

@@ -14,7 +14,7 @@ from pipesched.files.exact_numbers import as_number, as_numbers
 from pipesched.files.features.catalogue import FEATURES, Column, Feature, FeatureKeys, SeveralProblems
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import NUMBER, as_list, finite_number, whole_number
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused, given, more_than_one, of_value
 from pipesched.files.schema_errors import shown
@@ -227,7 +227,7 @@ FEATURES.register(
         written=_written,
         amend_schema=_amend,
         refused=_REFUSED,
-        with_units={"memory.kept_for_later": Kind.PART},
+        with_units={"memory.kept_for_later": QuantityKind.PART},
         there=lambda problem: problem.chain_arcs.pieces > 1,
         not_expressible="the micro-batches are several pieces, and this format is for whole ones",
         runs_in_torch=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Kind(Enum):
+class QuantityKind(Enum):
     """The kind of quantity of a key; the value is the text for messages that says what units it may have."""
 
     TIME = "a time such as 300 us"

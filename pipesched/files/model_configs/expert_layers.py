@@ -49,7 +49,7 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
     start = "moe_layer_start_index"
     begin = keys.optional("first_k_dense_replace") or ((keys.optional(start) or 0) if start in config else first)
     dense = keys.listed("mlp_only_layers")
-    turns = _in_turn(keys, config, layers)
+    turns = _by_period(keys, config, layers)
     has = [turn and at >= begin and at not in dense for at, turn in enumerate(turns)]
     if isinstance(config.get("moe_layers"), list):
         has = [at in config["moe_layers"] for at in range(layers)]
@@ -61,7 +61,7 @@ def expert_layers(keys: Keys, config: Mapping[str, Any], first: int, layers: int
     return found
 
 
-def _in_turn(keys: Keys, config: Mapping[str, Any], layers: int) -> list[bool]:
+def _by_period(keys: Keys, config: Mapping[str, Any], layers: int) -> list[bool]:
     """Return for each layer True if it has experts by the configuration's period (`decoder_sparse_step`) or list."""
     if isinstance(config.get(_FROM_ZERO), list):
         listed = config[_FROM_ZERO]

@@ -13,7 +13,7 @@ from pipesched.files.model_configs.megatron_arguments import arguments_of, flatt
 from pipesched.files.model_configs.megatron_log import arguments_of_log, is_megatron_log
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.torchtitan import from_torchtitan
-from pipesched.files.other_kinds import Kind, refuse_other_kinds
+from pipesched.files.other_kinds import FileKind, refuse_other_kinds
 
 KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .log of Megatron, .toml of torchtitan"
 
@@ -53,7 +53,7 @@ def _mapping(document: object, file: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise BadInput(f"{file}: found no keys and values; allowed: {KINDS}")
     if {"microbatches", "format"} & document.keys():  # a `model` alone is NeMo's too
-        refuse_other_kinds(document, file, Kind.CONFIG)
+        refuse_other_kinds(document, file, FileKind.CONFIG)
     return document
 
 

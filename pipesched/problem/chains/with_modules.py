@@ -88,5 +88,8 @@ def _of_head_part(module: Module, part: int) -> list[StageArc]:
     """
     (last,) = module.feeds
     waiting = [chain[0] for chain in module.chains] + [last] * (module.barriers == 1)
-    arcs = [StageArc(last, part), *(StageArc(part, one, True, turns=True, barrier=True) for one in waiting)]
+    arcs = [
+        StageArc(last, part),
+        *(StageArc(part, one, True, waits_for_forwards=True, barrier=True) for one in waiting),
+    ]
     return arcs if module.barriers == 1 else [*arcs, StageArc(part, last, backward=True, barrier=True)]

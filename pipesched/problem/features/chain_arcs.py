@@ -41,7 +41,7 @@ class ChainArcs:
             if arc.after == stage and arc.backward == (F not in kinds):
                 lag = stages[arc.before].transfer if arc.barrier else travel(arc.before, arc.after, arc.backward)
                 lag = gradient_lag(stages[arc.after], lag) if arc.backward else lag
-                before = tuple((kind, arc.before) for kind in ((F,) if arc.turns else kinds))
+                before = tuple((kind, arc.before) for kind in ((F,) if arc.waits_for_forwards else kinds))
                 yield Need(before, lag, share=arc.share(walks))
 
 

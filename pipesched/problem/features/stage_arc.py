@@ -15,15 +15,15 @@ class StageArc(NamedTuple):
     It is about forwards, or with `backward` about backwards. The stages lie on different chains, and the number of
     micro-batches of one divides that of the other: each micro-batch waits for its share. With `places`, only the fed
     chain's micro-batches at these positions take part (the fed chain is that of `after` for forwards, of `before` for
-    backwards). With `turns` a backward waits for forwards of `before`. With `barrier` a collective joins the parts of a
-    pass, and the transfer time of `before` applies even on one device.
+    backwards). With `waits_for_forwards` a backward waits for forwards of `before`. With `barrier` a collective joins
+    the parts of a pass, and the transfer time of `before` applies even on one device.
     """
 
     before: int
     after: int
     backward: bool = False
     places: tuple[int, ...] = ()
-    turns: bool = False
+    waits_for_forwards: bool = False
     barrier: bool = False
 
     def share(self, walks: Sequence[range]) -> Share:

@@ -32,7 +32,7 @@ class Relaxation:
     sharing: Callable[[Problem], tuple[int, ...]] = lambda _: ()
 
 
-class Step(NamedTuple):
+class RelaxationStep(NamedTuple):
     """A relaxation, and the problem `of` which it made a simpler one."""
 
     relaxation: Relaxation
@@ -44,12 +44,16 @@ class RelaxedProblem:
     """A relaxed problem, and the relaxations that led to it, in the order applied."""
 
     problem: Problem
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RelaxationStep, ...] = ()
 
     def without(self, relaxation: Relaxation) -> RelaxedProblem:
         """Return the problem with one more relaxation applied; itself if the problem lacks the relaxation's feature."""
         poorer = relaxation.relax(self.problem)
-        return self if poorer is self.problem else RelaxedProblem(poorer, (*self.steps, Step(relaxation, self.problem)))
+        return (
+            self
+            if poorer is self.problem
+            else RelaxedProblem(poorer, (*self.steps, RelaxationStep(relaxation, self.problem)))
+        )
 
     @cached_property
     def added_back(self) -> int:

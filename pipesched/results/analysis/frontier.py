@@ -38,7 +38,7 @@ class Point:
         return None if self.value is None else gap(self.value, self.lower_bound)
 
 
-class Published(NamedTuple):
+class PublishedPoint(NamedTuple):
     """A published schedule: its memory level, and its value in the file's unit."""
 
     name: str
@@ -76,10 +76,10 @@ class Frontier(Tabular):
         return self.scale.problem
 
     @property
-    def published(self) -> tuple[Published, ...]:
+    def published(self) -> tuple[PublishedPoint, ...]:
         """The published schedules that apply, at whatever level."""
         return tuple(
-            Published(one.name, self.scale.of(one.metrics), _value(one.timeline))
+            PublishedPoint(one.name, self.scale.of(one.metrics), _value(one.timeline))
             for one in self.candidates
             if one.metrics is not None and one.timeline is not None
         )

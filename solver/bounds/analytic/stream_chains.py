@@ -111,7 +111,7 @@ class StreamChains:
         for task in self._sequence:
             before = ((found[other], self.ticks[other] + lag) for other, lag in self._before[task])
             paths = [self._dealt(times, task) + between for times, between in before if times is not None]
-            found[task] = self._in_turn(task, paths, whose)
+            found[task] = self._spaced(task, paths, whose)
         return found
 
     def first_tasks(self, kind: PassKind, stage: int) -> list[TaskType]:
@@ -145,7 +145,7 @@ class StreamChains:
                 for after, lag in self._after[task]
                 if (times := found[after]) is not None
             ]
-            turned = self._in_turn(task, paths, whose)
+            turned = self._spaced(task, paths, whose)
             found[task] = None if turned is None else turned[::-1]
         return found
 
@@ -159,7 +159,7 @@ class StreamChains:
         found: NDArray[np.int64] = times[-(-np.arange(1, own + 1) * other // own) - 1]
         return found
 
-    def _in_turn(self, task: TaskType, paths: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
+    def _spaced(self, task: TaskType, paths: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
         """Return the entrywise largest of `paths`, raised so that consecutive entries are the task's duration apart.
 
         If the device of `task` is `whose`, or `whose` is None, paths of length 0 are added. None if there is no path.

@@ -18,7 +18,7 @@ from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.modelled_stages import by_chain, devices_of
 
 
-class Step(NamedTuple):
+class ActivationStep(NamedTuple):
     """A step of an activation between forward and backward: its stream, ticks, and memory allocated at its start.
 
     `stream` is a number of `ModeRelaxation`. A step without a stream takes no time: it is the end of the step before,
@@ -40,7 +40,7 @@ class StageMode(NamedTuple):
 
     stage: int
     stays: int
-    steps: tuple[Step, ...]
+    steps: tuple[ActivationStep, ...]
     timed: bool
 
 
@@ -52,8 +52,8 @@ class ModelledStage(NamedTuple):
     modelled stages before and after it on its chain, None at the ends. `arrival_lag`: ticks from the end of the
     previous modelled stage's forward to the earliest start of the forward here, or, without one, from time 0. `back`:
     ticks from the end of a gradient pass to the start of that on the previous modelled stage, or, without one, to the
-    end of the objective; None if that does not count. `turns`: ticks from the end of a forward to its gradient pass.
-    `tail`: ticks from the end of a gradient pass to the end of the objective.
+    end of the objective; None if that does not count. `round_trip`: ticks from the end of a forward to its gradient
+    pass. `tail`: ticks from the end of a gradient pass to the end of the objective.
     """
 
     device: int
@@ -66,7 +66,7 @@ class ModelledStage(NamedTuple):
     successor: int | None
     arrival_lag: int
     back: int | None
-    turns: int
+    round_trip: int
     tail: int
 
 
@@ -148,7 +148,7 @@ def _kept_stage(
         successor=None if successor is None else since + place + 1,
         arrival_lag=arrival_lag,
         back=back,
-        turns=paths.round_trip[stage],
+        round_trip=paths.round_trip[stage],
         tail=0 if owner is not None else tail,
     )
 
@@ -179,13 +179,13 @@ def _modes(
         elif mode is OFFLOAD and stage.offload is not None:
             out, back = stage.offload.out_ticks, stage.offload.in_ticks
             steps = (
-                Step(on(stage.offload.out_stream), out, 0),
-                Step(None, 0, -moves),
-                Step(on(stage.offload.in_stream), back, moves),
+                ActivationStep(on(stage.offload.out_stream), out, 0),
+                ActivationStep(None, 0, -moves),
+                ActivationStep(on(stage.offload.in_stream), back, moves),
             )
             found.append(StageMode(at, stage.activation, steps, True))
         else:
-            again = Step(compute, _ticks(stage, mode), stage.activation - keeps)
+            again = ActivationStep(compute, _ticks(stage, mode), stage.activation - keeps)
             found.append(StageMode(at, keeps, (again,), False))
     return found
 

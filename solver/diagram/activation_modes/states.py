@@ -152,12 +152,12 @@ class States:
             return
         flying, runs = _more(state.in_flight, n, (0,)), self._runs(state, stage.device, None)
         after = State((*begun[:at], begun[at] + 1, *begun[at + 1 :]), flying, runs)
-        puts = [(self._turn + n, stage.turns)]
+        puts = [(self._turn + n, stage.round_trip)]
         puts += (
             [] if stage.successor is None else [(stage.successor, self._holding.stages[stage.successor].arrival_lag)]
         )
         puts += [(self._steps + n, 0)] if mode.timed else []
-        ends = stage.turns + stage.gradient + stage.tail
+        ends = stage.round_trip + stage.gradient + stage.tail
         takes = () if stage.predecessor is None else (at,)
         since = stage.arrival_lag if stage.predecessor is None else 0
         yield Move(

@@ -13,7 +13,7 @@ from solver.diagram.activation_modes.relaxation import ModeRelaxation
 from solver.diagram.activation_modes.states import Label, Move, State, States
 from solver.diagram.compile import compiled_within
 from solver.diagram.layers import Least
-from solver.diagram.model import Children, Kept
+from solver.diagram.model import Children, ReducedLayer
 
 
 class ModeLayer(dict[State, list[Label]]):
@@ -57,7 +57,7 @@ class ActivationModes:
                     ahead[rank - done - 1].setdefault(move.state, []).extend(labels_after)
             yield Children(ahead, made, value if value < threshold else None)
 
-    def reduced(self, parts: Sequence[ModeLayer], done: int) -> Kept:  # noqa: ARG002 - as a model is asked
+    def reduced(self, parts: Sequence[ModeLayer], done: int) -> ReducedLayer:  # noqa: ARG002 - as a model is asked
         """Return the layer with the non-dominated labels of each state; none are merged."""
         found = ModeLayer()
         for part in parts:
@@ -65,7 +65,7 @@ class ActivationModes:
                 found.setdefault(state, []).extend(labels)
         for state, labels in found.items():
             found[state] = earliest(labels)
-        return Kept(found)
+        return ReducedLayer(found)
 
 
 def least_end(relaxation: ModeRelaxation, threshold: int, work: int, stop: Event) -> Least:

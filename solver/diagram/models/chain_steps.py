@@ -14,7 +14,7 @@ from solver.diagram.compile import compiled_within
 from solver.diagram.completion import ENDLESS
 from solver.diagram.expansion import expand
 from solver.diagram.layers import Labels, Layer, Least, first_layer, joined, slices
-from solver.diagram.model import Children, Kept
+from solver.diagram.model import Children, ReducedLayer
 from solver.diagram.projected_completion import ProjectedCompletions
 from solver.diagram.reduction import reduced
 from solver.diagram.repetition import ROUNDS, skip
@@ -64,7 +64,7 @@ class ChainSteps:
             near, far = (every.where(~blocks), every.where(blocks)) if self._may_block else (every, None)
             yield Children((near,) if far is None else (near, far), seen, ended if ended < NEVER else None)
 
-    def reduced(self, parts: Sequence[Labels], done: int) -> Kept:
+    def reduced(self, parts: Sequence[Labels], done: int) -> ReducedLayer:
         """Return the layer with dominated labels pruned and those beyond the width merged; `done` is its number.
 
         Where labels repeat from round to round, it is that of a later round, and the layers between are skipped.
@@ -79,7 +79,7 @@ class ChainSteps:
                 left = int(self._steps.microbatches[0]) - done // count - self._steps.slots - 1
                 rounds, later = skip(self._rounds, self._steps, left)
                 layer, skipped = layer._replace(labels=layer.labels + later), rounds * count
-        return Kept(layer, merged, skipped=skipped)
+        return ReducedLayer(layer, merged, skipped=skipped)
 
 
 def least_end(

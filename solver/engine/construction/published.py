@@ -18,7 +18,7 @@ from solver.published import candidate
 
 @dataclass(frozen=True)
 @tunable
-class Published:
+class PublishedSchedules:
     """Simulate published schedules, within `share` of the time limit.
 
     In problems with more than `compare_up_to_passes` passes it ends once the optimum is proved; in smaller ones all are

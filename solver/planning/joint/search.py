@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.passes_alone import passes_alone
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.once_an_iteration import completed, uncompleted
 from pipesched.schedule.timeline import Timeline
 from solver.construction.timing import best_times
@@ -62,7 +62,7 @@ def _order_moves(passes: int) -> int:
 _MOST_TICKS = 2**60
 
 
-def applies(candidate: Candidate) -> bool:
+def applies(candidate: PlanCandidate) -> bool:
     """True if the joint search supports the candidate's problem.
 
     Its passes must be single tasks of whole micro-batches, no two of which run as one block, and whose times, summed in
@@ -96,7 +96,7 @@ class JointSearch:
     the end.
     """
 
-    def __init__(self, plan: PlanProblem, choice: Choice, start: Candidate, free_order: bool, seed: int) -> None:
+    def __init__(self, plan: PlanProblem, choice: Choice, start: PlanCandidate, free_order: bool, seed: int) -> None:
         timeline = _of_microbatches(start.timeline)
         self._plan, self._choice, self._schedule = plan, choice, timeline.schedule
         self._name = "pipesched" if free_order else start.schedule
@@ -182,7 +182,7 @@ class JointSearch:
         self._orders.set_costs(proposal.costs)
         return self._orders.annealed(proposal.order, 0, 1.0, 0)
 
-    def candidate(self) -> Candidate:
+    def candidate(self) -> PlanCandidate:
         """Return the best state met as a candidate with exact times."""
         proposal = self.best.proposal
         partition = self._sums.partition(proposal.draft)
@@ -190,7 +190,7 @@ class JointSearch:
         if self._given is None:
             schedule = self._orders.schedule(proposal.order, self._name)
         problem = self._plan.problem(self._choice, partition)
-        return Candidate(self._choice, partition, best_times(problem, completed(problem, schedule)), self._name)
+        return PlanCandidate(self._choice, partition, best_times(problem, completed(problem, schedule)), self._name)
 
 
 def _of_microbatches(timeline: Timeline) -> Timeline:
@@ -199,7 +199,7 @@ def _of_microbatches(timeline: Timeline) -> Timeline:
     return timeline if problem is timeline.problem else best_times(problem, uncompleted(timeline.schedule))
 
 
-def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
+def kernels_ready(candidate: PlanCandidate, over: Callable[[], bool]) -> bool:
     """Wait for the compiled code of the joint search until `over()` is True; True if the code is ready."""
     kernels = kernels_for(passes_alone(candidate.timeline.problem, min))
     kernels.begin()

@@ -102,7 +102,7 @@ class _Costs:
         self._slow_stage = np.array([float(slow) for slow in plan.slowness_of_places(placement)])
         self._first = [min(own) for own in self._places_of] if ends and len(placement.chains) == 1 else []
         self._extra = ExtraLoads.of(plan, choice)
-        own = np.array(self._extra.in_turn, float)[:, : cluster.devices] * float(plan.tick)
+        own = np.array(self._extra.by_position, float)[:, : cluster.devices] * float(plan.tick)
         self._before, self._between, self._after = own
         self._ends = float(self._extra.head * plan.tick), float(self._extra.tail * plan.tick)
         always = plan.recompute is Decide.ALWAYS

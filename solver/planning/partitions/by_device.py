@@ -115,7 +115,7 @@ class ByDevice:
                 if rows.rows > _PARAMS.most_states or late():
                     return False
                 rows = self._rows.with_stage(rows, device, k, value)
-            rows = self._rows.that_fit(rows, device, own, value)
+            rows = self._rows.fitting(rows, device, own, value)
             if not rows.rows:
                 return True
             cuts, label, work = self._least(rows, sorted(live))

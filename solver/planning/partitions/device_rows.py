@@ -23,7 +23,7 @@ class PartitionRows(NamedTuple):
     processed so far, in layer time without slowness. `load` is the load of the current device's stages in ticks per
     micro-batch. `stages[k]` has eight rows for stage k: ticks of F, of the gradient and of the least backward, memory
     until the gradient and until the last pass, memory of the layers, ticks from a forward to its gradient's arrival,
-    and ticks of F and gradient on the device. `longer` is the extra time of these stages over that without
+    and ticks of F and gradient on the device. `extra_time` is the extra time of these stages over that without
     recomputation on the fastest device.
     """
 
@@ -32,7 +32,7 @@ class PartitionRows(NamedTuple):
     work: Array
     load: Array
     stages: dict[int, Array]
-    longer: Array
+    extra_time: Array
 
     @property
     def rows(self) -> int:
@@ -43,7 +43,9 @@ class PartitionRows(NamedTuple):
         """Return the entries selected by `which`, an array of indices or a boolean mask."""
         cuts = {cut: places[which] for cut, places in self.cuts.items()}
         stages = {k: numbers[:, which] for k, numbers in self.stages.items()}
-        return PartitionRows(cuts, self.label[which], self.work[which], self.load[which], stages, self.longer[which])
+        return PartitionRows(
+            cuts, self.label[which], self.work[which], self.load[which], stages, self.extra_time[which]
+        )
 
 
 class DeviceRows:
@@ -78,7 +80,7 @@ class DeviceRows:
         which, mode = np.nonzero((times >= 0) & (times <= spare[:, None]))
         again, kept, late = tables.modes[:, a[which], b[which], mode]
         found = rows.take(which)
-        longer = (slower - self._fastest) * (forward + gradient)[which] + slower * again
+        extra_time = (slower - self._fastest) * (forward + gradient)[which] + slower * again
         own = np.stack(
             [
                 slower * forward[which],
@@ -89,7 +91,7 @@ class DeviceRows:
                 tables.memory[b[which]] - tables.memory[a[which]],
                 # The path from this stage to the last one and back, without the extra time of stages of processed
                 # devices.
-                self._around(k, b[which]) + found.longer,
+                self._around(k, b[which]) + found.extra_time,
                 # What F and the gradient add to the device's work.
                 slower * (forward + tables.busy[b] - tables.busy[a] + tables.overhead[1])[which] + slower * again,
             ]
@@ -97,12 +99,12 @@ class DeviceRows:
         return found._replace(
             load=load[which] + slower * again,
             stages=found.stages | {k: own},
-            longer=found.longer + longer,
+            extra_time=found.extra_time + extra_time,
             work=found.work + (forward + backward)[which],
         )
 
     def _extra_times(self, device: int) -> tuple[int, int, int]:
-        before, between, after = self._tables.extra.in_turn
+        before, between, after = self._tables.extra.by_position
         return before[device], between[device], after[device]
 
     def _around(self, k: int, end: Array) -> Array:
@@ -115,7 +117,7 @@ class DeviceRows:
         lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
         return self._fastest * (passes + stages_after * sum(tables.overhead)) + lags + tables.extra.around
 
-    def that_fit(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
+    def fitting(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
         """Return the partial partitions that load and memory of `device` allow at the threshold of `value` ticks.
 
         `own` are its stages. The extra time of the device is added to the labels.
@@ -134,7 +136,7 @@ class DeviceRows:
         if not self._span:
             fits &= (head + load <= value) & (before + busy + tail <= value)
         for k in own:
-            fits &= self._in_turn(rows.cuts[k], k, stages[k], value)
+            fits &= self._passes_fit(rows.cuts[k], k, stages[k], value)
         if tables.capacity:
             room = tables.capacity[device] - sum(stages[k][5] for k in own)
             fits &= (room >= 0) & (sum(stages[k][3] for k in own) <= room)
@@ -146,10 +148,10 @@ class DeviceRows:
                 fits &= _fit(memory_and_time, room, time + (self._span and len(own) > 1), m)
             if len(own) == 1:
                 fits &= self._idle(stages[first], room, head, tail, value)
-        found = rows._replace(label=rows.label + rows.longer)
+        found = rows._replace(label=rows.label + rows.extra_time)
         return found.take(fits)
 
-    def _in_turn(self, start: Array, k: int, stage: Array, value: int) -> Array:
+    def _passes_fit(self, start: Array, k: int, stage: Array, value: int) -> Array:
         """True, for each partial partition, where `value` ticks are enough for stage k's passes, one after the other.
 
         A micro-batch's path there and back counts, and stage k's passes of the others. The last forward of a stage

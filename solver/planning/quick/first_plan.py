@@ -22,7 +22,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, ROLES, RecomputeRule, selections
 from pipesched.layers.roles import Role, role_of
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_figures import StepTime, step_from_times
 from solver.construction.timing import best_times
 from solver.planning.quick.chunk_memory import in_flight, peaks
@@ -49,11 +49,11 @@ class FirstPlan:
     peak_memory: tuple[float, ...]
     idle: float
 
-    def candidate(self, plan: PlanProblem) -> Candidate:
+    def candidate(self, plan: PlanProblem) -> PlanCandidate:
         """Return the plan as a candidate, with its simulated timeline."""
         problem = plan.problem(self.choice, self.partition)
         order = schedule_named(self.schedule).order(problem)
-        return Candidate(self.choice, self.partition, best_times(problem, order), self.schedule)
+        return PlanCandidate(self.choice, self.partition, best_times(problem, order), self.schedule)
 
 
 class _Again(NamedTuple):

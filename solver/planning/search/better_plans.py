@@ -8,7 +8,7 @@ from itertools import islice
 
 from pipesched.errors import Deadlock
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times, retimed
 from solver.parameters import tunable, tuned
@@ -36,7 +36,7 @@ class BetterPlans:
     def __init__(self, placement: ChoiceSearch) -> None:
         self._of = placement
         self._joint: dict[int, JointSearch] = {}
-        self._refitted: Candidate | None = None  # whose order has its best partition
+        self._refitted: PlanCandidate | None = None  # whose order has its best partition
 
     def improve(self, most: float) -> None:
         """Search a better partition for the best plan's order or, if there is none, a better order for its partition.
@@ -68,14 +68,14 @@ class BetterPlans:
             )
         return self._joint[number]
 
-    def _listed(self) -> Candidate | None:
+    def _listed(self) -> PlanCandidate | None:
         """Return the best of a few list schedules of the first partition; None if none is valid."""
-        problem, found = self._of.plan.problem(self._of.choice, self._of.first), list[Candidate]()
+        problem, found = self._of.plan.problem(self._of.choice, self._of.first), list[PlanCandidate]()
         if why_infeasible(problem) is not None:
             return None
         for schedule in islice(list_schedules(problem), _PARAMS.list_schedules):
             with suppress(Deadlock):
-                found.append(Candidate(self._of.choice, self._of.first, best_times(problem, schedule), "pipesched"))
+                found.append(PlanCandidate(self._of.choice, self._of.first, best_times(problem, schedule), "pipesched"))
             if self._of.budget.over():
                 break
         best = min(found, key=lambda each: each.value, default=None)
@@ -94,6 +94,6 @@ class BetterPlans:
                 timeline = retimed(problem, before.timeline)
                 if timeline is None:
                     continue
-                candidate = Candidate(self._of.choice, partition, timeline, before.schedule)
+                candidate = PlanCandidate(self._of.choice, partition, timeline, before.schedule)
                 if candidate.value < self._of.best.value:
                     self._of.offer(candidate)

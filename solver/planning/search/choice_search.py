@@ -20,7 +20,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Candidate, ChoiceResult
+from pipesched.results.plan import ChoiceResult, PlanCandidate
 from pipesched.results.plan_evidence import (
     AllOrders,
     AllPartitions,
@@ -44,7 +44,7 @@ from solver.planning.partitions.solved_partitions import SolvedPartitions
 from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.solve import solve
 
-Offer = Callable[[Candidate], None]
+Offer = Callable[[PlanCandidate], None]
 
 _ARGUMENT = "load, head and tail, and the pipeline's latency under the memory of every partition"
 _OF_PERIODS = "load, and round trips under the memory of every partition"
@@ -60,7 +60,7 @@ class ChoiceSearch:
     def __init__(self, plan: PlanProblem, choice: Choice, budget: Budget, offer: Offer) -> None:
         self.plan, self.choice, self.budget, self._offer_to_all = plan, choice, budget, offer
         self.stages = len(choice.on(plan.cluster.devices).chains[0])
-        self.best: Candidate | None = None
+        self.best: PlanCandidate | None = None
         self.bound: Fraction | None = Fraction(mean_load(plan, choice))
         self.reason = ""
         self.argument = "the mean load of the devices"
@@ -256,7 +256,7 @@ class ChoiceSearch:
                 timeline = best_times(problem, schedule_named(name).order(problem))
             except DoesNotApply:
                 continue
-            candidate = Candidate(self.choice, partition, timeline, name)
+            candidate = PlanCandidate(self.choice, partition, timeline, name)
             if self.offer(candidate):
                 values.append(candidate.value)
         self._solved.add_published(partition, values)
@@ -287,7 +287,7 @@ class ChoiceSearch:
         self.bound, self.settled, self._distrusted = Fraction(0), True, True
         self._orders, self._relaxed = [], False
 
-    def offer(self, candidate: Candidate) -> bool:
+    def offer(self, candidate: PlanCandidate) -> bool:
         """Keep the candidate if it is better than the best plan.
 
         True if it is valid and its recomputation is allowed.
@@ -310,7 +310,7 @@ class ChoiceSearch:
             name = solution.timeline.schedule.name
             metrics, tick = solution.metrics, solution.problem.tick
             period = None if metrics is None or metrics.period_ticks is None else metrics.period_ticks * tick
-            self.offer(Candidate(self.choice, partition, solution.timeline, name or "pipesched", period))
+            self.offer(PlanCandidate(self.choice, partition, solution.timeline, name or "pipesched", period))
 
     def no_plan(self, reason: str) -> None:
         """Record that this placement has no plan, for this reason."""

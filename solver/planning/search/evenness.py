@@ -19,7 +19,7 @@ from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
@@ -44,7 +44,7 @@ EVENNESS = EvennessParams()
 _Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
 
-def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
+def evened(of: ChoiceSearch, best: PlanCandidate) -> Iterator[PlanCandidate]:
     """Yield more and more even plans, found by a walk from `best` over adjacent partitions that never gets worse."""
     problem = best.timeline.problem
     left = EVENNESS.steps
@@ -72,7 +72,7 @@ def evened(of: ChoiceSearch, best: Candidate) -> Iterator[Candidate]:
                 break
 
 
-def _key(sums: StageSums, candidate: Candidate) -> _Key:
+def _key(sums: StageSums, candidate: PlanCandidate) -> _Key:
     """Return what the walk minimises, in this order: value, stages' work, devices' memory peaks.
 
     Work and peaks are in descending order.
@@ -87,7 +87,7 @@ def _works(sums: StageSums, partition: Partition) -> tuple[int, ...]:
     return tuple(sorted((forward + np.minimum(full, backward + weight)).tolist(), reverse=True))
 
 
-def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate | None:
+def _tried(of: ChoiceSearch, partition: Partition, like: PlanCandidate) -> PlanCandidate | None:
     problem = of.plan.problem(of.choice, partition)
     order: Callable[[Problem], Schedule] = lambda _: like.timeline.schedule  # noqa: E731
     if of.plan.schedules and not schedule_named(like.schedule).same_for_all_costs:
@@ -96,9 +96,9 @@ def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate
         timeline = best_times(problem, order(problem))
     except (BadInput, Deadlock, DoesNotApply):
         return None
-    return Candidate(of.choice, partition, timeline, like.schedule)
+    return PlanCandidate(of.choice, partition, timeline, like.schedule)
 
 
-def _is_valid(of: ChoiceSearch, found: Candidate) -> bool:
+def _is_valid(of: ChoiceSearch, found: PlanCandidate) -> bool:
     expressible = why_not_expressible(of.plan.model, found.partition, of.plan.recompute_rule) is None
     return expressible and not validate(found.timeline)

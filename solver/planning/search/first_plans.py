@@ -17,7 +17,7 @@ from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -52,10 +52,10 @@ class FirstPlans:
         self._of, self._name, self._order = of, name, order
         # When parameters are gathered depends on the memory.
         self._same = same and of.plan.model.parameters.gather is None
-        self.best: Candidate | None = None
+        self.best: PlanCandidate | None = None
         self._fitting: set[Partition] = set()
 
-    def run(self, most: float) -> Candidate | None:
+    def run(self, most: float) -> PlanCandidate | None:
         """Try one partition after the other for at most `most` seconds or work units.
 
         Return the best plan so far, or None. At least one is tried, and where memory is short those that need least,
@@ -152,7 +152,7 @@ class FirstPlans:
     def _may_be_better(self, problem: Problem) -> bool:
         return self.best is None or _load(problem) * problem.tick < self.best.value
 
-    def _try(self, partition: Partition) -> Candidate | None:
+    def _try(self, partition: Partition) -> PlanCandidate | None:
         """Simulate the order on `partition` and offer the plan; return it even if it exceeds the memory.
 
         None if the order does not apply or deadlocks.
@@ -180,14 +180,16 @@ def begin(choice: ChoiceSearch, orders: Iterable[Heuristic]) -> str:
     return f"no schedule applies: {reasons[0]}"
 
 
-def timed(of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]) -> Candidate | None:
+def timed(
+    of: ChoiceSearch, partition: Partition, name: str, order: Callable[[Problem], Schedule]
+) -> PlanCandidate | None:
     """Return the order on a partition with its best start times, even if it exceeds the memory.
 
     None if the order does not apply there or deadlocks.
     """
     problem = of.plan.problem(of.choice, partition)
     try:
-        return Candidate(of.choice, partition, best_times(problem, order(problem)), name)
+        return PlanCandidate(of.choice, partition, best_times(problem, order(problem)), name)
     except (Deadlock, DoesNotApply):
         return None
 

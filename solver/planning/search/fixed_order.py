@@ -13,7 +13,7 @@ from formulations.partition.bound_rows import mean_load
 from pipesched.errors import Disagreement
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_evidence import OrderPaths
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -57,7 +57,7 @@ class FixedOrder:
     `bound` is a lower bound in ticks on every plan with this order; None if no partition fits the memory.
     """
 
-    def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: Candidate | None = None) -> None:
+    def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: PlanCandidate | None = None) -> None:
         self.plan, self.choice, self.order, self.best = plan, choice, order, best
         self.master = Master.of_order(plan, choice, order)
         self.bound: int | None = mean_load(self.master.plan, choice)
@@ -67,7 +67,7 @@ class FixedOrder:
         if best is not None:
             self._cut(best.partition, best.timeline)
 
-    def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
+    def run(self, budget: Budget, most: float, offer: Callable[[PlanCandidate], bool], first: Partition) -> None:
         """Search until the best partition is proved or `most` seconds or work units are spent; `first` is tried first.
 
         `offer` takes each plan found and returns True if it is valid.
@@ -87,7 +87,7 @@ class FixedOrder:
                 self._anneal(budget, step, offer)
                 step *= 2
 
-    def _anneal(self, budget: Budget, most: float, offer: Callable[[Candidate], bool]) -> None:
+    def _anneal(self, budget: Budget, most: float, offer: Callable[[PlanCandidate], bool]) -> None:
         """Search partitions by simulated annealing, which often finds good ones sooner than the master problem."""
         if self.best is None or not applies(self.best) or self.proved:
             return
@@ -119,10 +119,10 @@ class FixedOrder:
         if self.best is not None and (self.bound is None or self.bound > self.best.value / self.plan.tick):
             raise Disagreement(f"{self.order.name}: a bound of {self.bound} ticks above a plan of {self.best.value}")
 
-    def _try(self, partition: Partition, offer: Callable[[Candidate], bool]) -> None:
+    def _try(self, partition: Partition, offer: Callable[[PlanCandidate], bool]) -> None:
         timeline = simulate(self.plan.problem(self.choice, partition), self.order)
         self._cut(partition, timeline)
-        found = Candidate(self.choice, partition, timeline, self.order.name)
+        found = PlanCandidate(self.choice, partition, timeline, self.order.name)
         if self.best is None or found.value < self.best.value:
             if offer(found):
                 self.best = found

@@ -11,7 +11,7 @@ from heuristics.catalogue import schedule_named
 from pipesched.errors import Disagreement, defect_note, left_out_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.gap import gap
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from solver.construction.timing import retimed
 from solver.limits import Limits
 from solver.planning.budget import Budget
@@ -34,7 +34,7 @@ class Placements:
     def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
         self.problem, self.limits, self._report = problem, limits, report
         self.budget = Budget(limits, stop)
-        self.best: Candidate | None = None
+        self.best: PlanCandidate | None = None
         self.notes = list(problem.notes)
         self._phase: str | None = None  # until the search begins there is none, and nothing to report
         for name in problem.schedules:
@@ -50,7 +50,7 @@ class Placements:
             bounds.append(self.best.value / self.problem.tick)
         return min(bounds, default=None)
 
-    def start_from(self, known: Candidate) -> None:
+    def start_from(self, known: PlanCandidate) -> None:
         """Offer a plan of a problem with the same number of layers, whose costs may differ."""
         if sum(known.partition.counts) != len(self.problem.model.sequence):
             return
@@ -61,7 +61,7 @@ class Placements:
                     continue
                 timeline = retimed(self.problem.problem(known.choice, known.partition), known.timeline)
                 if timeline is not None:
-                    each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
+                    each.offer(PlanCandidate(known.choice, known.partition, timeline, known.schedule))
 
     def open(self) -> list[ChoiceSearch]:
         """Return the searches of placements that may still have a better plan and did not fail too often."""
@@ -118,7 +118,7 @@ class Placements:
         value = self.best.value / self.problem.tick
         return bound >= value or gap(value, bound) <= self.limits.gap
 
-    def _offer(self, candidate: Candidate) -> None:
+    def _offer(self, candidate: PlanCandidate) -> None:
         """Take a plan of some placement as the best of all, if it is.
 
         A value below that placement's bound discards the bound.

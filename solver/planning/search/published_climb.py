@@ -5,7 +5,7 @@ from __future__ import annotations
 from heuristics.building.patience import patience
 from heuristics.catalogue import schedule_named
 from pipesched.layers.partition import Partition
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from solver.planning.joint.search import JointSearch, applies
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
@@ -20,7 +20,7 @@ class PublishedClimb:
 
     def __init__(self, of: ChoiceSearch, name: str) -> None:
         self._of, self._name, self._published = of, name, schedule_named(name)
-        self._best: Candidate | None = None
+        self._best: PlanCandidate | None = None
         self._looked: set[Partition] = set()
         self._seed = of.budget.limits.seed
 

@@ -22,7 +22,7 @@ from pipesched.layers.gradient_norm import GradientNorm
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.gradient_norm import norm_of, without_norm
 from pipesched.problem.passes import NORM, Pass, Task
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.simulation.simulator import simulate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_settings import notes_on
@@ -113,7 +113,7 @@ def test_a_published_order_has_its_best_partition(name: str, overlap: bool) -> N
     order = next(heuristic for heuristic in HEURISTICS if heuristic.name == name)
     problems = {partition: one.problem(choice, partition) for partition in partitions(one, choice)}
     best = min(
-        Candidate(choice, partition, simulate(problem, order.order(problem)), name).value
+        PlanCandidate(choice, partition, simulate(problem, order.order(problem)), name).value
         for partition, problem in problems.items()
     )
     found = plan(one, counted(10))

@@ -16,7 +16,7 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice
-from pipesched.results.plan import Candidate, ChoiceResult, Plan
+from pipesched.results.plan import ChoiceResult, Plan, PlanCandidate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
@@ -41,19 +41,19 @@ LAYERS: list[dict[str, Any]] = [
 PROBLEM = plan_problem_from({"devices": 2, "microbatches": 4, "layers": LAYERS, "name": "mine"})
 
 
-def candidate(placement: str, chunks: int, schedule: str, *counts: int, again: tuple[int, ...] = ()) -> Candidate:
+def candidate(placement: str, chunks: int, schedule: str, *counts: int, again: tuple[int, ...] = ()) -> PlanCandidate:
     choice = Choice(placement, chunks)
     recompute = tuple((Recomputed("moe", "full", number),) for number in again)
     partition = Partition(counts, recompute)
     problem = PROBLEM.problem(choice, partition)
-    return Candidate(choice, partition, simulate(problem, HEURISTICS[schedule].order(problem)), schedule)
+    return PlanCandidate(choice, partition, simulate(problem, HEURISTICS[schedule].order(problem)), schedule)
 
 
 WAVE = candidate("wave", 4, "hanayo", 1, 1, 1, 1, 1, 1, 1, 1)
 LINEAR = candidate("linear", 1, "1f1b", 4, 4, again=(1, 2))
 
 
-def plan_of(best: Candidate, *others: Candidate) -> Plan:
+def plan_of(best: PlanCandidate, *others: PlanCandidate) -> Plan:
     found = tuple(ChoiceResult(one.choice, None, one) for one in (best, *others))
     return Plan(PROBLEM, Status.FEASIBLE, None, found, best)
 
@@ -256,7 +256,7 @@ def test_settings_say_what_their_plan_does_not_train(
     problem, words = restricted(whole, form.name, form.limits)
     choice, partition = Choice("linear", 1), Partition((4, 4))
     own = problem.problem(choice, partition)
-    best = Candidate(choice, partition, simulate(own, HEURISTICS["1f1b"].order(own)), "1f1b")
+    best = PlanCandidate(choice, partition, simulate(own, HEURISTICS["1f1b"].order(own)), "1f1b")
     plan = Plan(problem, Status.FEASIBLE, None, (ChoiceResult(choice, None, best),), best)
     found = settings_of(form, plan, plan, words)
     assert found.settings is not None, found.refusal

@@ -26,7 +26,7 @@ from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.robustness import most_robust, robustness
 from solver.construction.timing import best_times
 from solver.engine import finish, search
-from solver.engine.construction.published import Published
+from solver.engine.construction.published import PublishedSchedules
 from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
@@ -183,7 +183,7 @@ def test_the_span_of_every_published_schedule_that_applies_is_listed_or_counted(
     one = gpt_1_5b(4, 8, 4)
     # As if the problem were long: the search stops at the first optimum.
     monkeypatch.setattr(search, "SEARCH", replace(search.SEARCH, very_long=0))
-    engine = replace(ENGINE, construction=(Published(compare_up_to_passes=0), Sequential()))
+    engine = replace(ENGINE, construction=(PublishedSchedules(compare_up_to_passes=0), Sequential()))
     done = solve(one, SURE, engine=engine)
     assert {candidate.name for candidate in done.candidates} == set(HEURISTICS.names())
     assert not any("not tried" in note for note in done.notes)

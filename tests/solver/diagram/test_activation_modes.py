@@ -113,12 +113,12 @@ def test_each_step_of_the_argument_is_needed(part: str, monkeypatch: pytest.Monk
 
     def stricter(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
         own = real(problem, paths, stages, owner)
-        turns = tuple(one._replace(turns=one.turns + (part == "turns")) for one in own.stages)
+        round_trip = tuple(one._replace(round_trip=one.round_trip + (part == "turns")) for one in own.stages)
         modes = [
             mode._replace(steps=tuple(s._replace(takes=max(0, s.takes)) for s in mode.steps)) for mode in own.modes
         ]
         devices = tuple(_stricter(one, part) for one in own.devices)
-        return own._replace(stages=turns, modes=tuple(modes) if part == "copies" else own.modes, devices=devices)
+        return own._replace(stages=round_trip, modes=tuple(modes) if part == "copies" else own.modes, devices=devices)
 
     monkeypatch.setattr(activation_mode_bounds, "mode_relaxation", stricter)
     assert _too_high(PROBLEMS)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from solver.diagram.compile import compilation, compiled_within
-from solver.diagram.model import Arcs, Children, Kept
+from solver.diagram.model import Arcs, Children, ReducedLayer
 
 # A path goes one or two layers further at a time; its place is a remainder, and a jump costs by layer, place and jump.
 _LAYERS, _PLACES = 7, 5
@@ -57,7 +57,7 @@ class _Jumps:
                 ahead[further - 1].append((after, total, done, number, jump))
             yield Children(ahead, 1, value, last)
 
-    def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:
+    def reduced(self, parts: Sequence[_Nodes], done: int) -> ReducedLayer:
         assert 0 < done < _LAYERS
         best = dict[int, tuple[int, int, int, int, int]]()
         for node in sorted((node for part in parts for node in part), key=lambda node: node[1]):
@@ -68,7 +68,7 @@ class _Jumps:
             nodes, merged = _Nodes(nodes[: self.width - self.merge]), self.merge
             nodes += [(-1, *one[1:]) for one in more[:1]]  # the first costs least
         columns = np.array(nodes, np.int64).reshape(-1, 5).T
-        return Kept(nodes, merged, None if self.merge else Arcs(columns[2], columns[3], columns[4]))
+        return ReducedLayer(nodes, merged, None if self.merge else Arcs(columns[2], columns[3], columns[4]))
 
 
 def _paths(model: _Jumps, layer: int, place: int) -> Iterator[tuple[int, list[int]]]:
@@ -133,7 +133,7 @@ class _Repeated(_Jumps):
         self.cost = {key: 1 if key[2] == 0 else None for key in self.cost}
         self.asked = list[int]()
 
-    def reduced(self, parts: Sequence[_Nodes], done: int) -> Kept:
+    def reduced(self, parts: Sequence[_Nodes], done: int) -> ReducedLayer:
         kept = super().reduced(parts, done)
         self.asked.append(done)
         if done != 3:

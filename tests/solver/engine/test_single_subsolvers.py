@@ -13,7 +13,7 @@ from pipesched.validation.validator import validate
 from solver.cyclic.solve_period import solve_period
 from solver.engine.analytic_bounds import AnalyticBounds
 from solver.engine.clock import Clock, PartTimes
-from solver.engine.construction.published import Published
+from solver.engine.construction.published import PublishedSchedules
 from solver.engine.construction.published_extended import PublishedExtended
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
@@ -46,7 +46,7 @@ def test_seconds_add_up_by_name_also_where_a_part_is_ended() -> None:
     assert 0.04 <= dict(parts.taken())["one"] < 1
 
 
-def names(phase: Published) -> list[str]:
+def names(phase: PublishedSchedules) -> list[str]:
     """Of the schedules that were tried, of a V with memory for V-Min alone."""
     engine = Engine(AnalyticBounds(), (phase,), (), Search.solution, raise_bounds=False)
     times = {"forward": 14.4, "backward": 14.3, "weight": 9.6, "transfer": 1.6}
@@ -56,7 +56,7 @@ def names(phase: Published) -> list[str]:
 
 
 def test_of_many_passes_schedules_that_improve_one_that_does_not_fit_are_left_out() -> None:
-    every, some = names(Published()), names(Published(compare_up_to_passes=0))
+    every, some = names(PublishedSchedules()), names(PublishedSchedules(compare_up_to_passes=0))
     assert {"v-min-cost-aware", "v-half-cost-aware", "zbv-cost-aware"} <= set(every)
     assert set(every) - set(some) == {"v-half-cost-aware", "zbv-cost-aware"}
 

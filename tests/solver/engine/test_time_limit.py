@@ -70,7 +70,7 @@ def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.Mo
         return judge(timeline)
 
     monkeypatch.setattr(incumbent, "validate", slowly)
-    opening = published.Published(share=0.2, first_seconds=0.2)
+    opening = published.PublishedSchedules(share=0.2, first_seconds=0.2)
     engine = replace(ENGINE, construction=(opening,), subsolvers=(), finish=search.Search.solution)
     found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
     run(found)

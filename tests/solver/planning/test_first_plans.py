@@ -17,7 +17,7 @@ from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.problem import Problem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -48,9 +48,9 @@ def layers_of(times: dict[str, tuple[int, ...]], count: int, keeps: float, extra
     return layers
 
 
-def first_plans_of(problem: PlanProblem, name: str) -> tuple[Candidate | None, list[Candidate]]:
+def first_plans_of(problem: PlanProblem, name: str) -> tuple[PlanCandidate | None, list[PlanCandidate]]:
     """The best first plan of a schedule on the first placement, and all that were found."""
-    found, schedule = list[Candidate](), schedule_named(name)
+    found, schedule = list[PlanCandidate](), schedule_named(name)
     search = ChoiceSearch(problem, problem.choices[0], Budget(counted(1), Event()), found.append)
     return first_plans.FirstPlans(search, name, schedule.order, schedule.same_for_all_costs).run(1), found
 

@@ -13,7 +13,7 @@ from benchmarks.proofs.plan_attack import attack
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.results.plan import Candidate
+from pipesched.results.plan import PlanCandidate
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
@@ -74,7 +74,7 @@ def test_a_given_order_takes_what_its_simulation_takes_and_no_less_than_its_load
     for partition in some:
         problem, costs = plan.problem(choice, partition), sums.costs(sums.of_partition(partition))
         timeline = simulate(problem, order)
-        value = Candidate(choice, partition, timeline, "sequential").value / plan.tick
+        value = PlanCandidate(choice, partition, timeline, "sequential").value / plan.tick
         assert given.value(costs) == value
         devices = range(problem.devices) if plan.cluster.capacity is not None else ()
         lacking = {broken.rule for broken in validate(timeline)}
@@ -88,12 +88,12 @@ def _plan(**more) -> PlanProblem:
     return plan_problem_from(document | more)
 
 
-def _start(plan: PlanProblem) -> Candidate:
+def _start(plan: PlanProblem) -> PlanCandidate:
     (choice,) = plan.choices
     partition = next(iter(partitions(plan, choice)))
     problem = plan.problem(choice, partition)
     order = HEURISTICS["interleaved-1f1b"].order(problem)
-    return Candidate(choice, partition, simulate(problem, order), order.name)
+    return PlanCandidate(choice, partition, simulate(problem, order), order.name)
 
 
 def test_what_the_search_finds_is_valid_and_what_it_says_it_is():

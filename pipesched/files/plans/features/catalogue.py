@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import create_model
 
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Refused
 from pipesched.layers.layer import LayerType
@@ -95,7 +95,7 @@ class PlanFeature:
     keys: type[Section] | None = None
     sections: Mapping[str, type[Section]] = field(default_factory=dict)
     costs_section: str = ""
-    with_units: Mapping[str, Kind] = field(default_factory=dict)
+    with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
     of_document: Callable[[Mapping[str, Any], Wrong], Iterator[str]] = lambda *_: iter(())
@@ -133,10 +133,10 @@ class PlanFeature:
 PLAN_FEATURES: Registry[PlanFeature] = Registry("pipesched.files.plans.features", "feature of plan files")
 
 
-def units_of_keys() -> dict[str, Kind]:
+def units_of_keys() -> dict[str, QuantityKind]:
     """Return the keys of all features whose values may have units, by path, with the kind of unit of each."""
     sections = ("layers", *(feature.costs_section for feature in PLAN_FEATURES if feature.costs_section))
-    found: dict[str, Kind] = {}
+    found: dict[str, QuantityKind] = {}
     for key, kind in (one for feature in PLAN_FEATURES for one in feature.with_units.items()):
         section, _, of_costs = key.partition(".")
         found |= {f"{own}.{of_costs}": kind for own in sections} if section == "costs" else {key: kind}

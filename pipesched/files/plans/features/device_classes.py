@@ -14,7 +14,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import latency_of
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, of_value
@@ -267,7 +267,7 @@ PLAN_FEATURES.register(
         name="cluster",
         keys=Keys,
         sections={"decide": DecideKeys},
-        with_units={"cluster.memory": Kind.MEMORY},
+        with_units={"cluster.memory": QuantityKind.MEMORY},
         refused=(
             Refused(_OPEN, _LIST, "one number", "a list fixes the devices"),
             Refused(_OPEN, of_value("vocabulary", "shared"), "one number", "each device has a part"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import latency_of
 from pipesched.files.fields.together import Part, Refused, given
 from pipesched.files.plans.features.catalogue import (
@@ -70,8 +70,8 @@ PLAN_FEATURES.register(
         name="encoder",
         costs_section="encoder",
         with_units={
-            **{f"encoder.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused")},
-            **{f"encoder.{key}": Kind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
+            **{f"encoder.{key}": QuantityKind.TIME for key in ("forward", "backward", "weight", "fused")},
+            **{f"encoder.{key}": QuantityKind.MEMORY for key in ("memory", "activation", "freed_by_backward")},
         },
         refused=(
             *(

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, at, given
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Rounding
@@ -72,7 +72,7 @@ PLAN_FEATURES.register(
     PlanFeature(
         name="overlapped",
         sections={"layers": LayerKeys},
-        with_units={"layers.overlapped": Kind.TIME},
+        with_units={"layers.overlapped": QuantityKind.TIME},
         layer_mistakes=_mistakes,
         layer_times=lambda layer, _: iter((getattr(layer, "overlapped", None),)),
         layer=_layer,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields import field_types
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import (
     ALWAYS,
     MICROBATCH,
@@ -266,8 +266,8 @@ PLAN_FEATURES.register(
         sections={"costs": CostKeys},
         with_units={
             **FEATURES["parameters"].with_units,
-            **{f"costs.{key}": Kind.TIME for key in ("gather", "reduce", "step")},
-            "costs.gathered": Kind.MEMORY,
+            **{f"costs.{key}": QuantityKind.TIME for key in ("gather", "reduce", "step")},
+            "costs.gathered": QuantityKind.MEMORY,
         },
         refused=(
             *(

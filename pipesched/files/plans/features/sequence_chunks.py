@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import WrongEntries, field, or_list
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
@@ -186,9 +186,9 @@ PLAN_FEATURES.register(
         keys=Keys,
         sections={"layers": LayerKeys},
         with_units={
-            "layers.kept_for_later": Kind.PART,
-            "layers.attention": Kind.SHARE,
-            "layers.attention_backward": Kind.SHARE,
+            "layers.kept_for_later": QuantityKind.PART,
+            "layers.attention": QuantityKind.SHARE,
+            "layers.attention_backward": QuantityKind.SHARE,
         },
         layer_mistakes=_layer_mistakes,
         parts=_parts,

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.files.fields import field_types
-from pipesched.files.fields.kind import Kind
+from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading
 from pipesched.layers.plan_problem import PlanProblem
@@ -43,7 +43,7 @@ PLAN_FEATURES.register(
     PlanFeature(
         name="stage_overhead",
         keys=Keys,
-        with_units={"stage_overhead": Kind.TIME},
+        with_units={"stage_overhead": QuantityKind.TIME},
         times=_times,
         plan=_plan,
         written=lambda plan, _: {
