@@ -18,6 +18,8 @@ from solver.beam.schedules import schedule_of_moves
 from solver.beam.search import best_order, ended
 from solver.beam.tables import walks_of
 from solver.construction.list_scheduling import list_schedules
+from solver.construction.no_wait.block import block_of
+from solver.construction.no_wait.search import best_starts
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.threshold_bounds import bounds_of_devices
@@ -132,6 +134,13 @@ def compile_beam() -> None:
     schedule_of_moves(problem, walks, found.moves)
 
 
+def compile_no_wait() -> None:
+    """Compile the kernel of no-wait schedules by one search."""
+    view = problem_from(_PROBLEM | {"memory": {"capacity": 2}}).view
+    assert view is not None
+    best_starts(block_of(view, True), 2, 1, Event())
+
+
 def compile_tabu() -> None:
     """Compile the kernel of tabu search by one step."""
     jobs = jobs_of(problem_from(_PROBLEM))
@@ -148,6 +157,7 @@ CALLS: dict[str, Callable[[], None]] = {
     "long-diagrams": compile_long_diagrams,
     "labels": compile_labels,
     "orders": compile_orders,
+    "no-wait": compile_no_wait,
     "tabu": compile_tabu,
     "beam": compile_beam,
 }

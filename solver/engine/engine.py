@@ -25,6 +25,7 @@ from solver.engine.subsolvers.destructive import DestructiveBounds
 from solver.engine.subsolvers.exact_model import ExactModel
 from solver.engine.subsolvers.local_search import LocalSearch
 from solver.engine.subsolvers.mirrored_schedules import MirroredSchedules
+from solver.engine.subsolvers.no_wait_schedules import NoWaitSchedules
 from solver.engine.subsolvers.step_orders import StepOrders
 from solver.engine.subsolvers.tasks.critical_blocks import CriticalBlocks
 from solver.engine.subsolvers.tasks.policies import TaskPolicies
@@ -57,6 +58,7 @@ _OF_PASSES = (
     TunedListSchedules(),
     _DIAGRAMS[0],
     BeamSchedules(),
+    NoWaitSchedules(),
     StepOrders(),
     _CORE_GUIDED,
     RoundRobin(

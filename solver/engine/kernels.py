@@ -24,6 +24,7 @@ from solver.beam.children import expand
 from solver.beam.completion import rank_children
 from solver.beam.nodes import take
 from solver.construction.lists.kernel import compiled_run
+from solver.construction.no_wait.kernel import next_starts
 from solver.diagram.completion import completion_rows_before, keys_after
 from solver.diagram.expansion import expand as expand_kept
 from solver.diagram.reduction import reduced
@@ -132,11 +133,12 @@ LONG_DIAGRAM_KERNELS = Kernels("long-diagrams", *_DIAGRAMS)  # with times that d
 LABEL_KERNELS = Kernels("labels", prune_and_merge)  # of the check of activation modes, all else of which is interpreted
 ORDER_KERNELS = Kernels(*("orders", keys_after, completion_rows_before, longer, best_of, advance_whole, settle_step))
 BEAM_KERNELS = Kernels("beam", expand, take, rank_children, keys_after, completion_rows_before)
+NO_WAIT_KERNELS = Kernels("no-wait", next_starts)
 TABU_KERNELS = Kernels("tabu", tabu_search)
 TASK_KERNELS = Kernels("tasks", anneal, settle, generate, dispatch)
 ALL_KERNELS = (
     *(LIST_KERNELS, KERNELS, MODE_KERNELS, DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, LABEL_KERNELS),
-    *(ORDER_KERNELS, BEAM_KERNELS, TABU_KERNELS, TASK_KERNELS),
+    *(ORDER_KERNELS, BEAM_KERNELS, NO_WAIT_KERNELS, TABU_KERNELS, TASK_KERNELS),
 )
 
 

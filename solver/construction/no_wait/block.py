@@ -1,0 +1,72 @@
+"""The passes of one micro-batch by device, with their offsets from its start if none of them waits."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipesched.int64_arrays import int64_array
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.view import PipelineView
+from solver.construction.lists.tables import fits_64_bits
+
+# Columns of `Block.rows`: offset from the start of the micro-batch, duration, memory taken at the start and freed at
+# the end; of a backward also the duration of the weight pass that follows (0: none), and the memory that this frees.
+OFFSET, TICKS, TAKES, FREES, WEIGHT, WEIGHT_FREES = range(6)
+UNLIMITED = -1
+
+
+class Block(NamedTuple):
+    """Forwards and backwards of one micro-batch: those of device d are `rows[at[d]:at[d + 1]]`, in order.
+
+    Times are in ticks, memory in units of the resolution. `room[d]` is a device's memory (-1: unlimited), `length` the
+    end of the last backward, `of[k]` the kind and stage of row k.
+    """
+
+    rows: Any
+    at: Any
+    room: Any
+    length: int
+    of: tuple[tuple[PassKind, int], ...]
+
+
+def serves(problem: Problem) -> bool:
+    """Return True for a plain pipeline of one chain in which some device's memory is limited.
+
+    With ample memory there is no reason not to wait. Times and memory must fit compiled code.
+    """
+    view = problem.view
+    limited = view is not None and any(room is not None for room in view.room)
+    return limited and len(problem.placement.chains) == 1 and fits_64_bits(problem)
+
+
+def block_of(view: PipelineView, split: bool) -> Block:
+    """Return the passes of a micro-batch of a pipeline with one chain, with backwards `split` into B and W or fused."""
+    (chain,), device = view.placement.chains, view.placement.stage_device
+    placed: list[list[tuple[tuple[int, ...], tuple[PassKind, int]]]] = [[] for _ in range(view.devices)]
+    now = 0
+    for s in chain:
+        now += view.arrivals[s]
+        placed[device[s]].append(((now, view.ticks[F, s], view.memory_in_flight[s], 0, 0, 0), (F, s)))
+        now += view.ticks[F, s]
+    kind = B if split else BW
+    for s in reversed(chain):
+        now += view.returns[s]
+        weight = view.ticks[W, s] if split else 0
+        later = view.memory_until_weight[s] if weight else 0
+        freed = view.memory_in_flight[s] - later
+        numbers = (now, view.ticks[kind, s], max(0, -freed), max(0, freed), weight, later)
+        placed[device[s]].append((numbers, (kind, s)))
+        now += view.ticks[kind, s]
+    # A chain runs its passes in this order, so that those of a device are in the order of their offsets.
+    flat = [row for each in placed for row in each]
+    return Block(
+        np.array([numbers for numbers, _ in flat], np.int64),
+        int64_array([0, *accumulate(map(len, placed))]),
+        int64_array([UNLIMITED if one is None else one for one in view.room]),
+        now,
+        tuple(of for _, of in flat),
+    )

@@ -1,0 +1,123 @@
+"""The starts at which a further micro-batch fits between those in flight, compiled.
+
+The state of a device is a row: when it is free, its memory in use, the number of weight passes that wait, and for each
+of these when it may start, how long it takes and the memory that it frees. Weight passes run in the order of their
+backwards, each as soon as the gap before the next pass is long enough. A state is that at the start of the last
+micro-batch: weight passes that end later are placed again with each further micro-batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesched.compiled import compiled, inlined, inner
+from solver.construction.no_wait.block import FREES, OFFSET, TAKES, TICKS, WEIGHT, WEIGHT_FREES
+
+# Columns of a device's state; from `QUEUE` on there are `EACH` for each weight pass that waits.
+FREE, LEVEL, COUNT, QUEUE, EACH = 0, 1, 2, 3, 3
+# Columns of what is found: the start of the micro-batch, and the end of all passes.
+START, END, FOUND = 0, 1, 2
+_FITS = 0
+_NEVER = np.int64(2**62)
+
+
+@inlined
+def _run_weights(own, free, level, head, tail, limit):  # type: ignore[no-untyped-def]
+    """Run the weight passes that wait, from number `head` on, as far as they end by `limit`.
+
+    Returns when the device is free then, its memory in use, and the number of the next weight pass.
+    """
+    while head < tail:
+        at = QUEUE + EACH * head
+        end = max(free, own[at]) + own[at + 1]
+        if end > limit:
+            break
+        free, level, head = end, level - own[at + 2], head + 1
+    return free, level, head
+
+
+@inlined
+def _in_order(rows, at, starts, low, n, start, d, times, which):  # type: ignore[no-untyped-def]
+    """Write the passes of device `d` that begin at the last start or later, in order; return their number.
+
+    `which` is the row of a pass of an earlier micro-batch, and -1 - row of micro-batch `n`, which begins at `start`.
+    """
+    count, frontier = 0, starts[n - 1] if n > 0 else 0
+    for i in range(low, n + 1):
+        for k in range(at[d], at[d + 1]):
+            x = (start if i == n else starts[i]) + rows[k, OFFSET]
+            if x >= frontier:
+                j = count
+                while j > 0 and times[j - 1] > x:
+                    times[j], which[j] = times[j - 1], which[j - 1]
+                    j -= 1
+                times[j], which[j] = x, k if i < n else -1 - k
+                count += 1
+    return count
+
+
+@inner
+def _place(rows, at, room, state, starts, low, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
+    """Place micro-batch `n` at `start` after those of `starts`, of which those before `low` have ended.
+
+    Returns (0, end of all passes) and writes the new state to `after`; else (ticks by which a later start may fit, at
+    least `step`, 0). `times` and `which` have room for the passes of a device that are in flight.
+    """
+    end = 0
+    for d in range(at.shape[0] - 1):
+        count = _in_order(rows, at, starts, low, n, start, d, times, which)
+        own = after[d]
+        for c in range(QUEUE + EACH * state[d, COUNT]):
+            own[c] = state[d, c]
+        free, level, head, tail = own[FREE], own[LEVEL], 0, own[COUNT]
+        kept, last_new = False, start
+        for j in range(count + 1):
+            x = times[j] if j < count else _NEVER
+            if x >= start and not kept:
+                kept = True
+                free, level, head = _run_weights(own, free, level, head, tail, start)
+                for c in range(QUEUE, QUEUE + EACH * (tail - head)):
+                    own[c] = own[c + EACH * head]
+                head, tail = 0, tail - head
+                own[FREE], own[LEVEL], own[COUNT] = free, level, tail
+            if j == count:
+                break
+            free, level, head = _run_weights(own, free, level, head, tail, x)
+            new = which[j] < 0
+            k = -1 - which[j] if new else which[j]
+            if free > x:
+                return max(step, free - x if new else x + rows[k, TICKS] - last_new), 0
+            waits = QUEUE + EACH * head
+            if room[d] >= 0 and level + rows[k, TAKES] > room[d]:
+                return max(step, max(free, own[waits]) + own[waits + 1] - x if new and head < tail else step), 0
+            free, level = x + rows[k, TICKS], level + rows[k, TAKES] - rows[k, FREES]
+            last_new = x if new else last_new
+            if rows[k, WEIGHT] > 0:
+                waits = QUEUE + EACH * tail
+                if waits + EACH > own.shape[0]:
+                    return step, 0
+                own[waits], own[waits + 1], own[waits + 2] = free, rows[k, WEIGHT], rows[k, WEIGHT_FREES]
+                tail += 1
+        free, level, head = _run_weights(own, free, level, head, tail, _NEVER)
+        end = max(end, free)
+    return _FITS, end
+
+
+@compiled
+def next_starts(rows, at, room, state, starts, low, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
+    """Find starts of micro-batch `n` from `first` on, at least `step` ticks apart, as many as `found` has rows.
+
+    A row of `found` has the columns of this module; `after[i]` is the state for row i. Returns the number found in at
+    most `tries` starts. The other arguments are as in `_place`.
+    """
+    number, start = 0, first
+    for _ in range(tries):
+        later, end = _place(rows, at, room, state, starts, low, n, start, step, after[number], times, which)
+        if later == _FITS:
+            found[number, START], found[number, END] = start, end
+            number += 1
+            if number == found.shape[0]:
+                break
+            later = step
+        start += later
+    return number

@@ -1,0 +1,133 @@
+"""Beam search over the starts of micro-batches that pass all stages and return without a wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipesched.int64_arrays import int64_array
+from pipesched.problem.passes import B, Pass, W
+from pipesched.schedule.schedule import Schedule
+from solver.construction.no_wait.block import OFFSET, TICKS, WEIGHT, Block
+from solver.construction.no_wait.kernel import EACH, FOUND, QUEUE, next_starts
+from solver.parameters import tunable, tuned
+
+
+@dataclass(frozen=True)
+@tunable
+class NoWaitParams:
+    """Sizes of the search for the starts of micro-batches that do not wait."""
+
+    branches: int = tuned(8, "starts of the next micro-batch that a node has as children", 1, 100)
+    tries: int = tuned(512, "starts tried for them", 1, 10_000)
+    queue: int = tuned(64, "weight passes that wait on a device at most", 1, 10_000)
+    step_share: float = tuned(0.5, "of the shortest pass: the least distance of two starts tried", 0.01, 1)
+
+
+_PARAMS = NoWaitParams()
+
+
+class _Node(NamedTuple):
+    """Starts of the first micro-batches, end of all their passes, and state of the devices at the last start."""
+
+    starts: tuple[int, ...]
+    end: int
+    state: Any
+
+    @property
+    def last(self) -> int:
+        return self.starts[-1]
+
+    def in_flight(self, length: int) -> tuple[int, ...]:
+        """Return how long before the last start each micro-batch began that has not ended by then."""
+        return tuple(self.last - start for start in self.starts if start + length > self.last)
+
+
+class _Children:
+    """Generator of the nodes with one micro-batch more, with the arrays that it writes to."""
+
+    def __init__(self, block: Block, microbatches: int) -> None:
+        self._block, devices = block, len(block.room)
+        self._step = max(1, int(_PARAMS.step_share * block.rows[:, TICKS].min()))
+        self._found = np.empty((_PARAMS.branches, FOUND), np.int64)
+        self._after = np.zeros((_PARAMS.branches, devices, QUEUE + EACH * _PARAMS.queue), np.int64)
+        passes = microbatches * int(np.diff(block.at).max())
+        self._times, self._which = np.empty(passes, np.int64), np.empty(passes, np.int64)
+
+    def first(self) -> Iterator[_Node]:
+        """Yield the node of the first micro-batch, which starts at 0; nothing if it does not fit the memory."""
+        yield from self._with(_Node((), 0, np.zeros(self._after.shape[1:], np.int64)), 0, tries=1)
+
+    def of(self, node: _Node) -> Iterator[_Node]:
+        """Yield a node's children, by increasing start of the further micro-batch."""
+        yield from self._with(node, node.last + 1, _PARAMS.tries)
+
+    def _with(self, node: _Node, first: int, tries: int) -> Iterator[_Node]:
+        block, n = self._block, len(node.starts)
+        low = n - len(node.in_flight(block.length)) if n else 0
+        number = next_starts(
+            block.rows, block.at, block.room, node.state, int64_array(node.starts), low, n, first, self._step, tries,
+            self._found, self._after, self._times, self._which,
+        )  # fmt: skip
+        for start, end, after in zip(*self._found[:number].T.tolist(), self._after, strict=False):
+            yield _Node((*node.starts, start), end, after.copy())
+
+
+class Found(NamedTuple):
+    """Starts of all micro-batches in ticks, the first 0; `all_kept` is True if a wider search would find no others."""
+
+    starts: tuple[int, ...]
+    all_kept: bool
+
+
+def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> Found | None:
+    """Return the starts of the least end found; None if memory admits none, or `stop` was set before.
+
+    Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + end of all passes; of nodes
+    with micro-batches in flight at equal distances, the one that is earlier.
+    """
+    children = _Children(block, microbatches)
+    layer, all_kept = list(children.first()), True
+    for _ in range(microbatches - 1):
+        best = dict[tuple[int, ...], _Node]()
+        for child in (child for node in layer if not stop.is_set() for child in children.of(node)):
+            key = child.in_flight(block.length)
+            known = best.setdefault(key, child)
+            if (child.last, child.end) < (known.last, known.end):
+                best[key] = child
+        all_kept &= len(best) <= width
+        layer = nsmallest(width, best.values(), key=lambda node: (node.last + node.end, node.starts))
+    if stop.is_set() or not layer:
+        return None
+    return Found(min(layer, key=lambda node: node.end).starts, all_kept)
+
+
+def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:
+    """Return the schedule of these starts: the passes of each device by their times, weight passes in the gaps."""
+    rows = zip(block.at, block.at[1:], strict=False)
+    return Schedule(tuple(tuple(_order(block, range(*own), starts)) for own in rows), "pipesched")
+
+
+def _order(block: Block, rows: Sequence[int], starts: Sequence[int]) -> Iterator[tuple[Pass]]:
+    """Yield the passes of the device with these rows of the block, in order."""
+    passes = sorted((start + int(block.rows[k, OFFSET]), k, j) for j, start in enumerate(starts) for k in rows)
+    waiting, free = deque[tuple[int, int, Pass]](), 0
+    for at, k, j in passes:
+        while waiting and max(free, waiting[0][0]) + waiting[0][1] <= at:
+            begin, ticks, weight = waiting.popleft()
+            free = max(free, begin) + ticks
+            yield (weight,)
+        kind, stage = block.of[k]
+        free = at + int(block.rows[k, TICKS])
+        yield (Pass(kind, stage, j),)
+        if block.rows[k, WEIGHT]:
+            waiting.append((free, int(block.rows[k, WEIGHT]), Pass(W, stage, j)))
+        elif kind is B:
+            yield (Pass(W, stage, j),)
+    yield from ((weight,) for *_, weight in waiting)
