@@ -24,8 +24,9 @@ from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 def show(
     problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None, why_not: bool = True
 ) -> None:
-    """Print the table, then how many schedules do not apply, or with `why_not` each with its reason.
+    """Print the table, then how many schedules do not apply.
 
+    With `why_not` these are listed with their reasons, and so are those that do not fit the memory.
     `lower_bound` is in ticks. `bars` adds a bar for each schedule's time; by default if the width of the output is
     known.
     """
@@ -42,7 +43,8 @@ def show(
         table(title, columns, rows, ours)
     if bars:
         show_legend()
-    for line in (*extended_lines(candidates), *(grouped.lines(candidates) if why_not else grouped.count(candidates))):
+    shown = [*grouped.lines_of_memory(candidates), *grouped.lines(candidates)] if why_not else grouped.count(candidates)
+    for line in (*extended_lines(candidates), *shown):
         print(line)
 
 

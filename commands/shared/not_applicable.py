@@ -1,4 +1,4 @@
-"""Lines on published schedules that do not apply to a problem; schedules with one reason share a line."""
+"""Lines on published schedules that do not apply to a problem, or do not fit its memory; equal reasons share a line."""
 
 from __future__ import annotations
 
@@ -16,26 +16,36 @@ def lines(candidates: Sequence[Candidate]) -> list[str]:
     """Return a line on schedules left untried by the time limit, then a heading and a line for each reason why others
     do not apply, with their names. Empty if all were tried and apply.
     """
-    names: dict[str, list[str]] = {}
-    for candidate in candidates:
-        if candidate.metrics is None and candidate.tried:
-            names.setdefault(candidate.reason, []).append(candidate.name)
     late = sorted(candidate.name for candidate in candidates if not candidate.tried)
     untried = [f"not tried, as the time limit was reached: {', '.join(late)}"] if late else []
+    none = [candidate for candidate in candidates if candidate.metrics is None and candidate.tried]
+    return [*untried, *_by_reason("other schedule", "apply", none)]
+
+
+def lines_of_memory(candidates: Sequence[Candidate]) -> list[str]:
+    """Return a heading and a line for each reason why schedules exceed the memory: where and when they do so first.
+
+    Empty if every schedule that applies fits.
+    """
+    too_large = [candidate for candidate in candidates if candidate.metrics is not None and not candidate.fits]
+    return _by_reason("schedule", "fit the memory", too_large)
+
+
+def _by_reason(noun: str, what: str, candidates: Sequence[Candidate]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for candidate in candidates:
+        names.setdefault(candidate.reason, []).append(candidate.name)
     if not names:
-        return untried
-    number = sum(map(len, names.values()))
-    heading = f"{counted(number, 'other schedule')} {'does' if number == 1 else 'do'} not apply:"
-    return [
-        *untried,
-        heading,
-        *(f"- {', '.join(sorted(schedules))}: {reason}" for reason, schedules in sorted(names.items())),
-    ]
+        return []
+    heading = f"{counted(len(candidates), noun)} {'does' if len(candidates) == 1 else 'do'} not {what}:"
+    return [heading, *(f"- {', '.join(sorted(own))}: {reason}" for reason, own in sorted(names.items()))]
 
 
 def add_why_not(parser: ArgumentParser) -> None:
-    """Add `--why-not`, which prints the lines instead of their number."""
-    parser.add_argument("--why-not", action="store_true", help="also list the schedules that do not apply, and why")
+    """Add `--why-not`, which prints the lines instead of the number of schedules that do not apply."""
+    parser.add_argument(
+        "--why-not", action="store_true", help="also list the schedules that do not apply or do not fit, and why"
+    )
 
 
 def count(candidates: Sequence[Candidate]) -> list[str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from commands.main import main
+from tests.support.report_text import report_text
 
 DOCUMENT = "devices: 4\nmicrobatches: 8\ntimes: {forward: 1, backward: 1, weight: 1}\n"
+SURE = ["--workers", "1", "--time-limit", "60"]
 PLACEMENTS = ["linear", "interleaved", "v-shape", "wave", "bidirectional", "[0, 1, 2, 3]"]
 
 
@@ -42,11 +45,36 @@ def test_schedules_that_do_not_apply_stand_together_by_reason(v: str, capsys: py
     counted = re.search(r"\n(\d+) other schedules do not apply \(--why-not", said)
     assert counted and "\n- " not in said
     assert main(["compare", v, "--no-optimal", "--why-not"]) == 0
-    said = capsys.readouterr().out
+    said = capsys.readouterr().out.partition("do not apply:\n")[2]
     assert "- chimera, dualpipe: " in said
     reasons = [line[2:].partition(": ")[0].split(", ") for line in said.splitlines() if line.startswith("- ")]
     assert len(reasons) < 7
     assert sum(map(len, reasons)) == int(counted[1])
+
+
+def test_why_not_says_where_schedules_exceed_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """GPipe and others run six forwards of a tick each on the first device before its first backward: one too many."""
+    path, out = written(tmp_path, "memory: {capacity: 5}\n"), tmp_path / "out"
+    assert main(["compare", path, "--no-optimal", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    larger = sorted(row["schedule"] for row in rows if row["status"] == "ok" and not row["fits"])
+    assert "gpipe" in larger and len(larger) > 1
+    for command in (["compare", path, "--no-optimal"], ["solve", path, *SURE, "-o", str(out)]):
+        main(command)
+        assert "fit the memory" not in capsys.readouterr().out
+        main([*command, "--why-not"])
+        lines = capsys.readouterr().out.splitlines()
+        at = lines.index(f"{len(larger)} schedules do not fit the memory:")
+        reasons = dict(line[2:].split(": ", 1)[::-1] for line in lines[at + 1 : lines.index(_after(lines, at))])
+        assert sorted(name for names in reasons.values() for name in names.split(", ")) == larger
+        where = "device 0 holds 6 activations when F0.5 starts at 5; its capacity is 5 activations"
+        assert "gpipe" in reasons[where].split(", ")
+    report = report_text(out / "report.html")
+    assert f"{len(larger)} schedules do not fit the memory" in report and where in report
+
+
+def _after(lines: Sequence[str], at: int) -> str:
+    return next(line for line in lines[at + 1 :] if not line.startswith("- "))
 
 
 def test_compare_reads_schedule_files(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

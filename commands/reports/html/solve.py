@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solved import min_memory, robustness, sensitivity
@@ -95,8 +96,13 @@ def _table(solution: Solution) -> Table:
 
 
 def _not_applicable(solution: Solution) -> list[Part]:
-    """Return the schedules that were not tried, and a folded list of those that do not apply, with reasons."""
-    lines = not_applicable.lines(solution.candidates)
+    """Return the schedules that were not tried, and folded lists of those that do not fit or apply, with reasons."""
+    too_large = _folded(not_applicable.lines_of_memory(solution.candidates))
+    return [*too_large, *_folded(not_applicable.lines(solution.candidates))]
+
+
+def _folded(lines: Sequence[str]) -> list[Part]:
+    """Return the lines as parts: those that begin with a dash as points folded below the last of the others."""
     reasons = [line[2:] for line in lines if line.startswith("- ")]
     headings = [line for line in lines if not line.startswith("- ")]
     if not reasons:
