@@ -218,7 +218,10 @@ def awaits(problem: Problem, kind: PassKind, stage: int, sender: int | None) -> 
 
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
     """Return an array of `number`, ticks or memory, scaled for each of these micro-batches; the number itself if all
-    are equal."""
+    are equal.
+
+    Nothing is rounded here and below: `rescale.with_microbatch_scale` made all products whole.
+    """
     if not problem.walks.scale:
         return number
     each = {j: int(number * problem.walks.scale[j]) for j in set(microbatches.tolist())}

@@ -45,7 +45,11 @@ class Walks:
         return lcm(*(factor.denominator for factor in self.scale))
 
     def scaled(self, number: int, microbatch: int) -> int:
-        """Return `number`, ticks or memory of a stage, times the factor of a micro-batch."""
+        """Return `number`, ticks or memory of a stage, times the factor of a micro-batch.
+
+        The division is exact: `rescale.with_microbatch_scale` chose ticks and steps in which all such products are
+        whole, and `refuse` refuses others.
+        """
         if not self.scale:
             return number
         factor = self.scale[microbatch]
