@@ -92,7 +92,8 @@ _ULTRA_ATTENTION = (128 + 111) / (128 + 111 / 2)
 # No published steps of AMD's devices were fitted: their products follow from the most that was measured of them. AMD's
 # own measurements are 708 and 1,273 TFLOP/s of MI300X, 843 and 1,519 of MI325X (rocm.blogs.amd.com, *Measuring
 # Max-Achievable FLOPs*, part 2). Of MI355X 1,565 TFLOP/s in 16 bits were measured (Maximum Achievable Matmul FLOPS,
-# github.com/stas00/ml-engineering); narrower products are to them what they are on MI300X.
+# github.com/stas00/ml-engineering); narrower products are to them what they are on MI300X. MI350X is the same chip at
+# 1,000 W, not 1,400: its rates are lower by the power.
 _MI300X = Device(
     1307, 191, 5300, 304, 448, 50, f"AMD MI300X {_SHEET} {_FAST}", 2614, products=PRODUCTS.reached(708, 1307),
     narrow_products=PRODUCTS.reached(1273, 2614), attention=0.4,
@@ -100,6 +101,14 @@ _MI300X = Device(
 # The rate of products for the power of a device of the same chip: 843 TFLOP/s with MI325X's 1,000 W for 708 with
 # MI300X's 750.
 _OF_POWER = 0.6
+_MI355X = replace(
+    _MI300X, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=287, memory_bandwidth=8000,
+    multiprocessors=256, in_node=538, products=PRODUCTS.reached(1565, 2500),
+    narrow_products=PRODUCTS.reached(1565, 2500) * (1273 / 2614) / (708 / 1307),
+    source=f"AMD MI355X {_SHEET} {_FAST}",
+)  # fmt: skip
+# Of the rates of MI355X, as shares of a data sheet that has 2,300 TFLOP/s in 16 bits for its 2,500.
+_OF_MI355X = (1000 / 1400) ** _OF_POWER * 2500 / 2300
 DEVICES: Mapping[str, Device] = {
     "v100-32gb": replace(
         _A100, tflops=125, memory=31, memory_bandwidth=900, multiprocessors=80, in_node=150, between_nodes=12.5,
@@ -147,10 +156,10 @@ DEVICES: Mapping[str, Device] = {
         _MI300X, memory=255, memory_bandwidth=6000, products=PRODUCTS.reached(843, 1307),
         narrow_products=PRODUCTS.reached(1519, 2614), source=f"AMD MI325X {_SHEET} {_FAST}",
     ),
-    "mi355x-288gb": replace(
-        _MI300X, tflops=2500, tflops_8bit=5000, tflops_4bit=10000, memory=287, memory_bandwidth=8000,
-        multiprocessors=256, in_node=538, products=PRODUCTS.reached(1565, 2500),
-        narrow_products=PRODUCTS.reached(1565, 2500) * (1273 / 2614) / (708 / 1307),
-        source=f"AMD MI355X {_SHEET} {_FAST}",
+    "mi350x-288gb": replace(
+        _MI355X, tflops=2300, tflops_8bit=4600, tflops_4bit=9200, products=_MI355X.products * _OF_MI355X,
+        narrow_products=_MI355X.narrow_products * _OF_MI355X, attention=_MI355X.attention * _OF_MI355X,
+        source=f"AMD MI350X {_SHEET} {_FAST}",
     ),
+    "mi355x-288gb": _MI355X,
 }  # fmt: skip
