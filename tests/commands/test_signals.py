@@ -16,6 +16,7 @@ from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
+from tests.support.daily import daily
 from tests.support.makers import problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -257,7 +258,7 @@ def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
     assert str(tmp_path) not in running
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.5])
+@pytest.mark.parametrize("delay", daily([0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.5], 3))
 def test_ctrl_c_at_any_moment_ends_in_one_line(delay: float, tmp_path: Path) -> None:
     """While libraries are loaded, while the search begins, and later; counted from where our code begins to run."""
     (tmp_path / "hard.yaml").write_text(HARD)

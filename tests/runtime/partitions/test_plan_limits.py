@@ -43,7 +43,7 @@ def _allowed(plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
 def test_restricted_problems_have_the_plans_that_can_be_written(form: PartitionFormat) -> None:
     told = refused = 0
     equal = form.limits.equal_stages
-    for seed in range(600 if equal else 80 if form.limits.forwards_only else 40):
+    for seed in range(250 if equal else 32 if form.limits.forwards_only else 16):
         whole = replace(varied_plan(Random(seed)), recompute_rule=RecomputeRule.ANY, recompute=Decide.FREE)
         # Few of them can be cut equally.
         whole = replace(whole, microbatches=6) if equal else whole
@@ -64,7 +64,7 @@ def test_restricted_problems_have_the_plans_that_can_be_written(form: PartitionF
                 assert _allowed(left, choice, partition) is written, (seed, choice, partition)
                 told += written
                 refused += not written
-    assert told > (10 if equal else 100) and refused > 100
+    assert told > (3 if equal else 40) and refused > 40
 
 
 def test_what_a_runtime_does_not_run_is_refused_with_what_it_does() -> None:

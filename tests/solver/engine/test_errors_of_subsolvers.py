@@ -214,7 +214,6 @@ def test_of_one_bound_of_a_period(name: str, monkeypatch: pytest.MonkeyPatch) ->
     notes = list[str]()
     assert period_certificates(one, notes) == others and others
     assert [is_defect(note) and repr(name) in note for note in notes] == [True]
-    answered(solve(one, COUNTED), repr(name))
     monkeypatch.setattr(period_bounds, "drop_pass_memory", fails)
     assert period_certificates(one, notes) == [period_bounds.NOTHING]
     answered(solve(one, COUNTED), repr(name))

@@ -79,7 +79,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
 
     try:
         with Store(tmp_path / "s.sqlite") as store:
-            found = run_sweep(of, store, executor, Options(Limits(seconds=0.8, workers=1)), report)
+            found = run_sweep(of, store, executor, Options(Limits(seconds=0.4, workers=1)), report)
             assert [store.solves(cell.key) for cell in of.cells] == [1] * 6
     finally:
         executor.close()
