@@ -43,7 +43,7 @@ from solver.diagram.by_device import bounds_by_device
 from solver.diagram.joint_weights import bounds_of_joint_weights
 from solver.diagram.threshold_bounds import bounds_of_devices, bounds_of_stages
 from solver.diagram.threshold_search import ThresholdSearch
-from solver.tasks.as_stages import cut
+from solver.tasks.as_stages import stream_decomposition
 from tests.support.exhaustive.optimum import least_value
 from tests.support.mode_problems import mode_problem
 from tests.support.rows_of_tasks import carried, random_rows, tiny_mirrored
@@ -176,7 +176,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
 
 def _joint(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
     """Bounds in which the weight tasks of a stage hold memory together."""
-    own = cut(problem)
+    own = stream_decomposition(problem)
     if own is not None:
         near = ceil(best) + random.choice((-1, 0, 1, 20))
         stages = [row[0] for row in own.rows]

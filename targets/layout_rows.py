@@ -14,7 +14,7 @@ from pipesched.results.gap import gap
 from pipesched.results.layouts import EXACT, FIRST, NO_FIRST_PLAN, ExpectedError, LayoutRow, Layouts
 from pipesched.schedule.metrics import measure
 from solver.parameters import tunable, tuned
-from solver.planning.race import Raced
+from solver.planning.race import RaceEntry
 from targets.layouts import LayoutRace
 
 
@@ -76,12 +76,12 @@ def recommended(rows: Sequence[LayoutRow], within: float) -> LayoutRow | None:
     return min((row for row in fitting if row.total <= best * (1 + within)), key=lambda row: (row.plainness, row.total))
 
 
-def raced_row(race: LayoutRace, row: LayoutRow) -> Raced[Layout]:
+def raced_row(race: LayoutRace, row: LayoutRow) -> RaceEntry[Layout]:
     """Return the search's entry for a row's layout."""
     return next(one for one in race.rows if {**one.key._asdict()} == row.sizes)
 
 
-def _row(raced: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> LayoutRow:
+def _row(raced: RaceEntry[Layout], race: LayoutRace, wanted: Wanted, gpus: int, error: ExpectedError) -> LayoutRow:
     found = LayoutRow(
         **raced.key._asdict(), microbatches=raced.problem.microbatches, lower_bound=float(raced.bound),
         step_lower_bound=float(raced.least),
@@ -102,7 +102,7 @@ def _row(raced: Raced[Layout], race: LayoutRace, wanted: Wanted, gpus: int, erro
     )  # fmt: skip
 
 
-def _plan(raced: Raced[Layout]) -> Mapping[str, Any]:
+def _plan(raced: RaceEntry[Layout]) -> Mapping[str, Any]:
     """Return the fields of `LayoutRow` that describe the layout's plan: the one searched for, else the first plan
     made."""
     best = None if raced.plan is None else raced.plan.best

@@ -21,7 +21,7 @@ from solver.parameters import tunable, tuned
 from solver.planning.plan import plan_from
 from solver.planning.progress import Report
 from solver.planning.quick.first_plan import first_plan
-from solver.planning.race import NO_TIME, Raced, entered, raced_on
+from solver.planning.race import NO_TIME, RaceEntry, entered, raced_on
 from solver.planning.time_shares import TimeShares
 
 
@@ -98,7 +98,7 @@ class LayoutRace:
     `spread` has what each layout's plan problem was made from, `refused` the reason why others were not examined.
     """
 
-    rows: list[Raced[Layout]]
+    rows: list[RaceEntry[Layout]]
     spread: Mapping[Layout, Spread]
     refused: Mapping[Layout, str]
 
@@ -137,7 +137,7 @@ def first_plans(
 
     `BadInput` with all reasons if no layout is left.
     """
-    spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[Raced[Layout]]()
+    spread, refused, rows = dict[Layout, Spread](), dict[Layout, str](), list[RaceEntry[Layout]]()
     layouts = [*_all(config, wanted, gpus, batch, given)]
     best: Fraction | None = None
     for number, (layout, total) in enumerate(_spread_out(layouts), 1):

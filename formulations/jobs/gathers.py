@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from formulations.jobs.jobs import Gap, Jobs, Precedence
+from formulations.jobs.jobs import Jobs, Precedence, UngatheredInterval
 from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
@@ -27,14 +27,14 @@ class Gathers:
     def __init__(self, problem: Problem, passes: Collection[Pass], number: Mapping[Task, int]) -> None:
         self._problem, self._passes, self._number = problem, passes, number
         self.precedences: list[Precedence] = []
-        gaps: list[Gap] = []
+        gaps: list[UngatheredInterval] = []
         for stage, own in enumerate(problem.stages):
             gathers = [Pass(UNSHARD, stage, k) for k in range(own.gather.most)] if own.gather else []
             if gathers and gathers[0] in passes:
                 gaps += self._of_stage(gathers)
         self.gaps = tuple(gaps)
 
-    def _of_stage(self, gathers: list[Pass]) -> Iterator[Gap]:
+    def _of_stage(self, gathers: list[Pass]) -> Iterator[UngatheredInterval]:
         holder = self._problem.parameters.holder
         stage = gathers[0].stage
         users = tuple(ends_of(self._problem, self._number, p) for p in self._passes
@@ -49,7 +49,7 @@ class Gathers:
                 self._after(n, end[-1:])
         for release, gather in zip(end, begin[1:], strict=False):
             self._after(release, [gather])
-            yield Gap(release, gather, users)
+            yield UngatheredInterval(release, gather, users)
 
     def _after(self, before: int, jobs: list[int]) -> None:
         self.precedences += [Precedence(n, (before,), 0) for n in jobs]

@@ -58,7 +58,7 @@ class Precedence(NamedTuple):
     optional: bool = False
 
 
-class Holding(NamedTuple):
+class JobMemory(NamedTuple):
     """Memory that a pass takes when its first job starts (`takes`) and frees when its last job has ended (`gives`).
 
     Both are in the problem's memory units. `pool` indexes the memories: the reservoirs of the network, then, if
@@ -77,7 +77,7 @@ class Holding(NamedTuple):
     where: int
 
 
-class Gap(NamedTuple):
+class UngatheredInterval(NamedTuple):
     """Time from job `release` to the end of job `gather`, in which a stage's parameters are not gathered.
 
     `users` are the passes that use the parameters, each as (first jobs, last jobs); none of them runs in the gap. If
@@ -104,13 +104,13 @@ class Jobs:
     problem: Problem
     jobs: tuple[Job, ...]
     precedences: tuple[Precedence, ...]
-    holdings: tuple[Holding, ...]
+    holdings: tuple[JobMemory, ...]
     choices: tuple[Decision, ...]
     room: tuple[int | None, ...]
     parts: int
     zeros: int
     restricted: bool = False  # True if some schedules are excluded, so that bounds are not valid for all
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[UngatheredInterval, ...] = ()
     most_further_gathers: int | None = None
     renumbered: bool = True
     # For an iteration in progress: the earliest step of each job (empty: 0 for all). Micro-batches of a chain then
@@ -177,7 +177,7 @@ class Jobs:
         return {n: one.pool for one in takers for n in one.first}
 
     @cached_property
-    def alike(self) -> tuple[tuple[int, int], ...]:
+    def interchangeable(self) -> tuple[tuple[int, int], ...]:
         """Pairs (first job of a micro-batch, that of the next); the second may start no sooner: symmetry breaking.
 
         Used where `consecutive` is empty. Micro-batches of a chain are identical, so they may be numbered in the order

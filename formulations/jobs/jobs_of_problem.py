@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers
-from formulations.jobs.jobs import Decision, Holding, Job, Jobs, Precedence
+from formulations.jobs.jobs import Decision, Job, JobMemory, Jobs, Precedence
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.fused_dominance import fused_is_dominated
@@ -152,7 +152,7 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, in
             yield from (Precedence(after, tuple(line[one]), 0) for after in line[other])
 
 
-def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
+def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[JobMemory]:
     """Yield the memory that each pass takes and frees, for each memory pool and each limit of gathered stages."""
     network = problem.network
 
@@ -167,10 +167,10 @@ def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int
             takes = max(0, change.at_start) + max(0, change.at_end)
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:
-                yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
+                yield JobMemory(pool, takes, gives, *ends(p), number[Task(p)])
         if problem.parameters.window is not None and p.kind in (UNSHARD, RESHARD):
             window = len(network.reservoirs) + device
-            yield Holding(window, p.kind is UNSHARD, p.kind is RESHARD, *ends(p), number[Task(p)])
+            yield JobMemory(window, p.kind is UNSHARD, p.kind is RESHARD, *ends(p), number[Task(p)])
         forward = p._replace(kind=F)
         if p[:2] in network.given_up and Task(forward) in number:
-            yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])
+            yield JobMemory(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])

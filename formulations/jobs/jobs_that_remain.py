@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from formulations.jobs.gathers import gathered_at_least
-from formulations.jobs.jobs import Gap, Holding, Jobs, Precedence
+from formulations.jobs.jobs import JobMemory, Jobs, Precedence, UngatheredInterval
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.problem import Problem
 from pipesched.problem.state import State
@@ -58,13 +58,13 @@ class _Remaining:
             release=tuple(self._release), gaps=gaps,
         )  # fmt: skip
 
-    def _gaps(self) -> tuple[list[Precedence], tuple[Gap, ...]]:
+    def _gaps(self) -> tuple[list[Precedence], tuple[UngatheredInterval, ...]]:
         """Return (precedences, gaps): the consequences of gathers so far, and the gaps that are still to be decided.
 
         A gap whose release has begun, and users that have begun, are decided: they become precedences, in old job
         numbers. The gaps are in new numbers.
         """
-        ties, gaps, number = list[Precedence](), list[Gap](), self._number
+        ties, gaps, number = list[Precedence](), list[UngatheredInterval](), self._number
         for gap in self._whole.gaps:
             begun = [user for user in gap.users if any(n in self._ran for n in user[0])]
             others = [user for user in gap.users if user not in begun]
@@ -74,7 +74,7 @@ class _Remaining:
                 continue
             ties += [Precedence(gap.release, (n,), 0) for _, last in begun for n in last]
             users = tuple((tuple(number[n] for n in a), tuple(number[n] for n in b)) for a, b in others)
-            gaps.append(Gap(number[gap.release], number[gap.gather], users))
+            gaps.append(UngatheredInterval(number[gap.release], number[gap.gather], users))
         return ties, tuple(gaps)
 
     def _precedences(self, whole: Iterable[Precedence]) -> Iterator[Precedence]:
@@ -99,7 +99,7 @@ class _Remaining:
                     if other not in self._ran:
                         yield Precedence(number[other], (number[n],), 0)
 
-    def _holdings(self) -> Iterator[Holding]:
+    def _holdings(self) -> Iterator[JobMemory]:
         """Yield memory still to be taken or freed.
 
         Subtract from the capacities what is in use by passes that have begun.
@@ -114,4 +114,4 @@ class _Remaining:
             if takes or gives:
                 # If that pass has begun, it is known to run.
                 where = self._number.get(one.where, (last if begun else first)[0])
-                yield Holding(one.pool, takes, gives, last if begun else first, last, where)
+                yield JobMemory(one.pool, takes, gives, last if begun else first, last, where)

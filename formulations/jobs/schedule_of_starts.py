@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from formulations.jobs.jobs import Holding, Job, Jobs
+from formulations.jobs.jobs import Job, JobMemory, Jobs
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
@@ -106,10 +106,10 @@ class _Memory:
         # For each stream on which passes begin: the place on every stream up to which jobs are known to have ended.
         self._seen: dict[Resource, dict[Resource, int]] = {}
 
-    def _begin(self, one: Holding) -> int:
+    def _begin(self, one: JobMemory) -> int:
         return min(self._starts[n] for n in one.first)
 
-    def _end(self, one: Holding) -> int:
+    def _end(self, one: JobMemory) -> int:
         return max(self._starts[n] + self._jobs.jobs[n].steps for n in one.last)
 
     def waits(self) -> list[Wait] | None:
@@ -119,7 +119,7 @@ class _Memory:
         """
         if self._left is None:
             return []
-        found, given, ended = list[Wait](), list[tuple[Holding, int]](), 0
+        found, given, ended = list[Wait](), list[tuple[JobMemory, int]](), 0
         for taker in asking(self._takers):
             while ended < len(self._givers) and self._end(self._givers[ended]) <= self._begin(taker):
                 given.append((self._givers[ended], self._givers[ended].gives))
@@ -141,7 +141,7 @@ class _Memory:
             found += [wait._replace(after=self._job(n).task) for n in taker.first for wait in waited.values()]
         return found
 
-    def _known_at(self, taker: Holding) -> dict[Resource, int]:
+    def _known_at(self, taker: JobMemory) -> dict[Resource, int]:
         """Return, by stream, up to which position in its order all jobs are known to have ended when the taker starts.
 
         Empty for a pass that begins with several jobs. The result is shared by the passes that begin on one stream, and
@@ -155,14 +155,14 @@ class _Memory:
         return seen
 
     def _take(
-        self, given: list[tuple[Holding, int]], amount: int, seen: Mapping[Resource, int]
-    ) -> tuple[int, list[tuple[Holding, int]]]:
+        self, given: list[tuple[JobMemory, int]], amount: int, seen: Mapping[Resource, int]
+    ) -> tuple[int, list[tuple[JobMemory, int]]]:
         """Take `amount` of memory from givers that are known to have ended.
 
         `given` pairs each giver with what it has left. Returns the amount that is missing, and the givers that still
         have memory.
         """
-        left = list[tuple[Holding, int]]()
+        left = list[tuple[JobMemory, int]]()
         for one, there in given:
             taken = min(amount, there) if amount and self._is_known(one, seen) else 0
             amount -= taken
@@ -170,7 +170,7 @@ class _Memory:
                 left.append((one, there - taken))
         return amount, left
 
-    def _is_known(self, one: Holding, seen: Mapping[Resource, int]) -> bool:
+    def _is_known(self, one: JobMemory, seen: Mapping[Resource, int]) -> bool:
         return all(self._place[n] < seen.get(self._job(n).resources[0], 0) for n in one.last)
 
     def _job(self, n: int) -> Job:

@@ -31,7 +31,7 @@ class KnownOrder:
         self._if_it_runs: list[list[int]] = [[] for _ in self._names]
         self._read_precedences()
         self._further: list[list[int]] = [[] for _ in self._names]
-        self._add([*operations.in_microbatch_order.items(), *(operations.alike if numbered else ())])
+        self._add([*operations.in_microbatch_order.items(), *(operations.interchangeable if numbered else ())])
         self.before = self._closed()
         self.forced: list[tuple[Operation, Operation]] = []  # by memory
         if operations.in_microbatch_order:

@@ -49,7 +49,7 @@ class Arc(NamedTuple):
 
 
 class OperationMemory(NamedTuple):
-    """Memory that a pass takes and frees: `Holding` with operations in place of jobs.
+    """Memory that a pass takes and frees: `JobMemory` with operations in place of jobs.
 
     An empty W represents the release of a fused backward. `where` is the job with which it takes memory; unless its
     operation always runs, it frees nothing without that job.
@@ -163,14 +163,14 @@ class Operations:
         return sum(not choice.gathers for choice in self.jobs.choices)
 
     @cached_property
-    def alike(self) -> list[tuple[Operation, Operation]]:
+    def interchangeable(self) -> list[tuple[Operation, Operation]]:
         """Pairs of the first operations of consecutive micro-batches, for numbering these in the order they begin.
 
         Empty unless micro-batches may differ in more than the modes of backwards.
         """
         if len(self.merged) == self._choices:
             return []
-        return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
+        return [(self.of[one], self.of[other]) for one, other in self.jobs.interchangeable]
 
     @cached_property
     def memory_changes(self) -> list[OperationMemory]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
-from formulations.jobs.jobs import Holding, Jobs, Precedence
+from formulations.jobs.jobs import JobMemory, Jobs, Precedence
 from formulations.jobs.placed_jobs import PlacedJobs
 from formulations.window.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
 from pipesched.problem.network.task_network import Resource
@@ -65,7 +65,7 @@ class WindowJobs:
         """True if all devices that use a memory pool are free: their passes may be reordered."""
         return all(device in self._free for device in self.placed.jobs.pools[pool])
 
-    def _inside_of(self, one: Holding) -> Holding | None:
+    def _inside_of(self, one: JobMemory) -> JobMemory | None:
         """Return the part of a pass's memory changes that falls inside the window, in the window's job numbers.
 
         None if none does.
@@ -79,7 +79,7 @@ class WindowJobs:
             return None
         first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
         where = inside.get(one.where, (first or last)[0])
-        return Holding(one.pool, takes, gives, first or last, last, where)
+        return JobMemory(one.pool, takes, gives, first or last, last, where)
 
     def memory_before(self, pool: int, taker: int) -> int:
         """Return how much of a memory pool passes begun before the window occupy when job `taker` of the window starts.
@@ -98,9 +98,9 @@ class WindowJobs:
         return self.placed.start.get(n, self.since)
 
     @cached_property
-    def _outside(self) -> Mapping[int, Sequence[Holding]]:
+    def _outside(self) -> Mapping[int, Sequence[JobMemory]]:
         """For each memory pool, the memory changes of passes that happen before the window; later ones count 0."""
-        placed, found = self.placed, dict[int, list[Holding]]()
+        placed, found = self.placed, dict[int, list[JobMemory]]()
         for one in placed.jobs.holdings:
             if one.where in placed.start:
                 took = one.takes if placed.start[one.first[0]] < self.since else 0

@@ -49,20 +49,20 @@ def sizes_of(document: object, source: str) -> Sizes | None:
     return Sizes(path, values)
 
 
-class OfOneSize(NamedTuple):
+class SizedDocument(NamedTuple):
     """A document reduced to one micro-batch size, and the sequences of a micro-batch (None where it does not say)."""
 
     document: Any
     sequences: int | None
 
 
-def with_each_size(document: Any, source: str) -> Sequence[OfOneSize]:
+def with_each_size(document: Any, source: str) -> Sequence[SizedDocument]:
     """Return one document for each micro-batch size listed, in the order of the list; the document alone if none is."""
     sizes = sizes_of(document, source)
     if sizes is None:
-        return [OfOneSize(document, None)]
+        return [SizedDocument(document, None)]
     own = [_with(document, sizes.path.split("."), value) for value in sizes.values]
-    return [OfOneSize(one, _sequences(one)) for one in own]
+    return [SizedDocument(one, _sequences(one)) for one in own]
 
 
 def _sequences(document: Mapping[str, Any]) -> int | None:

@@ -150,7 +150,7 @@ def problem_from(
         joined = [(of, _build(form, default_name, most_steps)) for of, form in others]
         problem = attached.join(trunk, joined) if attached else trunk
         for feature in features:
-            problem = feature.of_whole.lower(problem, forms[0].keys) if feature.of_whole else problem
+            problem = feature.joined.lower(problem, forms[0].keys) if feature.joined else problem
         return problem
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None

@@ -100,7 +100,7 @@ def state_from(document: object, problem: Problem, source: str = "state") -> tup
 
 def _refuse(problem: Problem) -> None:
     """Raise `BadInput` for problems with features or objectives that a state cannot describe."""
-    without = [feature.name for feature in FEATURES if feature.there(problem) and not feature.has_state]
+    without = [feature.name for feature in FEATURES if feature.present_in(problem) and not feature.has_state]
     for found in [*(["overlapped blocks"] if problem.network.blocks else []), *without]:
         raise BadInput(f"found {found} in the problem; allowed with a state: problems without it")
     if problem.objective.repeats:

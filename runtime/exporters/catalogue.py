@@ -115,7 +115,7 @@ class Exporter:
         if self.every_feature:
             return None
         for feature in FEATURES:
-            if feature.not_expressible and feature.name not in self.features and feature.there(problem):
+            if feature.not_expressible and feature.name not in self.features and feature.present_in(problem):
                 return feature.not_expressible
         return None
 

@@ -98,7 +98,7 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
 def refuse_unequal(name: str, problem: Problem) -> None:
     """Raise `BadInput` for collectives, and for micro-batches that are cut into pieces or of unequal shapes."""
     for feature in FEATURES:
-        if not feature.runs_in_torch and feature.there(problem):
+        if not feature.runs_in_torch and feature.present_in(problem):
             raise BadInput(
                 f"{name}: found {feature.name}; allowed: whole micro-batches of one shape without collectives with "
                 "PyTorch (what it has words for, torch-csv-comms exports)"

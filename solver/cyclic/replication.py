@@ -66,7 +66,7 @@ def shortened(problem: Problem) -> Problem | None:
     return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
 
 
-class Stretch(NamedTuple):
+class ExtendableSchedule(NamedTuple):
     """A schedule with a part, between the cuts `one` and `other`, that is to be repeated.
 
     `value` is the objective of the schedule with three times its micro-batches, in the file's unit of time, as
@@ -98,14 +98,14 @@ def repeated_note(short: Problem) -> str:
     return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
 
 
-def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
+def best_extendable(timelines: Iterable[Timeline]) -> ExtendableSchedule | None:
     """Return the extendable schedule of least value over timelines of one problem; None if no timeline repeats
     anything."""
-    found = (stretch for timeline in timelines for stretch in _stretches(timeline))
-    return min(found, key=lambda stretch: stretch.value, default=None)
+    found = (extendable for timeline in timelines for extendable in _extendable(timeline))
+    return min(found, key=lambda extendable: extendable.value, default=None)
 
 
-def _stretches(timeline: Timeline) -> Iterator[Stretch]:
+def _extendable(timeline: Timeline) -> Iterator[ExtendableSchedule]:
     short = timeline.problem
     trial = replace(short, microbatches=3 * short.microbatches)
     for one, other in repeating(timeline):
@@ -115,7 +115,9 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
             # A slot of two passes that run in turn may begin before the cut, with its second pass waiting for a later
             # one.
             continue
-        yield Stretch(measure(longer).value_ticks(short.objective) * longer.problem.tick, timeline, one, other)
+        yield ExtendableSchedule(
+            measure(longer).value_ticks(short.objective) * longer.problem.tick, timeline, one, other
+        )
 
 
 def repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:

@@ -21,7 +21,7 @@ from pipesched.schedule.timeline import Timeline
 from solver.bounds.analytic.catalogue import of_original
 from solver.engine.claims import claim
 from solver.engine.search import Engine, Search
-from solver.tasks.as_stages import Cut, cut
+from solver.tasks.as_stages import StreamDecomposition, stream_decomposition
 from solver.tasks.dispatch import expanded
 
 
@@ -29,26 +29,28 @@ class Relaxed:
     """Search of the relaxed problem `poorer`, whose results are passed to the search of the `whole` problem.
 
     An order of plain passes gives a start of the whole problem if there are no gathers and reductions, arcs between
-    chains, or activation modes. Where tasks are stages (`tasks_as_stages`, None if passes are plain), only bounds carry
+    chains, or activation modes. Where tasks are stages (`decomposition`, None if passes are plain), only bounds carry
     over.
     """
 
-    def __init__(self, whole: Search, poorer: RelaxedProblem, tasks_as_stages: Cut | None, engine: Engine) -> None:
-        self._whole, self.poorer, self._cut = whole, poorer, tasks_as_stages
-        plain = poorer.problem if tasks_as_stages is None else tasks_as_stages.plain
+    def __init__(
+        self, whole: Search, poorer: RelaxedProblem, decomposition: StreamDecomposition | None, engine: Engine
+    ) -> None:
+        self._whole, self.poorer, self._decomposition = whole, poorer, decomposition
+        plain = poorer.problem if decomposition is None else decomposition.plain
         limits = replace(whole.limits, target=None)
         self.search = Search(plain, limits, lambda _: None, whole.stop, engine, whole.done, within=whole)
         self._proved: Value = 0
         self._seen = list[Timeline]()
-        if self._cut is None:
+        if self._decomposition is None:
             self.search.open()
         self.take_over()
 
     def take_over(self) -> None:
         """Where tasks are stages, offer the whole problem's best schedule as one of the relaxed problem."""
         known, search = self._whole.incumbent.timeline, self.search
-        if self._cut is not None and known is not None and self._is_new(known):
-            search.start_from(self._cut.order(known))
+        if self._decomposition is not None and known is not None and self._is_new(known):
+            search.start_from(self._decomposition.order(known))
 
     def pass_on(self) -> None:
         """Pass defects, bounds and schedules found since the last call on to the search of the whole problem.
@@ -60,9 +62,9 @@ class Relaxed:
         found = incumbent.state.certificate
         if incumbent.lower_bound > self._proved and found.evidence is not None:
             self._proved = incumbent.lower_bound
-            of_poorer = found if self._cut is None else self._cut.claim(found)
+            of_poorer = found if self._decomposition is None else self._decomposition.claim(found)
             claim(whole, [of_original(self.poorer, of_poorer)])
-        if self._cut is not None or problem.network.has_activation_modes:
+        if self._decomposition is not None or problem.network.has_activation_modes:
             return
         for timeline in (incumbent.timeline, *self.search.starts()):
             if timeline is not None and self._is_new(timeline):
@@ -90,7 +92,9 @@ def relaxed_search(search: Search) -> Relaxed | None:
         return None
     poorer = _poorer(search)
     plain = poorer.problem.view is not None
-    tasks, engine = (None, search.engine.relaxed) if plain else (cut(poorer.problem), search.engine.as_stages)
+    tasks, engine = (
+        (None, search.engine.relaxed) if plain else (stream_decomposition(poorer.problem), search.engine.as_stages)
+    )
     if engine is None or not (plain or tasks):
         return None
     found = Relaxed(search, poorer, tasks, engine)

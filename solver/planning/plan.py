@@ -21,7 +21,7 @@ from solver.planning.infeasible import reasons, why_no_plan
 from solver.planning.lacking import what_is_lacking
 from solver.planning.most_free import plan_leaving_most
 from solver.planning.progress import Report
-from solver.planning.race import Raced, raced
+from solver.planning.race import RaceEntry, raced
 from solver.planning.search.evenness import EVENNESS
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.periods import Periods
@@ -102,7 +102,7 @@ def _search(placements: Placements) -> PublishedOrders | FreeOrders | Periods:
     return PublishedOrders(placements) if placements.problem.schedules else FreeOrders(placements)
 
 
-def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[Raced[str]], stop: Event) -> Plan:
+def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[RaceEntry[str]], stop: Event) -> Plan:
     """Return the best variant's plan, with the results of all variants and a bound over all of them."""
     seconds = sum(row.plan.wall_seconds for row in rows if row.plan is not None)
     known = [row for row in rows if row.plan is None or row.plan.certificate is not None]

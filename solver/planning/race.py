@@ -43,7 +43,7 @@ _PARAMS = RaceParams()
 
 
 @dataclass
-class Raced(Generic[K]):
+class RaceEntry(Generic[K]):
     """State of one problem in the race.
 
     `bound`: lower bound of its pipeline; `least`: lower bound of its training step, from the mean of the work,
@@ -80,7 +80,7 @@ class Raced(Generic[K]):
 
 def raced(
     search: Search, problems: Mapping[K, PlanProblem], limits: Limits, report: Report, stop: Event
-) -> list[Raced[K]]:
+) -> list[RaceEntry[K]]:
     """Return each problem with the best plan found by `search`: least training step first, those without a plan last.
 
     First each problem gets a plan by one simulation per placement, in order of the bounds of their steps. A problem
@@ -93,8 +93,8 @@ def raced(
 
 
 def raced_on(
-    search: Search, entries: Iterable[Raced[K]], limits: Limits, report: Report, stop: Event
-) -> list[Raced[K]]:
+    search: Search, entries: Iterable[RaceEntry[K]], limits: Limits, report: Report, stop: Event
+) -> list[RaceEntry[K]]:
     """Run `raced` on entries that may already have first plans.
 
     Only the best of these are searched, as many as get the least time in each round. The others keep their first plans.
@@ -105,7 +105,9 @@ def raced_on(
 
 
 class _Race(Generic[K]):
-    def __init__(self, search: Search, entries: list[Raced[K]], limits: Limits, report: Report, stop: Event) -> None:
+    def __init__(
+        self, search: Search, entries: list[RaceEntry[K]], limits: Limits, report: Report, stop: Event
+    ) -> None:
         self.entries, self._report, self._stop = entries, report, stop
         self._plan_from = search
         self._time = TimeShares(limits)
@@ -123,7 +125,7 @@ class _Race(Generic[K]):
             self._round(left, partial(self._time.part, number / rounds))
             left = self._open(left)[: -(-len(left) // 2)]
 
-    def _round(self, entries: list[Raced[K]], part: Callable[[int], Limits]) -> None:
+    def _round(self, entries: list[RaceEntry[K]], part: Callable[[int], Limits]) -> None:
         for at, one in enumerate(entries):
             if not self._still_wins(one):
                 continue
@@ -139,10 +141,10 @@ class _Race(Generic[K]):
             number -= 1
         return number
 
-    def _open(self, entries: Iterable[Raced[K]]) -> list[Raced[K]]:
+    def _open(self, entries: Iterable[RaceEntry[K]]) -> list[RaceEntry[K]]:
         return sorted((one for one in entries if not one.dropped and self._still_wins(one)), key=_rank)
 
-    def _search(self, one: Raced[K], limits: Limits) -> None:
+    def _search(self, one: RaceEntry[K], limits: Limits) -> None:
         start = one.start
         starts = [] if start is None else [start]
         named_report = named(self._report, str(one.key), self._time.seconds)
@@ -153,7 +155,7 @@ class _Race(Generic[K]):
             return
         one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 
-    def _still_wins(self, one: Raced[K]) -> bool:
+    def _still_wins(self, one: RaceEntry[K]) -> bool:
         """True if the problem may still have the best plan; else the reason is recorded in `dropped`."""
         if self._stop.is_set() or (one.plan is not None and one.plan.value == one.plan.lower_bound):
             return False
@@ -163,7 +165,7 @@ class _Race(Generic[K]):
         return not one.dropped
 
 
-def entered(key: K, problem: PlanProblem) -> Raced[K]:
+def entered(key: K, problem: PlanProblem) -> RaceEntry[K]:
     """Return a problem's entry for the race, without a plan: lower bounds in the file's unit.
 
     It is dropped at once if the parameters alone exceed the memory.
@@ -177,7 +179,7 @@ def entered(key: K, problem: PlanProblem) -> Raced[K]:
     each = (layer.count * of.get(layer.name, Fraction(0)) for of in known for layer in layers)
     after = sum(each, Fraction(0))
     slowest = max(cluster.slowness or (Fraction(1),))
-    one = Raced(key, problem, load, load + after / slowest / cluster.speed)
+    one = RaceEntry(key, problem, load, load + after / slowest / cluster.speed)
     state = sum((layer.count * layer.memory for layer in layers), Fraction(0))
     if capacity is not None and state > sum(capacity):
         taken = f"{plain(round(float(state) / cluster.devices, 1))} {cluster.memory_unit}"
@@ -185,5 +187,5 @@ def entered(key: K, problem: PlanProblem) -> Raced[K]:
     return one
 
 
-def _rank(one: Raced[K]) -> tuple[bool, Fraction, Fraction]:
+def _rank(one: RaceEntry[K]) -> tuple[bool, Fraction, Fraction]:
     return one.step is None, Fraction(0) if one.step is None else one.step.total, one.bound

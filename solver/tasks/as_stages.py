@@ -30,7 +30,7 @@ Full = tuple[tuple[PassKind, int], ...]
 
 
 @dataclass(frozen=True)
-class Cut:
+class StreamDecomposition:
     """A problem with passes of several tasks, and the `plain` problem whose stage n has the tasks `rows[n]`.
 
     `full[s]` says which task of a split backward each task of the full backward of stage s is.
@@ -86,7 +86,7 @@ class Cut:
         }
 
 
-def cut(problem: Problem) -> Cut | None:
+def stream_decomposition(problem: Problem) -> StreamDecomposition | None:
     """Return the problem with its plain problem of tasks as stages; None where that is not known to be a relaxation."""
     network = problem.network
     if network.blocks or network.scale or not network.has_plain_chains:
@@ -106,7 +106,7 @@ def cut(problem: Problem) -> Cut | None:
     if len(mirrored) < problem.devices:
         return None  # without a stage on some device, bounds of plain passes do not apply
     walked = tuple(row for chain in problem.placement.chains for stage in chain for row in rows[stage])
-    return Cut(problem, _plain(problem, walked), walked, tuple(one for one in full if one is not None))
+    return StreamDecomposition(problem, _plain(problem, walked), walked, tuple(one for one in full if one is not None))
 
 
 def _rows(problem: Problem, stage: int) -> list[Row]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from heapq import heappop, heappush
 
 from formulations.jobs.gathers import grouped_as
-from formulations.jobs.jobs import Holding, Jobs
+from formulations.jobs.jobs import JobMemory, Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.deadline import ask
@@ -77,7 +77,7 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     Passes that take from one memory pool run in this order, so waits of one also delay later ones. Passes of devices
     that share a host's memory are ordered by their places in the devices' orders.
     """
-    passes, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
+    passes, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[JobMemory]]()
     for one in jobs.holdings:
         if jobs.jobs[one.where].task.of in passes:
             of_pass.setdefault((one.pool, jobs.jobs[one.first[0]].task.of), []).append(one)
@@ -90,13 +90,13 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     return found
 
 
-def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
+def _waits_of_order(holdings: Sequence[JobMemory], room: int) -> Iterator[JobArc]:
     """Yield the arcs by which passes that take from one memory, in this order, wait for releases and for each other.
 
     `room` is its capacity in memory integers.
     """
     level, last = 0, None
-    given: list[Holding] = []
+    given: list[JobMemory] = []
     for own in holdings:
         if own.takes:
             level += own.takes

@@ -117,9 +117,9 @@ def test_pairs_are_refused_as_the_table_says() -> None:
     for names in together(problem_switches.SWITCHES, 2):
         case = problem_case(names, SEED)
         document = json.loads(text_of(case.document), parse_float=Decimal)
-        expected = {row.line for row in REFUSED if row.one.there(document) and row.other.there(document)}
+        expected = {row.line for row in REFUSED if row.one.is_in(document) and row.other.is_in(document)}
         by_second = document | {"objective": document.get("then")}
-        expected |= {row.line for row in second if row.one.there(by_second) and row.other.there(by_second)}
+        expected |= {row.line for row in second if row.one.is_in(by_second) and row.other.is_in(by_second)}
         try:
             problem_from(document)
         except BadInput as error:

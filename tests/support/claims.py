@@ -17,7 +17,7 @@ from solver.bounds.analytic.catalogue import of_original
 from solver.bounds.saving.certificates import certificates
 from solver.diagram.activation_mode_bounds import bounds_of_activation_modes
 from solver.solve import solve
-from solver.tasks.as_stages import cut
+from solver.tasks.as_stages import stream_decomposition
 from tests.support.counted import counted
 from tests.support.rows_of_tasks import carried, proved_of, random_rows
 
@@ -46,7 +46,7 @@ def _analytic(one: Problem, _: Fraction) -> list[Certificate]:
 def _as_stages(one: Problem, _: Fraction) -> Iterator[Certificate]:
     if any(stage.entry(F) for stage in one.stages):
         return  # a search leaves lookups out before
-    found = cut(one)
+    found = stream_decomposition(one)
     if found is not None:
         yield from map(found.claim, proved_of(found.plain))
 
@@ -79,7 +79,7 @@ def _of_partners(one: Problem, _: Fraction) -> Iterator[Certificate]:
     poorer = with_partners(one)
     if poorer is None:
         return
-    found = None if poorer.problem.view is not None else cut(poorer.problem)
+    found = None if poorer.problem.view is not None else stream_decomposition(poorer.problem)
     if found is not None:
         yield from (of_original(poorer, found.claim(own)) for own in proved_of(found.plain))
     elif poorer.problem.view is not None:

@@ -16,7 +16,7 @@ from pipesched.problem.formatting import peak_of, plain
 from pipesched.results.gap import gap
 from pipesched.results.layouts import EXACT, FIRST, NO_FIRST_PLAN, LayoutRow, Layouts
 from pipesched.schedule.metrics import IDLE
-from solver.planning.race import NO_TIME, Raced
+from solver.planning.race import NO_TIME, RaceEntry
 from targets.layouts import LayoutRace
 
 _FIGURES = [
@@ -159,7 +159,7 @@ def lacking(race: LayoutRace, gpus: int) -> str:
     """Return the reason if no layout fits: the least memory that parameters take in any layout, and the memory there
     is."""
 
-    def state(one: Raced[Layout]) -> Fraction:
+    def state(one: RaceEntry[Layout]) -> Fraction:
         return sum((layer.memory for layer in one.problem.model.sequence), Fraction()) / one.problem.cluster.devices
 
     least = min(race.rows, key=state)

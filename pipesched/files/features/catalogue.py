@@ -63,7 +63,7 @@ class Attached(NamedTuple):
     document: Mapping[str, Any]
 
 
-class OfWhole(NamedTuple):
+class JoinedProblem(NamedTuple):
     """Reading and writing of what a file means as a whole, once its pieces, modules and pipelines are joined.
 
     `lower` turns the joined problem into the one that the file means, given the form of the file's first problem.
@@ -117,7 +117,7 @@ class Feature:
     stages, and `fields` those of `Problem`. `lower` then turns the problem of all other keys into the one that the file
     means; the features of one file are lowered in the order of their names. `unlowered` is the inverse, for writing.
     `rewritten` changes other keys of the document, in plain numbers, before they are read. `several` is for files that
-    stand for several problems, `attached` for files with further problems under a key, `of_whole` for what applies to
+    stand for several problems, `attached` for files with further problems under a key, `joined` for what applies to
     all of them joined. `written` returns the feature's keys for a problem, empty where the problem does not have it;
     sections are merged with those of other features.
     `refused` lists the features that exclude this one, `with_units` the keys whose values may have units, `in_form`
@@ -129,7 +129,7 @@ class Feature:
     A feature that is `once` adds passes that each stage runs once an iteration (`Stage.once`), and the objective is
     then the iteration; passes of several such features run in the order of the features' names.
 
-    `there` is True for a problem that has the feature. Exporters that list it in their `features` can express it;
+    `present_in` is True for a problem that has the feature. Exporters that list it in their `features` can express it;
     `not_expressible` is the reason that the others give, empty where every format can express it. `has_state` is False
     where a state file does not say enough of an iteration under way, `runs_in_torch` where PyTorch's runtime cannot run
     it.
@@ -149,7 +149,7 @@ class Feature:
     unlowered: Callable[[Problem], Problem] = lambda problem: problem
     several: SeveralProblems | None = None
     attached: AttachedProblems | None = None
-    of_whole: OfWhole | None = None
+    joined: JoinedProblem | None = None
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
     mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
@@ -157,7 +157,7 @@ class Feature:
     with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
     in_form: tuple[str, ...] = ()
     asked_by: str | None = None
-    there: Callable[[Problem], bool] = lambda _: False
+    present_in: Callable[[Problem], bool] = lambda _: False
     not_expressible: str = ""
     once: bool = False
     has_state: bool = True
@@ -208,4 +208,4 @@ def refused_with_value(problem: Problem, key: str, value: str) -> Iterator[str]:
     """Yield a line for each feature of the problem that does not go with this value of a key, such as an objective."""
     for feature in FEATURES:
         rows = (row for row in feature.refused if (row.one.key, row.one.value) == (key, value))
-        yield from (row.line for row in rows if feature.there(problem) and row.other.key == feature.name)
+        yield from (row.line for row in rows if feature.present_in(problem) and row.other.key == feature.name)

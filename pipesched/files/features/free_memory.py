@@ -58,7 +58,7 @@ FEATURES.register(
         written=_written,
         refused=_REFUSED,
         asked_by=FREE_MEMORY.name,
-        there=lambda problem: problem.objective.leaves is not None,
+        present_in=lambda problem: problem.objective.leaves is not None,
         has_state=False,
     )
 )

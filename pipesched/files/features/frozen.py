@@ -73,7 +73,7 @@ FEATURES.register(
         written=_written,
         refused=_REFUSED,
         in_form=(_KEY,),
-        there=lambda problem: any(stage.forward_only for stage in problem.stages),
+        present_in=lambda problem: any(stage.forward_only for stage in problem.stages),
         not_expressible="stages are frozen, and this format runs a backward of every stage",
         runs_in_torch=False,
     )

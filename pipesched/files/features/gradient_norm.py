@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number
-from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, OfWhole
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, JoinedProblem
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import COLLECTIVE_STREAM, ParametersPart
@@ -90,8 +90,8 @@ FEATURES.register(
         mistakes=_mistakes,
         times=_times,
         stages=_stages,
-        of_whole=OfWhole(_lower, without_norm, _written),
+        joined=JoinedProblem(_lower, without_norm, _written),
         with_units={f"{_KEY}.time": QuantityKind.TIME},
-        there=lambda problem: norm_of(problem) is not None,
+        present_in=lambda problem: norm_of(problem) is not None,
     )
 )

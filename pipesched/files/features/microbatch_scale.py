@@ -90,7 +90,7 @@ FEATURES.register(
         refused=_REFUSED,
         with_units={_KEY: QuantityKind.SHARE},
         in_form=(_KEY, "microbatch_order"),
-        there=lambda problem: bool(problem.walks.scale),
+        present_in=lambda problem: bool(problem.walks.scale),
         not_expressible="the micro-batches are unequal, and this format is for micro-batches of one shape",
         has_state=False,
         runs_in_torch=False,

@@ -369,7 +369,7 @@ FEATURES.register(
         keys=Keys,
         attached=AttachedProblems(_documents, with_modules, _idle, _written),
         refused=_REFUSED,
-        there=lambda problem: bool(problem.chain_arcs.modules),
+        present_in=lambda problem: bool(problem.chain_arcs.modules),
         not_expressible="modules feed the trunk, and this format is for one chain of stages",
         runs_in_torch=False,
     )

@@ -387,6 +387,6 @@ FEATURES.register(
             "memory.offload.host_capacity": QuantityKind.MEMORY,
             **{f"memory.{key}": QuantityKind.PART for key in ("recompute.keeps", "offload.amount")},
         },
-        there=lambda problem: any(stage.saving_kinds for stage in problem.stages),
+        present_in=lambda problem: any(stage.saving_kinds for stage in problem.stages),
     )
 )

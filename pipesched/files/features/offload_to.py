@@ -81,7 +81,7 @@ FEATURES.register(
         lower=_lower,
         unlowered=_unlowered,
         mistakes=_mistakes,
-        there=_there,
+        present_in=_there,
         not_expressible="activations move to other devices, and this format moves them to the host",
         runs_in_torch=False,
     )

@@ -300,7 +300,7 @@ FEATURES.register(
             **{f"parameters.{key}.time": QuantityKind.TIME for key in ("gather", "reduce", "step")},
             "parameters.gather.memory": QuantityKind.MEMORY,
         },
-        there=_there,
+        present_in=_there,
         unlowered=_without_gathering,
         once=True,
         runs_in_torch=False,

@@ -84,7 +84,7 @@ class _Amounts:
         found = {one: as_numbers(column, problem.resolution) for one, column in columns if any(column)}
         return {"memory": {self._key: found}} if found else {}
 
-    def there(self, problem: Problem) -> bool:
+    def present_in(self, problem: Problem) -> bool:
         return any(any(getattr(stage, self._key)) for stage in problem.stages)
 
     def feature(self, keys: type[Section], *refused: Refused) -> Feature:
@@ -105,7 +105,7 @@ class _Amounts:
             written=self.written,
             refused=(with_blocks, *refused),
             with_units={f"memory.{self._key}": QuantityKind.MEMORY},
-            there=self.there,
+            present_in=self.present_in,
         )
 
 

@@ -50,7 +50,7 @@ FEATURES.register(
         unlowered=without_receipts,
         written=_written,
         refused=_REFUSED,
-        there=receives,
+        present_in=receives,
         has_state=False,
     )
 )

@@ -228,7 +228,7 @@ FEATURES.register(
         amend_schema=_amend,
         refused=_REFUSED,
         with_units={"memory.kept_for_later": QuantityKind.PART},
-        there=lambda problem: problem.chain_arcs.pieces > 1,
+        present_in=lambda problem: problem.chain_arcs.pieces > 1,
         not_expressible="the micro-batches are several pieces, and this format is for whole ones",
         runs_in_torch=False,
     )

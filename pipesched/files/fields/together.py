@@ -16,7 +16,7 @@ class Part(NamedTuple):
 
     key: str
     name: str
-    there: Callable[[Mapping[str, Any]], bool]
+    is_in: Callable[[Mapping[str, Any]], bool]
     value: str = ""
 
 
@@ -80,5 +80,5 @@ def refused_together(table: Sequence[Refused], document: object, wrong: frozense
         by_second = {**document, "objective": document.get("then")}
         for rows, asked in ((table, document), (second, by_second)):
             for row in rows:
-                if not wrong & {row.one.key, row.other.key} and row.one.there(asked) and row.other.there(asked):
+                if not wrong & {row.one.key, row.other.key} and row.one.is_in(asked) and row.other.is_in(asked):
                     yield row.line

@@ -29,7 +29,7 @@ MODULES = (ENCODER, *VOCABULARIES)
 
 def has_modules(document: Mapping[str, Any]) -> bool:
     """Return True if a document has stages without any of the model's layers: an encoder or a shared vocabulary."""
-    return any(module.there(document) for module in MODULES)
+    return any(module.is_in(document) for module in MODULES)
 
 
 ANY_MODULE = Part("encoder", "an encoder or a shared vocabulary", has_modules)

@@ -17,7 +17,7 @@ from pipesched.problem.stage import Stage
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """Return the problem as the document of a problem file; ValueError if a file cannot express it."""
-    joined = [feature.of_whole for feature in FEATURES if feature.of_whole is not None]
+    joined = [feature.joined for feature in FEATURES if feature.joined is not None]
     alone = problem
     for one in joined:
         alone = one.without(alone)
@@ -28,13 +28,13 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def _parts_document(problem: Problem) -> dict[str, Any]:
-    """Return the document of a problem whose features of the whole file (`Feature.of_whole`) are already taken out.
+    """Return the document of a problem whose features of the whole file (`Feature.joined`) are already taken out.
 
     Pieces, modules and the like are written by their features.
     """
     for feature in FEATURES:
         joined = feature.attached or feature.several
-        if joined is not None and feature.there(problem):
+        if joined is not None and feature.present_in(problem):
             return joined.written(problem, problem_document)
     whole = problem
     for feature in FEATURES:

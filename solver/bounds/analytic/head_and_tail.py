@@ -22,14 +22,14 @@ from solver.bounds.analytic.idle_time.busy_interval import BusyInterval, BusyInt
 from solver.bounds.analytic.idle_time.idle_gaps import head_gap
 
 
-class _Line(NamedTuple):
+class _QueueEnds(NamedTuple):
     """Chains, by index, whose micro-batches may be the first on a device (`firsts`) and the last there (`lasts`)."""
 
     firsts: Sequence[int]
     lasts: Sequence[int]
 
 
-class _Around(NamedTuple):
+class _BoundedInterval(NamedTuple):
     """A busy interval of a device, with the least ticks before it (`head`) and after it (`back`).
 
     `owner` is the device whose span is bounded, None for the makespan. With `to_last_forward` the interval ends at the
@@ -54,27 +54,27 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
         return []
     paths, found = Paths(problem), []
     for device, chains in visited(paths.view):
-        line = _line(problem, chains) if in_order else _Line(range(len(chains)), range(len(chains)))
+        queue = _queue_ends(problem, chains) if in_order else _QueueEnds(range(len(chains)), range(len(chains)))
         intervals = BusyIntervals(problem, paths, device, chains)
-        firsts, spare = [chains[n] for n in line.firsts], int(intervals.apart)
+        firsts, spare = [chains[n] for n in queue.firsts], int(intervals.apart)
         # The first backward is of one of these.
         trip = head_gap(paths, device, firsts, spare).length
         intervals.idle = head_gap(paths, device, chains, spare)._replace(length=trip).idle
         always = intervals.to_last_gradient()
-        by_chain = [intervals.to_gradient_of_last_forward(chains[n]) for n in line.lasts]
+        by_chain = [intervals.to_gradient_of_last_forward(chains[n]) for n in queue.lasts]
         certificates = []
         for ends in heads_and_tails(paths, objective, [chain[0] for chain in chains]):
-            head, tails = min(ends.heads[n] for n in line.firsts), [ends.tails[n] for n in line.lasts]
+            head, tails = min(ends.heads[n] for n in queue.firsts), [ends.tails[n] for n in queue.lasts]
             # Any of these chains' forwards may be the last.
             shortest = min(zip(by_chain, tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])
             for last_forward, (busy, back) in ((False, (always, min(tails))), (True, shortest)):
-                around = _Around(ends.owner, last_forward, head, busy, back)
+                around = _BoundedInterval(ends.owner, last_forward, head, busy, back)
                 certificates.append(_certificate(problem, device, around, in_order))
         found += sorted(certificates, key=lambda certificate: -certificate.value_ticks)[:1]
     return found
 
 
-def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
+def _queue_ends(problem: Problem, chains: Sequence[Sequence[int]]) -> _QueueEnds:
     """Return by index the chains whose micro-batches come first in their queue, and those whose come last.
 
     Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages
@@ -86,10 +86,10 @@ def _line(problem: Problem, chains: Sequence[Sequence[int]]) -> _Line:
         queue = problem.walks.queues[chains[n][0]]
         firsts.setdefault(queue, n)
         lasts[queue] = n
-    return _Line([*firsts.values()], [*lasts.values()])
+    return _QueueEnds([*firsts.values()], [*lasts.values()])
 
 
-def _certificate(problem: Problem, device: int, around: _Around, in_order: bool) -> Certificate:
+def _certificate(problem: Problem, device: int, around: _BoundedInterval, in_order: bool) -> Certificate:
     owner, to_last_forward, head, busy, back = around
     value = least_from(head + busy.ticks + back, largest_denominator(problem))
     if owner is None:

@@ -60,7 +60,7 @@ class _Head:
         return self.sums[done] if done < len(self.sums) else None
 
 
-class _Heads:
+class _NestedHeads:
     """The devices of one chain in `heads`, in descending order of their first stage on it, and what their waits
     imply."""
 
@@ -179,7 +179,7 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
         if len(chains) == 1:
             chain = paths.view.placement.chain_index[chains[0][0]]
             heads.setdefault(chain, []).append(_head(paths, objective, device, chains[0]))
-    return [one for of_chain in heads.values() for one in _Heads(problem, paths, of_chain).certificates()]
+    return [one for of_chain in heads.values() for one in _NestedHeads(problem, paths, of_chain).certificates()]
 
 
 def warm_up_forwards(problem: Problem) -> dict[int, int]:
@@ -196,7 +196,7 @@ def warm_up_forwards(problem: Problem) -> dict[int, int]:
     for device, visits in visited(paths.view):
         chain = paths.view.placement.chain_index[visits[0][0]]
         chains.setdefault(chain, []).append(_head(paths, problem.objective, device, visits[0]))
-    for heads in (_Heads(problem, paths, of_chain) for of_chain in chains.values()):
+    for heads in (_NestedHeads(problem, paths, of_chain) for of_chain in chains.values()):
         started = heads.first_backwards(max(heads.least_values()), len(heads.heads))
         for head, start in zip(heads.heads, started, strict=True):
             (stage,) = head.stages

@@ -69,17 +69,17 @@ def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
     strongest: dict[Resource, tuple[_Found, int | None]] = {}
     for whose in range(problem.devices) if objective.by_device else [None]:
         heads, tails = chains.heads(whose), chains.tails(whose)
-        gifts = {device: _Gifts(problem, chains, heads, device) for device in limited}
+        freed_memory = {device: _FreedMemory(problem, chains, heads, device) for device in limited}
         for where, tasks in chains.on.items():
             if where.device not in limited or all(task.kind is not F for task in tasks):
                 continue
-            found = _strongest(chains, tasks, heads, tails, gifts[where.device])
+            found = _strongest(chains, tasks, heads, tails, freed_memory[where.device])
             if found is not None and (where not in strongest or found.value > strongest[where][0].value):
                 strongest[where] = found, whose
     return [_certificate(problem, where, *found) for where, found in strongest.items()]
 
 
-class _Gifts:
+class _FreedMemory:
     """Memory that passes of a device free, by the earliest times (ascending, in ticks) at which they may."""
 
     def __init__(self, problem: Problem, chains: StreamChains, heads: TimesByTask, device: int) -> None:
@@ -118,7 +118,7 @@ class _Gifts:
 
 
 def _strongest(
-    chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask, gifts: _Gifts
+    chains: StreamChains, tasks: Sequence[TaskType], heads: TimesByTask, tails: TimesByTask, freed_memory: _FreedMemory
 ) -> _Found | None:
     """Return the instant (`head`), and the least tail of the tasks that run after it, that give the highest bound.
 
@@ -126,11 +126,11 @@ def _strongest(
     """
     forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
     other = _Tasks(chains, [task for task in tasks if task.kind is not F], heads, tails)
-    at = np.unique(np.concatenate([forward.heads, other.heads, gifts.times]))
+    at = np.unique(np.concatenate([forward.heads, other.heads, freed_memory.times]))
     at = at[at >= 0]
     if not len(at):
         return None
-    most = gifts.most_forwards(chains, tasks, at)
+    most = freed_memory.most_forwards(chains, tasks, at)
     levels = np.unique(np.concatenate([forward.tails, other.tails]))
     if len(levels) > _PARAMS.most_tails:
         levels = levels[np.linspace(0, len(levels) - 1, _PARAMS.most_tails).astype(np.int64)]

@@ -12,7 +12,7 @@ from functools import partial
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.deadline import Deadline, within
 from pipesched.problem.problem import Problem
-from solver.cyclic.replication import best_stretch, repeated_note, shortened
+from solver.cyclic.replication import best_extendable, repeated_note, shortened
 from solver.engine.search import Search
 from solver.parameters import tunable, tuned
 from solver.published import candidate
@@ -81,8 +81,8 @@ def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
     False if that schedule does not fit the memory, or has no part that repeats.
     """
     found = candidate(short, heuristic)
-    stretch = best_stretch([found.timeline]) if found.fits and found.timeline is not None else None
-    if stretch is not None:
+    extendable = best_extendable([found.timeline]) if found.fits and found.timeline is not None else None
+    if extendable is not None:
         search.incumbent.phase = f"{heuristic.name} of {short.microbatches} micro-batches"
-        search.offer_order(stretch.over(search.problem))
-    return stretch is not None
+        search.offer_order(extendable.over(search.problem))
+    return extendable is not None

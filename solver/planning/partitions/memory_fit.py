@@ -21,7 +21,7 @@ from pipesched.schedule.schedule import Schedule
 from solver.local_search.moves import Array
 
 
-class _Moment(NamedTuple):
+class _InFlight(NamedTuple):
     """Micro-batches in flight on a device at one moment, by stage.
 
     `kept` counts those that wait for their B, `split` those that wait for their W.
@@ -30,11 +30,11 @@ class _Moment(NamedTuple):
     kept: Counter[int]
     split: Counter[int]
 
-    def of_whole(self, shares: Sequence[Fraction]) -> _Moment:
+    def of_whole(self, shares: Sequence[Fraction]) -> _InFlight:
         """Return the counts in whole micro-batches, rounded up, where each has pieces with these `shares` of it."""
         if len(shares) == 1:
             return self
-        found = _Moment(Counter(), Counter())
+        found = _InFlight(Counter(), Counter())
         for mine, whole in zip(self, found, strict=True):
             for stage in {each // len(shares) for each in mine}:
                 counts = (mine[stage * len(shares) + j] * share for j, share in enumerate(shares))
@@ -58,7 +58,7 @@ class _Saving(NamedTuple):
     others: list[int]
 
 
-class Needs(NamedTuple):
+class RecomputationNeed(NamedTuple):
     """Recomputation that one device needs, for each of several rows of cuts.
 
     `time` is the recomputation time of a micro-batch, `excess` the memory lacking even so in units of the resolution,
@@ -141,7 +141,7 @@ class MemoryFit:
         ]
         return sum(max(0, amount - room) for amount, room in zip(needed, self._capacity, strict=True))
 
-    def needs(self, device: int, cuts: Array) -> Needs:
+    def needs(self, device: int, cuts: Array) -> RecomputationNeed:
         """Return the recomputation that `device` needs to fit its memory, for each row of `cuts` (layer numbers)."""
         lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
         for s, (kept, split) in self._waiting[device].items():
@@ -162,7 +162,7 @@ class MemoryFit:
             layers[at] = np.clip(wanted, 0, left)
             lacking -= layers[at][:, None] * one.memory
             time += layers[at] * one.time
-        return Needs(time, np.maximum(lacking.max(axis=1), 0), layers)
+        return RecomputationNeed(time, np.maximum(lacking.max(axis=1), 0), layers)
 
     def _between(self, sums: Array, stage: int, cuts: Array) -> Array:
         at = stage % self._length
@@ -207,17 +207,17 @@ def _savings(waiting: Mapping[int, Array], modes: Sequence[tuple[str, RecomputeM
     return found
 
 
-def _fullest(order: Schedule, device: int) -> list[_Moment]:
+def _fullest(order: Schedule, device: int) -> list[_InFlight]:
     """Return the moments of `order` when most micro-batches on `device` wait for their B, their W, or either."""
     kept, split = Counter[int](), Counter[int]()
-    most, numbers, waiting = [_Moment(Counter(), Counter())] * 3, [0] * 3, [0] * 3
+    most, numbers, waiting = [_InFlight(Counter(), Counter())] * 3, [0] * 3, [0] * 3
     for p in order.passes_on(device):
         more, deferred = (p.kind is F) - (p.kind in (B, BW)), (p.kind is B) - (p.kind is W)
         kept[p.stage] += more
         split[p.stage] += deferred
         waiting = [waiting[0] + more, waiting[1] + deferred, waiting[2] + more + deferred]
         if any(number > before for number, before in zip(waiting, numbers, strict=True)):
-            now = _Moment(Counter(kept), Counter(split))
+            now = _InFlight(Counter(kept), Counter(split))
             most = [now if a > b else one for one, a, b in zip(most, waiting, numbers, strict=True)]
             numbers = [*map(max, waiting, numbers)]
     return list({id(one): one for one in most}.values())

@@ -56,18 +56,18 @@ class FirstPlan:
         return PlanCandidate(self.choice, self.partition, best_times(problem, order), self.schedule)
 
 
-class _Again(NamedTuple):
+class _Recomputation(NamedTuple):
     """Recomputation of a plan: the number of first transformer layers of each stage, or a mode's name by layer type."""
 
     first: tuple[int, ...] = ()
     modes: Mapping[str, str] = _NOTHING
 
 
-class _Row(NamedTuple):
+class _TimedPlan(NamedTuple):
     """A plan to be timed: layers per stage, recomputation, stage times in ticks, and memory peak of each device."""
 
     counts: tuple[int, ...]
-    again: _Again
+    recomputation: _Recomputation
     forward: Ticks
     backward: Ticks
     peaks: Ticks
@@ -161,43 +161,43 @@ class _Orders:
         whole = [kind for kind in kinds if any(mode.name in FULL for mode in kind.recompute)]
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
-    def _fitting(self, counts: tuple[int, ...]) -> Iterator[_Row]:
+    def _fitting(self, counts: tuple[int, ...]) -> Iterator[_TimedPlan]:
         """Yield the plans of one cut that fit the memory: the one without recomputation, if it fits.
 
         Otherwise one with the least recomputation of each kind: modules, whole layers, all layers.
         """
         plan = self._plan
         if plan.recompute is Decide.ALWAYS:
-            yield from self._rows(counts, [_Again(modes=self._whole_modes())])
+            yield from self._rows(counts, [_Recomputation(modes=self._whole_modes())])
             return
-        bare = [*self._rows(counts, [_Again()])]
+        bare = [*self._rows(counts, [_Recomputation()])]
         if bare or plan.recompute is Decide.NEVER or not plan.model.recomputes:
             yield from bare
             return
         rule = plan.recompute_rule
         if rule in (RecomputeRule.SAME, RecomputeRule.ANY):
-            yield from self._least([_Again(modes=modes) for modes in selections(plan.model.kinds)], counts)
+            yield from self._least([_Recomputation(modes=modes) for modes in selections(plan.model.kinds)], counts)
         if rule is not RecomputeRule.ALL and self._sums.full is not None:
             numbers = self._transformer_layers(counts)
             yield from self._fewest(
-                counts, [_Again(tuple(min(n, each) for each in numbers)) for n in range(max(numbers) + 1)]
+                counts, [_Recomputation(tuple(min(n, each) for each in numbers)) for n in range(max(numbers) + 1)]
             )
             if rule is not RecomputeRule.SAME:
-                yield from self._rows(counts, [_Again(self._as_few(counts, numbers))])
-        yield from self._rows(counts, [_Again(modes=self._whole_modes())])
+                yield from self._rows(counts, [_Recomputation(self._as_few(counts, numbers))])
+        yield from self._rows(counts, [_Recomputation(modes=self._whole_modes())])
 
-    def _least(self, options: list[_Again], counts: tuple[int, ...]) -> Iterator[_Row]:
+    def _least(self, options: list[_Recomputation], counts: tuple[int, ...]) -> Iterator[_TimedPlan]:
         """Yield, of the options that fit the memory, the one whose busiest stage takes the least time."""
         rows = [*self._rows(counts, options)]
         if rows:
             yield min(rows, key=lambda row: int((row.forward + row.backward).max()))
 
-    def _fewest(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
+    def _fewest(self, counts: tuple[int, ...], options: Sequence[_Recomputation]) -> Iterator[_TimedPlan]:
         """Yield the plan with the first of `options` that fits the memory, found by bisection; nothing if none fits.
 
         Each option recomputes more than the one before it, and the first is known not to fit.
         """
-        at = bisect_left(options, True, 1, key=lambda again: any(self._rows(counts, [again])))
+        at = bisect_left(options, True, 1, key=lambda recomputation: any(self._rows(counts, [recomputation])))
         yield from self._rows(counts, options[at : at + 1])
 
     def _as_few(self, counts: tuple[int, ...], numbers: list[int]) -> tuple[int, ...]:
@@ -211,7 +211,7 @@ class _Orders:
             for s in range(self._stages):
                 if s % self._devices in left:
                     found[s] = min(n, numbers[s])
-            needs = self._peaks(counts, _Again(tuple(found)))
+            needs = self._peaks(counts, _Recomputation(tuple(found)))
             left = {d for d, room in enumerate(self._room) if d in left and room is not None and int(needs[d]) > room}
             if not left:
                 break
@@ -221,32 +221,32 @@ class _Orders:
         at = np.cumsum([0, *counts])
         return [int(each) for each in np.diff(self._sums.number[at])]
 
-    def _rows(self, counts: tuple[int, ...], options: Sequence[_Again]) -> Iterator[_Row]:
+    def _rows(self, counts: tuple[int, ...], options: Sequence[_Recomputation]) -> Iterator[_TimedPlan]:
         """Yield the plan of this cut with each recomputation of `options` that fits the memory of every device."""
         model, at = self._plan.model, np.cumsum([0, *counts])
         overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
         forward = np.diff(self._sums.forward[at]) + overheads[0]
         backward = np.diff(self._sums.backward[at]) + overheads[1]
-        for again in options:
-            needs = self._peaks(counts, again)
+        for recomputation in options:
+            needs = self._peaks(counts, recomputation)
             if all(room is None or int(most) <= room for most, room in zip(needs, self._room, strict=True)):
-                yield _Row(counts, again, forward, backward + self._again(at, again)[0], needs)
+                yield _TimedPlan(counts, recomputation, forward, backward + self._again(at, recomputation)[0], needs)
 
-    def _again(self, at: Ticks, again: _Again) -> tuple[Ticks, Ticks]:
+    def _again(self, at: Ticks, recomputation: _Recomputation) -> tuple[Ticks, Ticks]:
         """Return (ticks, memory) by stage: what recomputation adds to the backward, and what it saves."""
-        if again.first:
+        if recomputation.first:
             assert self._sums.full is not None
             begin = self._sums.number[at[:-1]]
-            end = begin + np.array(again.first)
+            end = begin + np.array(recomputation.first)
             time, saved = self._sums.full
             return time[end] - time[begin], saved[end] - saved[begin]
-        time, saved = self._sums.recomputed(again.modes)
+        time, saved = self._sums.recomputed(recomputation.modes)
         return np.diff(time[at]), np.diff(saved[at])
 
-    def _peaks(self, counts: tuple[int, ...], again: _Again) -> Ticks:
+    def _peaks(self, counts: tuple[int, ...], recomputation: _Recomputation) -> Ticks:
         """Return the peak memory of each device, in multiples of the resolution, including its parameters."""
         at = np.cumsum([0, *counts])
-        activation = np.diff(self._sums.activation[at]) - self._again(at, again)[1]
+        activation = np.diff(self._sums.activation[at]) - self._again(at, recomputation)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
         needs: Ticks = memory + peaks(self._by_device(activation), self._plan.microbatches)
         return needs
@@ -255,7 +255,7 @@ class _Orders:
         """Return values by stage as an array of shape (devices, chunks)."""
         return stages.reshape(self._chunks, self._devices).T
 
-    def _ends(self, rows: Sequence[_Row]) -> Ticks:
+    def _ends(self, rows: Sequence[_TimedPlan]) -> Ticks:
         forward, backward = (
             np.stack([self._by_device(each) for each in column])
             for column in zip(*((row.forward, row.backward) for row in rows), strict=True)
@@ -273,7 +273,7 @@ class _Orders:
         """
         return np.where(np.cumsum(counts) <= self._plan.model.before_training, 0, lag)
 
-    def _plan_of(self, name: str, row: _Row, ends: list[int]) -> FirstPlan:
+    def _plan_of(self, name: str, row: _TimedPlan, ends: list[int]) -> FirstPlan:
         plan, m = self._plan, self._plan.microbatches
         partition = Partition(row.counts, self._recomputed(row))
         work = [m * int(each) for each in self._by_device(row.forward + row.backward).sum(axis=1)]
@@ -286,16 +286,16 @@ class _Orders:
             1 - sum(work) / (len(work) * max(ends)) if max(ends) else 0.0,
         )
 
-    def _recomputed(self, row: _Row) -> tuple[tuple[Recomputed, ...], ...]:
+    def _recomputed(self, row: _TimedPlan) -> tuple[tuple[Recomputed, ...], ...]:
         """Return the recomputation of a row in the form of `Partition.recompute`; empty if nothing is recomputed."""
         found = []
         for stage, layers in enumerate(Partition(row.counts).layers_of(self._plan.model)):
-            if row.again.first:
+            if row.recomputation.first:
                 first = [layer.name for layer in layers if role_of(layer.name) is Role.TRANSFORMER]
-                number = Counter(first[: row.again.first[stage]])
+                number = Counter(first[: row.recomputation.first[stage]])
                 found.append(tuple(Recomputed(name, FULL[0], many) for name, many in number.items()))
             else:
-                number, modes = Counter(layer.name for layer in layers), row.again.modes
+                number, modes = Counter(layer.name for layer in layers), row.recomputation.modes
                 found.append(
                     tuple(Recomputed(name, modes[name], many) for name, many in number.items() if name in modes)
                 )

@@ -63,7 +63,7 @@ class FirstPlans:
         """
         plan, choice = self._of.plan, self._of.choice
         late, tries = self._of.budget.late(most), self._of.budget.tries(most)
-        known = self._roomy()
+        known = self._without_memory_limit()
         if self._same and known is not None:
             self._order = lambda _: known
         fit = None if known is None or plan.cluster.capacity is None else MemoryFit(plan, choice, known)
@@ -138,7 +138,7 @@ class FirstPlans:
                 return
             fit.reserve(excess)
 
-    def _roomy(self) -> Schedule | None:
+    def _without_memory_limit(self) -> Schedule | None:
         """Return the order made without a memory limit, on the balanced partition without recomputation.
 
         None if not applicable.

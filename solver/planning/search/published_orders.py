@@ -75,10 +75,10 @@ class PublishedOrders:
         ]
         number = {choice: sum(one.choice.choice == choice for one in sure) for choice in names}
         whole = [one for one in sure if number[one.choice.choice] == len(names[one.choice.choice])]
-        self._sure(sure, whole)
+        self._search_partitions(sure, whole)
         for choice in self._all.open():
             if number.get(choice.choice, 0) < len(names.get(choice.choice, ())):
-                self._costly(choice, names[choice.choice], climbs[choice.choice])
+                self._search_cost_dependent(choice, names[choice.choice], climbs[choice.choice])
 
     def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
         """Make the first plans of all orders on all placements; return the local searches of each placement.
@@ -95,7 +95,7 @@ class PublishedOrders:
                         climb.begin(each)
         return climbs
 
-    def _sure(self, orders: list[_Order], whole: list[_Order]) -> None:
+    def _search_partitions(self, orders: list[_Order], whole: list[_Order]) -> None:
         """Search the best partition of each order in rounds, each with half of the time left.
 
         `whole` are the orders on placements all of whose orders are here, so that their bounds are those of the
@@ -143,7 +143,7 @@ class PublishedOrders:
         value = best.value / self._all.problem.tick
         return bound < value and gap(value, Fraction(bound)) > self._all.limits.gap
 
-    def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
+    def _search_cost_dependent(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
         """Search a placement with orders that depend on the costs: local search, and partitions of least bound.
 
         `climbs` are the local searches, one for each of `names`.

@@ -24,7 +24,7 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import OfRelaxed, TasksAsStages
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.diagram.joint_weights import bounds_of_joint_weights
-from solver.tasks.as_stages import cut
+from solver.tasks.as_stages import stream_decomposition
 from tests.support.rows_of_tasks import random_rows
 from tests.support.tiny_exchange import Times, exchange, least_value, tiny_exchange
 
@@ -51,7 +51,7 @@ def drawn(seeds: range) -> Iterator[Drawn]:
     for seed in seeds:
         random = Random(seed)
         problem = tiny_exchange(random)
-        own = cut(problem)
+        own = stream_decomposition(problem)
         if why_infeasible(problem) is not None or own is None:
             continue
         rows = TasksAsStages(own.rows if random.random() < 0.6 else random_rows(random, problem))
@@ -89,7 +89,7 @@ LONG = Times(1, 1, None, 1, 1, 1, 5)
 
 def of_all(problem: Problem, **changes: object) -> Drawn:
     """A diagram of all tasks as stages."""
-    own = cut(problem)
+    own = stream_decomposition(problem)
     assert own is not None
     rows = TasksAsStages(own.rows)
     plain = as_plain(problem, rows)
@@ -114,7 +114,7 @@ def test_without_the_task_that_has_the_activation_any_number_may_be_pending() ->
 def test_bounds_of_the_solver_are_those_of_the_check_and_verified() -> None:
     seen = 0
     for one in drawn(range(40, 46)):
-        own = cut(one.problem)
+        own = stream_decomposition(one.problem)
         assert own is not None
         stages = [row[0] for row in own.rows]
         near = one.best - 5, one.best + 1

@@ -47,7 +47,7 @@ FEATURES.register(
         name="slower", keys=Keys, lower=lower, mistakes=mistakes,
         written=lambda problem: {"slower": 1} if problem.name == "slower" else {},
         refused=(Refused(given("slower"), given("modules"), "one of the two", "a test"),),
-        there=lambda problem: problem.name == "slower", not_expressible="forwards are slower", has_state=False,
+        present_in=lambda problem: problem.name == "slower", not_expressible="forwards are slower", has_state=False,
     )
 )
 """
@@ -116,13 +116,13 @@ def test_the_file_has_its_keys_and_the_table_its_refusals(feature: Any) -> None:
         assert {*own.model_fields} <= {*json_schema()["$defs"][reference.rpartition("/")[2]]["properties"]}
     assert {*feature.refused} <= {*REFUSED}
     assert {*feature.in_form} <= keys
-    assert not feature.there(problem_from(TINY))
+    assert not feature.present_in(problem_from(TINY))
     assert dict(feature.written(problem_from(TINY))) == {}
 
 
 def test_problems_that_have_one_are_seen_to() -> None:
     one = problem_from(TINY | {"microbatch_scale": [1, 2]})
-    assert [feature.name for feature in FEATURES if feature.there(one)] == ["microbatch_scale"]
+    assert [feature.name for feature in FEATURES if feature.present_in(one)] == ["microbatch_scale"]
     with pytest.raises(BadInput, match=r"^problem: microbatch_scale: found with pipelines; allowed: one of the two$"):
         problem_from(TINY | {"microbatch_scale": [1, 2], "pipelines": {"count": 2}})
 

@@ -38,7 +38,7 @@ from pipesched.problem.relaxed.relaxations import (
 )
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Evidence, OnDevice, OnStream, ResourceWeights, StreamTasks, TasksAsStages
-from solver.tasks.as_stages import cut
+from solver.tasks.as_stages import stream_decomposition
 from tests.support.exact_optimum import exact_optimum
 from tests.support.relaxed_cases import NOTHING_FITS, Drawn, Value, drawn, least, of_features, raised
 from tests.support.rows_of_tasks import tiny_mirrored
@@ -94,12 +94,12 @@ def test_partners_memory_that_is_too_little_is_found() -> None:
 
 
 def _tasks_as_stages(problem: Problem) -> Problem:
-    found = cut(problem)
+    found = stream_decomposition(problem)
     return problem if found is None else found.plain
 
 
 def _tasks_as_stages_of_the_check(problem: Problem) -> Problem:
-    found = cut(problem)
+    found = stream_decomposition(problem)
     return problem if found is None else as_plain(problem, TasksAsStages(found.rows))
 
 

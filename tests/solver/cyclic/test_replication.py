@@ -13,7 +13,7 @@ from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
-from solver.cyclic.replication import ReplicationParams, best_stretch, shortened
+from solver.cyclic.replication import ReplicationParams, best_extendable, shortened
 from solver.solve import solve
 from tests.support.counted import counted
 from tests.support.makers import problem
@@ -42,19 +42,19 @@ def test_stretched_schedules_are_valid_for_any_number_of_micro_batches(keys: dic
     for schedule in schedules:
         timeline = best_times(short, schedule)
         breaks = {violation.rule for violation in validate(timeline)}
-        stretch = best_stretch([timeline])
+        extendable = best_extendable([timeline])
         for microbatches in (25, 61):
             long = replace(short, microbatches=microbatches)
-            if stretch is not None:
+            if extendable is not None:
                 stretches += 1
-                found = best_times(long, stretch.over(long))
+                found = best_times(long, extendable.over(long))
                 assert {violation.rule for violation in validate(found)} <= breaks, schedule.name
     assert stretches
 
 
 def test_what_is_not_repeated_is_not_stretched() -> None:
     short = problem(4, 4)
-    assert best_stretch([best_times(short, HEURISTICS["gpipe"].order(short))]) is None
+    assert best_extendable([best_times(short, HEURISTICS["gpipe"].order(short))]) is None
 
 
 def gpt_1_5b(microbatches: int, activations: int) -> Problem:

@@ -20,7 +20,7 @@ from pipesched.schedule.metrics import device_reach
 from solver.limits import Limits
 from solver.planning import time_shares
 from solver.planning.plan import plan, plan_from
-from solver.planning.race import NO_TIME, Raced, raced
+from solver.planning.race import NO_TIME, RaceEntry, raced
 from tests.support.counted import counted
 
 WORK = counted(20.0)
@@ -40,7 +40,7 @@ def problem(devices: int, tensor: int, data: int, data_bandwidth: int | None = 1
     })  # fmt: skip
 
 
-def race(problems: dict[str, PlanProblem]) -> list[Raced[str]]:
+def race(problems: dict[str, PlanProblem]) -> list[RaceEntry[str]]:
     return raced(plan_from, problems, WORK, lambda _: None, Event())
 
 

@@ -468,7 +468,7 @@ def test_windows_keep_no_order_of_micro_batches_where_an_iteration_is_under_way(
         if placed is not None:
             window = WindowJobs(placed, 0, placed.value + 1, range(one.devices))
             assert not Operations(window.jobs).in_microbatch_order
-            assert not window.jobs.alike and not window.jobs.consecutive
+            assert not window.jobs.interchangeable and not window.jobs.consecutive
     assert replan(one, state, counted(0.5)).notes == ()
 
 

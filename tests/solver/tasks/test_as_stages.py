@@ -18,7 +18,7 @@ from solver.engine.construction.sequential import Sequential
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.solve import solve
-from solver.tasks.as_stages import cut
+from solver.tasks.as_stages import stream_decomposition
 from solver.tasks.dispatch import listed
 from tests.support.counted import counted
 from tests.support.rows_of_tasks import tiny_mirrored
@@ -28,7 +28,7 @@ def test_every_schedule_is_one_of_the_plain_problem_that_takes_no_longer() -> No
     drawn = [problem for problem in drawn_tasks(3) if "exchange" in problem.name]
     tried = 0
     for one in [*drawn, *(tiny_mirrored(Random(seed)) for seed in range(60))]:
-        relaxed = cut(one)
+        relaxed = stream_decomposition(one)
         for schedule in () if relaxed is None else islice(listed(one), 3):
             timeline = best_times(one, schedule)
             assert not validate(timeline)
@@ -42,7 +42,7 @@ def test_every_schedule_is_one_of_the_plain_problem_that_takes_no_longer() -> No
 def test_the_check_makes_the_same_plain_problem() -> None:
     drawn = [problem for seed in range(4) for problem in drawn_tasks(seed) if "exchange" in problem.name]
     for one in [*drawn, *(tiny_mirrored(Random(seed)) for seed in range(200))]:
-        relaxed = cut(one)
+        relaxed = stream_decomposition(one)
         if relaxed is not None:
             again = as_plain(one, TasksAsStages(relaxed.rows))
             assert again == replace(relaxed.plain, name=again.name)
@@ -69,7 +69,7 @@ def test_no_device_is_left_without_a_stage() -> None:
             "times": {"transfer": 3}, "memory": {"activation": 1, "capacity": 3},
         }
     )  # fmt: skip
-    assert cut(one) is None
+    assert stream_decomposition(one) is None
     found = solve(one, counted(4))
     assert found.timeline is not None and not validate(found.timeline)
     assert not any("DEFECT" in note for note in found.notes)

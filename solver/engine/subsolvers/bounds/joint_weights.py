@@ -17,7 +17,7 @@ from solver.diagram.modelled_steps import longest_of_all
 from solver.engine.diagram_bounds import DiagramBounds
 from solver.engine.kernels import DIAGRAM_KERNELS, LONG_DIAGRAM_KERNELS, Kernels
 from solver.engine.search import Search
-from solver.tasks.as_stages import Cut, cut
+from solver.tasks.as_stages import StreamDecomposition, stream_decomposition
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class JointWeights(DiagramBounds):
     name: str = "diagrams of joint weight tasks"
 
     def serves(self, search: Search) -> bool:
-        return search.engine.raise_bounds and _cut(search.problem) is not None
+        return search.engine.raise_bounds and _decomposition(search.problem) is not None
 
     def kernels(self, search: Search) -> Kernels:
-        found = _cut(search.problem)
+        found = _decomposition(search.problem)
         long = found is not None and longest_of_all(found[1].plain) >= ENDLESS
         return LONG_DIAGRAM_KERNELS if long else DIAGRAM_KERNELS
 
     def bounds(self, search: Search, stop: Event, work: int, /) -> Iterator[Certificate]:
-        found = _cut(search.problem)
+        found = _decomposition(search.problem)
         assert found is not None
         poorer, own = found
         added_back = float(poorer.added_back)
@@ -52,14 +52,14 @@ class JointWeights(DiagramBounds):
             yield of_original(poorer, own.claim(one))
 
 
-def _cut(problem: Problem) -> tuple[RelaxedProblem, Cut] | None:
+def _decomposition(problem: Problem) -> tuple[RelaxedProblem, StreamDecomposition] | None:
     """Return the relaxed problem, and that problem with tasks as stages; None if it has no joint weight tasks."""
     if problem.view is not None or problem.network.scale:
         return None
     poorer = relaxed(problem)
-    own = None if poorer.problem.view is not None else cut(poorer.problem)
+    own = None if poorer.problem.view is not None else stream_decomposition(poorer.problem)
     return None if own is None or not has_joint_weights(own.plain, _stages(own)) else (poorer, own)
 
 
-def _stages(own: Cut) -> list[int]:
+def _stages(own: StreamDecomposition) -> list[int]:
     return [row[0] for row in own.rows]
