@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from threading import Event
 
 from pipesched.schedule.schedule import Schedule
@@ -21,7 +20,7 @@ from solver.parameters import tunable, tuned
 class NoWaitSchedules:
     """Beam searches of growing width over the starts of micro-batches, with split backwards and with fused ones.
 
-    They end when a search kept all of its nodes. Where work is counted, there is one search of the smallest width.
+    They end when a search kept all of its nodes. Where work is counted, each slice is one search.
     """
 
     width: int = tuned(10, "nodes of a layer at first", 1, 10_000)
@@ -40,28 +39,31 @@ class NoWaitSchedules:
     def work(self, search: Search) -> Work:
         found = list[Schedule]()
 
+        def look_for(stop: Event) -> None:
+            for schedules in self._searches(search, stop):
+                found.extend(schedules)
+
         def take() -> None:
             while found:
                 search.start_from(found.pop(0))
 
         if search.clock.counts_work:
             yield
-            self._look_for(search, found, search.stop)
-            take()
+            for schedules in self._searches(search, search.stop):
+                found += schedules
+                take()
+                yield
         else:
-            yield from in_slices(search.stop, partial(self._look_for, search, found), take)
+            yield from in_slices(search.stop, look_for, take)
 
-    def _look_for(self, search: Search, found: list[Schedule], stop: Event) -> None:
-        """Append to `found` the schedule of each search, until `stop` is set or no wider search would find others."""
+    def _searches(self, search: Search, stop: Event) -> Iterator[list[Schedule]]:
+        """Yield the schedules of each width, until `stop` is set or no wider search would find others."""
         blocks, width = list(_blocks(search)), self.width
         while blocks and width <= self.most_width and not stop.is_set():
-            for block in [*blocks]:
-                best = best_starts(block, search.problem.microbatches, width, stop)
-                if best is not None:
-                    found.append(schedule_of(block, best.starts))
-                if best is None or best.all_kept:
-                    blocks.remove(block)
-            width = self.most_width + 1 if search.clock.counts_work else self.width_growth * width
+            found = [(block, best_starts(block, search.problem.microbatches, width, stop)) for block in blocks]
+            yield [schedule_of(block, best.starts) for block, best in found if best is not None]
+            blocks = [block for block, best in found if best is not None and not best.all_kept]
+            width *= self.width_growth
 
 
 def _blocks(search: Search) -> Iterator[Block]:
