@@ -39,7 +39,8 @@ class LayerType:
     than the longer of the two, and no more than both in turn. A block of two stages takes less than their two passes in
     turn by what the layers of the one stage save together, or of the other if that is less.
 
-    A layer that is `forward_only` is frozen, and so are all before it: no gradient reaches it, and it has no backward.
+    A layer that is `forward_only` is frozen, and so are all before it: it gets no gradient, and its backward takes no
+    time.
 
     A stage's work for parameters is the sum over its layers: `gather` and `reduce` are times of collectives, `step`
     that of the optimizer, `gathered` the memory of gathered parameters.

@@ -27,7 +27,7 @@ def with_frozen_stages(problem: Problem, frozen: Collection[int]) -> Problem:
 
 
 def frozen_stage(stage: Stage, trained: bool = False) -> Stage:
-    """Return the stage with forwards only.
+    """Return the stage with backwards that take no time and have no memory to free.
 
     With `trained`, another stage that trains shares its parameters, so its reductions and optimizer steps keep their
     ticks.

@@ -118,8 +118,8 @@ class Stage:
     `collected` includes it, does when it ends. Each pass takes its `workspace` while it runs, and at its start its part
     of `until_end`, which stays until the end of the iteration.
 
-    A stage that is `forward_only` is before the first one that trains: its backwards take no time, and it gets no
-    gradient.
+    A stage that is `forward_only` is before the first one that trains. It still has its backwards, which take no time,
+    and it gets no gradient.
 
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host with `offload`, or is
     recomputed on `stream` by one mode of `recompute`.

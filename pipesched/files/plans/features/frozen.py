@@ -1,4 +1,8 @@
-"""Frozen layers and adapters (LoRA) of a plan file: the costs that remain, and the features that they exclude."""
+"""Frozen layers and adapters (LoRA) of a plan file: the costs that remain, and the features that they exclude.
+
+In a file `frozen` is any layer whose weights do not train. `_with_frozen_layers` leaves that mark on layers before all
+that train only, which `LayerType.forward_only` then has; the others keep the costs of a B for their input.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +92,7 @@ def _training(form: Any) -> Mapping[str, Any]:
 def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
     """Return the derived layers with those marked that are frozen by name, the step unchanged, and mistakes.
 
+    The mark is that of a file's `frozen` here: `_with_frozen_layers` later takes it from layers after one that trains.
     With adapters embedding and head are frozen, too.
     """
     model, names = form.model, [layer.name for layer in layers]
@@ -102,13 +107,13 @@ def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, Tra
 def _with_frozen_layers(form: Any) -> Any:
     """Return the form with the costs of frozen layers: no W, and no backward before the first layer that trains.
 
-    Only layers before the first one that trains keep the mark `frozen`.
+    From here on the mark `frozen` says that a layer is before the first one that trains (`LayerType.forward_only`).
     """
     before = _before_training(form)
-    layers = [_forward_only(layer) if at < before else _frozen(layer) for at, layer in enumerate(form.layers or ())]
+    layers = [_without_backward(layer) if at < before else _frozen(layer) for at, layer in enumerate(form.layers or ())]
     found = form.model_copy(update={"layers": layers})
     if form.encoder is not None and form.encoder.frozen:
-        own = _forward_only(form.encoder.as_layer)
+        own = _without_backward(form.encoder.as_layer)
         costs = {key: getattr(own, key) for key in type(form.encoder).model_fields if hasattr(own, key)}
         found = found.model_copy(update={"encoder": form.encoder.model_copy(update=costs)})
     return found
@@ -178,8 +183,8 @@ def _untrained(entry: Any) -> dict[str, object]:
     return {"weight": None if entry.weight is None else _ZERO, "fused": None, "reduce": None, "step": None}
 
 
-def _forward_only(entry: Any) -> Any:
-    """Return the entry of a layer that runs forwards alone: no backward, and no memory kept for one."""
+def _without_backward(entry: Any) -> Any:
+    """Return the entry of a layer before all that train: its backward takes no time, and no memory is kept for it."""
     memory = dict.fromkeys(("activation", "freed_by_backward", "kept_for_later", "recompute"))
     return entry.model_copy(update=_untrained(entry) | memory | {"backward": _ZERO, "attention_backward": _ZERO})
 
