@@ -37,13 +37,13 @@ def _run_weights(own, free, level, head, tail, limit):  # type: ignore[no-untype
 
 
 @inlined
-def _in_order(rows, at, starts, low, n, start, d, times, which):  # type: ignore[no-untyped-def]
+def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-untyped-def]
     """Write the passes of device `d` that begin at the last start or later, in order; return their number.
 
-    `which` is the row of a pass of an earlier micro-batch, and -1 - row of micro-batch `n`, which begins at `start`.
+    `which` is the row of a pass of those in flight, and -1 - row of the further micro-batch, which begins at `start`.
     """
     count, frontier = 0, starts[n - 1] if n > 0 else 0
-    for i in range(low, n + 1):
+    for i in range(n + 1):
         for k in range(at[d], at[d + 1]):
             x = (start if i == n else starts[i]) + rows[k, OFFSET]
             if x >= frontier:
@@ -57,15 +57,15 @@ def _in_order(rows, at, starts, low, n, start, d, times, which):  # type: ignore
 
 
 @inner
-def _place(rows, at, room, state, starts, low, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
-    """Place micro-batch `n` at `start` after those of `starts`, of which those before `low` have ended.
+def _place(rows, at, room, state, starts, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
+    """Place a micro-batch at `start` after the `n` in flight, which began at `starts`.
 
     Returns (0, end of all passes) and writes the new state to `after`; else (ticks by which a later start may fit, at
     least `step`, 0). `times` and `which` have room for the passes of a device that are in flight.
     """
     end = 0
     for d in range(at.shape[0] - 1):
-        count = _in_order(rows, at, starts, low, n, start, d, times, which)
+        count = _in_order(rows, at, starts, n, start, d, times, which)
         own = after[d]
         for c in range(QUEUE + EACH * state[d, COUNT]):
             own[c] = state[d, c]
@@ -104,15 +104,15 @@ def _place(rows, at, room, state, starts, low, n, start, step, after, times, whi
 
 
 @compiled
-def next_starts(rows, at, room, state, starts, low, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
-    """Find starts of micro-batch `n` from `first` on, at least `step` ticks apart, as many as `found` has rows.
+def next_starts(rows, at, room, state, starts, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
+    """Find starts of a further micro-batch from `first` on, `step` ticks apart or more, as many as `found` has rows.
 
     A row of `found` has the columns of this module; `after[i]` is the state for row i. Returns the number found in at
     most `tries` starts. The other arguments are as in `_place`.
     """
     number, start = 0, first
     for _ in range(tries):
-        later, end = _place(rows, at, room, state, starts, low, n, start, step, after[number], times, which)
+        later, end = _place(rows, at, room, state, starts, n, start, step, after[number], times, which)
         if later == _FITS:
             found[number, START], found[number, END] = start, end
             number += 1

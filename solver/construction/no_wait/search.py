@@ -34,49 +34,66 @@ _PARAMS = NoWaitParams()
 
 
 class _Node(NamedTuple):
-    """Starts of the first micro-batches, end of all their passes, and state of the devices at the last start."""
+    """A micro-batch placed after that of `before`: its start, and those of all in flight then, itself the last.
 
-    starts: tuple[int, ...]
+    `end` is that of all passes placed so far, `state` the state of the devices at the start.
+    """
+
+    before: _Node | None
+    in_flight: tuple[int, ...]
     end: int
     state: Any
 
     @property
-    def last(self) -> int:
-        return self.starts[-1]
+    def start(self) -> int:
+        return self.in_flight[-1]
 
-    def in_flight(self, length: int) -> tuple[int, ...]:
-        """Return how long before the last start each micro-batch began that has not ended by then."""
-        return tuple(self.last - start for start in self.starts if start + length > self.last)
+    @property
+    def distances(self) -> tuple[int, ...]:
+        """Return how long before this micro-batch each one in flight began."""
+        return tuple(self.start - start for start in self.in_flight)
+
+    def starts(self) -> tuple[int, ...]:
+        """Return the starts of all micro-batches up to this one."""
+        found, node = [self.start], self.before
+        while node is not None:
+            found.append(node.start)
+            node = node.before
+        return tuple(reversed(found))
 
 
 class _Children:
     """Generator of the nodes with one micro-batch more, with the arrays that it writes to."""
 
-    def __init__(self, block: Block, microbatches: int) -> None:
+    def __init__(self, block: Block) -> None:
         self._block, devices = block, len(block.room)
         self._step = max(1, int(_PARAMS.step_share * block.rows[:, TICKS].min()))
         self._found = np.empty((_PARAMS.branches, FOUND), np.int64)
         self._after = np.zeros((_PARAMS.branches, devices, QUEUE + EACH * _PARAMS.queue), np.int64)
-        passes = microbatches * int(np.diff(block.at).max())
-        self._times, self._which = np.empty(passes, np.int64), np.empty(passes, np.int64)
+        self._times = self._which = np.empty(0, np.int64)
 
     def first(self) -> Iterator[_Node]:
         """Yield the node of the first micro-batch, which starts at 0; nothing if it does not fit the memory."""
-        yield from self._with(_Node((), 0, np.zeros(self._after.shape[1:], np.int64)), 0, tries=1)
+        yield from self._after_those((), None, np.zeros(self._after.shape[1:], np.int64), 0, tries=1)
 
     def of(self, node: _Node) -> Iterator[_Node]:
         """Yield a node's children, by increasing start of the further micro-batch."""
-        yield from self._with(node, node.last + 1, _PARAMS.tries)
+        yield from self._after_those(node.in_flight, node, node.state, node.start + 1, _PARAMS.tries)
 
-    def _with(self, node: _Node, first: int, tries: int) -> Iterator[_Node]:
-        block, n = self._block, len(node.starts)
-        low = n - len(node.in_flight(block.length)) if n else 0
+    def _after_those(
+        self, in_flight: tuple[int, ...], node: _Node | None, state: Any, first: int, tries: int
+    ) -> Iterator[_Node]:
+        block, n = self._block, len(in_flight)
+        passes = (n + 1) * int(np.diff(block.at).max())
+        if passes > len(self._times):
+            self._times, self._which = np.empty(2 * passes, np.int64), np.empty(2 * passes, np.int64)
         number = next_starts(
-            block.rows, block.at, block.room, node.state, int64_array(node.starts), low, n, first, self._step, tries,
+            block.rows, block.at, block.room, state, int64_array(in_flight), n, first, self._step, tries,
             self._found, self._after, self._times, self._which,
         )  # fmt: skip
         for start, end, after in zip(*self._found[:number].T.tolist(), self._after, strict=False):
-            yield _Node((*node.starts, start), end, after.copy())
+            still = tuple(one for one in in_flight if one + block.length > start)
+            yield _Node(node, (*still, start), end, after.copy())
 
 
 class Found(NamedTuple):
@@ -92,20 +109,19 @@ def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> Fou
     Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + end of all passes; of nodes
     with micro-batches in flight at equal distances, the one that is earlier.
     """
-    children = _Children(block, microbatches)
+    children = _Children(block)
     layer, all_kept = list(children.first()), True
     for _ in range(microbatches - 1):
         best = dict[tuple[int, ...], _Node]()
         for child in (child for node in layer if not stop.is_set() for child in children.of(node)):
-            key = child.in_flight(block.length)
-            known = best.setdefault(key, child)
-            if (child.last, child.end) < (known.last, known.end):
-                best[key] = child
+            known = best.setdefault(child.distances, child)
+            if (child.start, child.end) < (known.start, known.end):
+                best[child.distances] = child
         all_kept &= len(best) <= width
-        layer = nsmallest(width, best.values(), key=lambda node: (node.last + node.end, node.starts))
+        layer = nsmallest(width, best.values(), key=lambda node: (node.start + node.end, node.in_flight))
     if stop.is_set() or not layer:
         return None
-    return Found(min(layer, key=lambda node: node.end).starts, all_kept)
+    return Found(min(layer, key=lambda node: node.end).starts(), all_kept)
 
 
 def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:
