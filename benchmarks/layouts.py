@@ -27,7 +27,7 @@ from pipesched.results.layouts import EXACT, Layouts
 from solver.limits import Limits
 from solver.planning.time_shares import TimeShares
 from targets.layout_answer import answered
-from targets.layouts import Batch, LayoutRace, first_plans
+from targets.layout_race import Batch, LayoutRace, first_plans
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "layouts.md"
 _TARGET = "megatron"

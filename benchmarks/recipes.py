@@ -24,7 +24,7 @@ from pipesched.files.model_configs.layouts import Layout
 from pipesched.files.model_configs.plan_of_config import Wanted
 from solver.limits import Limits
 from solver.planning.time_shares import TimeShares
-from targets.layouts import MICROBATCH_SIZES, Batch, first_plans
+from targets.layout_race import MICROBATCH_SIZES, Batch, first_plans
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "recipes.md"
 # One row of each: what its authors ran, or the fastest that they measured.

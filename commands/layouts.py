@@ -31,7 +31,7 @@ from pipesched.files.model_configs.read_config import KINDS, read_config
 from pipesched.problem.formatting import with_unit
 from solver.planning.progress import PlanProgress
 from targets.layout_answer import LayoutAnswer, answered
-from targets.layouts import MICROBATCH_SIZES, Batch
+from targets.layout_race import MICROBATCH_SIZES, Batch
 from targets.plans import narrowed_sentences
 from targets.step_document import step_document
 

@@ -17,8 +17,8 @@ from solver.limits import Limits
 from solver.parameters import tunable, tuned
 from solver.planning.progress import Report
 from solver.planning.time_shares import TimeShares
+from targets.layout_race import Batch, LayoutRace, Seen, best_layouts
 from targets.layout_rows import raced_row, rows_of
-from targets.layouts import Batch, LayoutRace, Seen, best_layouts
 from targets.plans import Planned, planned
 
 

@@ -15,7 +15,7 @@ from pipesched.results.layouts import EXACT, FIRST, NO_FIRST_PLAN, ExpectedError
 from pipesched.schedule.metrics import measure
 from solver.parameters import tunable, tuned
 from solver.planning.race import RaceEntry
-from targets.layouts import LayoutRace
+from targets.layout_race import LayoutRace
 
 
 @dataclass(frozen=True)

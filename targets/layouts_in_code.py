@@ -17,7 +17,7 @@ from pipesched.results.layouts import Layouts
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from solver.limits import Limits, limits_from
 from targets.layout_answer import answered
-from targets.layouts import MICROBATCH_SIZES, Batch
+from targets.layout_race import MICROBATCH_SIZES, Batch
 
 
 def layouts(

@@ -7,11 +7,11 @@ import pytest
 from benchmarks import calibration, layouts
 from benchmarks.measured.table import Row
 from pipesched.files.model_configs.hardware_table import DEVICES
-from targets.layouts import LayoutParams
+from targets.layout_race import LayoutParams
 
 
 def test_the_first_pass_of_the_smallest(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("targets.layouts._PARAMS", LayoutParams(first_share=100))  # however slow the machine is
+    monkeypatch.setattr("targets.layout_race._PARAMS", LayoutParams(first_share=100))  # however slow the machine is
     assert layouts.main(["--gpus", "8"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| llama3-8b | 8 | 20 | ")]
     assert len(lines) == 1

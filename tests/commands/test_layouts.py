@@ -13,7 +13,7 @@ import pytest
 from commands.main import main
 from pipesched.files.plan_file import read_plan
 from pipesched.results.layouts import NO_FIRST_PLAN
-from targets.layouts import LayoutParams
+from targets.layout_race import LayoutParams
 from tests.support.published_models import PUBLISHED
 
 MODELS = {"dense": "Llama 3.1 8B", "experts": "Qwen3 30B-A3B", "latent": "DeepSeek-V2-Lite"}
@@ -24,7 +24,7 @@ WORDS = ["--gpus", "8", "--microbatches", "8", "--hardware", "h100-80gb", "--for
 @pytest.fixture(autouse=True)
 def every_layout_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is."""
-    monkeypatch.setattr("targets.layouts._PARAMS", LayoutParams(first_share=100))
+    monkeypatch.setattr("targets.layout_race._PARAMS", LayoutParams(first_share=100))
 
 
 def source(kind: str, folder: Path) -> Path:
@@ -191,7 +191,7 @@ def test_a_layout_that_was_not_looked_at_has_its_row(
 ) -> None:
     words = ["layouts", str(source("dense", tmp_path)), *WORDS, "--time-limit", "1"]
     every = {tuple(row[name] for name in SIZES) for row in answer(words, capsys)["rows"]}
-    monkeypatch.setattr("targets.layouts._PARAMS", LayoutParams(first_share=1e-9))
+    monkeypatch.setattr("targets.layout_race._PARAMS", LayoutParams(first_share=1e-9))
     found = answer(words, capsys)
     assert {tuple(row[name] for name in SIZES) for row in found["rows"]} == every and found["step_lower_bound"] is None
     missed = [row for row in found["rows"] if row["lower_bound"] is None]

@@ -17,7 +17,7 @@ from pipesched.results.gap import gap
 from pipesched.results.layouts import EXACT, FIRST, NO_FIRST_PLAN, LayoutRow, Layouts
 from pipesched.schedule.metrics import IDLE
 from solver.planning.race import NO_TIME, RaceEntry
-from targets.layouts import LayoutRace
+from targets.layout_race import LayoutRace
 
 _FIGURES = [
     Column("step (ms)", True),
