@@ -77,11 +77,10 @@ class _Mode(NamedTuple):
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
-    """Return the bound, in ticks, from load and memory over time of all devices, weighted by the evidence's
-    multipliers.
+    """Return a lower bound on the period, in ticks, from weighted load and memory over time of all devices.
 
-    Every backward has its cheapest mode. A forward runs in one block at most: its multiplier is added to each mode that
-    uses it in a block, and subtracted once.
+    Forwards count as they are, a backward in its cheapest mode: split, fused, or in a block with a forward. A
+    forward's multiplier is added in each mode that uses it in a block, and subtracted once.
     """
     unit = _one_of_each_chain(problem)
     lists = evidence.loads, evidence.memory, evidence.blocks

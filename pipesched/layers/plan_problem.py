@@ -164,7 +164,10 @@ class PlanProblem:
 
     @property
     def all_devices(self) -> Cluster:
-        """The cluster including the own devices of an addition, of which one may have some; they are the last."""
+        """The cluster and, as the last devices, the own ones of an addition; the same cluster if none has any.
+
+        One addition at most has some, and only where all devices are equal: they are copies of the cluster's.
+        """
         own = max((addition.own_devices for addition in self.additions), default=0)
         return self.cluster.of_equal(self.cluster.devices + own) if own else self.cluster
 

@@ -40,7 +40,11 @@ class SizeResult(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """The results for all micro-batch sizes of a file, in its order."""
+    """The results for all micro-batch sizes of a file, in its order, and how much worse each is than the best.
+
+    Excess is a share of the best value. If free memory is maximised first, the best size is the one that leaves the
+    most, and `less_free` the amount, in the file's unit, by which another leaves less.
+    """
 
     results: tuple[SizeResult, ...] = ()
 

@@ -25,7 +25,10 @@ class StartTable(Mapping[Task, int]):
         return found
 
     def right_for(self, columns: PassTable, parts: Ints) -> bool:
-        """Return True if exactly these passes, with these numbers of tasks, have starts, none of them before time 0."""
+        """Return True if the starts are of this very table of passes, with `parts` tasks by row, none before time 0.
+
+        False also for an equal table that is another object; callers then compare the tasks one by one.
+        """
         return self.columns is columns and bool((self.parts == parts).all() and (self.ticks >= 0).all())
 
     @cached_property

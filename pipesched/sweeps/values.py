@@ -76,7 +76,10 @@ def label(value: object) -> str:
 
 
 def resolved(value: object, devices: object) -> object:
-    """Return the value to put into the file: multiples of the number of devices become numbers."""
+    """Return the value to put into the file: an `OfDevices` times the number of devices, any other unchanged.
+
+    The product is an int, or a Decimal if it is not whole. `BadInput` for an `OfDevices` if `devices` is no int.
+    """
     if not isinstance(value, OfDevices):
         return value
     if not isinstance(devices, int):

@@ -85,10 +85,10 @@ def _refuse_placement(placement: Placement) -> None:
 
 
 def _refuse_order(timeline: Timeline, placed: dict[Pass, Pass]) -> None:
-    """Raise `BadInput` for an order that the repository's queues of unnamed tensors would mix up.
+    """Raise `BadInput` for an order that the repository's queues of unnamed tensors would mix up, or for blocks.
 
-    Every stage must take the micro-batches in one order, and a micro-batch's backwards be all fused or all split.
-    `placed` gives the pass in whose place each W runs once Ws are renumbered.
+    All passes of a stage must take the micro-batches as stage 0's forwards do; each is split everywhere or nowhere.
+    `placed` gives, for every pass, the pass that runs in its place: the same one, or a W renumbered.
     """
     problem, schedule = timeline.problem, timeline.schedule
     if any(timeline.in_block(p) for p in schedule.passes()):

@@ -91,7 +91,10 @@ class Iteration:
             self._reductions.last_weight(chunk)
 
     def _gather_parameters(self, chunks: int) -> None:
-        """Start gathering the parameters of the next `chunks` chunks, in the order of their first forwards."""
+        """Start gathering the parameters of the next `chunks` chunks, in the order of their first forwards.
+
+        Nothing is started without a `param_sync_func` in Megatron's configuration, or after the last chunk.
+        """
         gather = self._call.config.param_sync_func
         for chunk in itertools.islice(self._to_gather, chunks if gather is not None else 0):
             (gather[chunk] if isinstance(gather, list) else gather)(self._call.chunks[chunk].parameters())

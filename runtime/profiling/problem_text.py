@@ -21,7 +21,10 @@ def problem_text(profile: Profile, name: str, microbatches: int, capacity: str |
 
 
 def first_stage_rule(profile: Profile) -> bool:
-    """Return True if B of the first stage does nothing and its W is the whole backward, as in autograd's split."""
+    """Return True if the profile was measured with autograd's split of backwards, whatever its times are.
+
+    The problem file then gives B of the first stage no time, and its W is the whole backward.
+    """
     return profile.request.split == "autograd"
 
 

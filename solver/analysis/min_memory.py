@@ -147,9 +147,10 @@ class _Search:
             low = above
 
     def by_solves(self) -> None:
-        """Bisect by solves: first down to the least level with a schedule, then up to the highest refuted one.
+        """Bisect by solves: first to lower `level`, that of the best schedule, then to raise `proved` towards it.
 
-        A level that a solve leaves undecided changes neither the level found nor the one proved.
+        `proved` is the lowest level not refuted; both phases end where the two meet, or with the time. A level that a
+        solve leaves undecided changes neither.
         """
         floor = self.proved
         while floor < self.level and not self.budget.over():

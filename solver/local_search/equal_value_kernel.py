@@ -164,7 +164,10 @@ def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore
 
 @inlined
 def fits(shop, rows, d):  # type: ignore[no-untyped-def]
-    """True if the order of device `d` fits into its memory."""
+    """True if memory along row `d` of the orders, as its units take and give back, never exceeds `capacity[d]`.
+
+    A row is the order of a device or of one of its streams; a negative capacity is no limit.
+    """
     return shop.capacity[d] < 0 or peak_and_mean(shop, rows.order, rows.count, d)[0] <= shop.capacity[d]
 
 

@@ -60,10 +60,12 @@ class GathersOnDemand:
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
     def wanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
-        """Return (job, earliest start in steps) of the ready jobs that the rules allow to start now.
+        """Return (job, earliest start in steps) of the ready jobs that the rules allow to start now, in the given
+        order.
 
-        A job that needs parameters waits until they are gathered, a gather until a ready job needs it, and a release
-        until no job is left that does.
+        A job that needs parameters may start once they are gathered; a release after their last use, once no job is
+        left that needs them; a gather from 0 on, once a ready job needs it and, if optional, while more gathers are
+        allowed.
         """
         found = ((n, self._since(n, ready)) for n in ready)
         return [(n, since) for n, since in found if since is not None]

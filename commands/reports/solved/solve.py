@@ -98,9 +98,10 @@ def show(found: SolveResults, why_not: bool) -> None:
 
 
 def _idle_lines(solution: Solution, shares: dict[IdleCause, float] | None) -> list[str]:
-    """Return why devices idle, from the idle time by cause; empty where none idles, or without a schedule.
+    """Return a heading and a line for each cause of idle time, in the causes' order: its share and its meaning.
 
-    `shares` is None if there was no time to find the causes; the line says so.
+    Empty without a schedule, or if no device idles. `shares` is None if there was no time to find the causes; one
+    line then says so.
     """
     if solution.timeline is None:
         return []

@@ -44,7 +44,10 @@ class Wanted:
 
 
 class _Entry(NamedTuple):
-    """A key of the plan file, its value, and a comment on what the value assumes."""
+    """A line `key: value` of the plan file, in YAML, with a comment on the value's unit or on what it assumes.
+
+    Lists and mappings are written in flow style, text without quotes. `line` has no indent.
+    """
 
     key: str
     value: Any

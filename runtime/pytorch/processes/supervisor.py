@@ -42,7 +42,10 @@ def supervise(folder: Path, devices: int) -> int:
 
 
 def report(folder: Path, rank: int, text: str) -> None:
-    """Write the failure of a process that could not write it itself, as the file `failed.RANK` in the folder."""
+    """Pickle the failure of a process that could not report it itself, as the file `failed.RANK` in the folder.
+
+    The form is that of the worker's own: `bad_input`, here None, and `text` as a list. Replaces an existing file.
+    """
     (folder / f"failed.{rank}").write_bytes(pickle.dumps({"bad_input": None, "text": [text]}))
 
 
