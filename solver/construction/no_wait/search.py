@@ -92,7 +92,8 @@ class _Children:
             self._found, self._after, self._times, self._which,
         )  # fmt: skip
         for start, end, after in zip(*self._found[:number].T.tolist(), self._after, strict=False):
-            still = tuple(one for one in in_flight if one + block.length > start)
+            # A last pass of no time may run at this very start.
+            still = tuple(one for one in in_flight if one + block.length >= start)
             yield _Node(node, (*still, start), end, after.copy())
 
 
@@ -131,10 +132,13 @@ def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:
 
 
 def _order(block: Block, rows: Sequence[int], starts: Sequence[int]) -> Iterator[tuple[Pass]]:
-    """Yield the passes of the device with these rows of the block, in order."""
-    passes = sorted((start + int(block.rows[k, OFFSET]), k, j) for j, start in enumerate(starts) for k in rows)
+    """Yield the passes of the device with these rows of the block, in order.
+
+    Of those that begin at once, where some take no time, the earlier micro-batch's is first, as in the kernel.
+    """
+    passes = sorted((start + int(block.rows[k, OFFSET]), j, k) for j, start in enumerate(starts) for k in rows)
     waiting, free = deque[tuple[int, int, Pass]](), 0
-    for at, k, j in passes:
+    for at, j, k in passes:
         while waiting and max(free, waiting[0][0]) + waiting[0][1] <= at:
             begin, ticks, weight = waiting.popleft()
             free = max(free, begin) + ticks

@@ -29,7 +29,7 @@ from tests.support.makers import problem
 
 
 def drawn(random: Random, devices: int, microbatches: int) -> Problem:
-    """Unequal stages on one chain; some weight passes take no time, some backwards free no memory."""
+    """Unequal stages on one chain; some passes take no time, some backwards free no memory."""
     chunks = random.choice((1, 2))
     placement = random.choice(("interleaved", "v-shape")) if chunks == 2 else "linear"
     stages = devices * chunks
@@ -37,7 +37,10 @@ def drawn(random: Random, devices: int, microbatches: int) -> Problem:
     def some(least: int, most: int) -> list[int]:
         return [random.randint(least, most) for _ in range(stages)]
 
-    times: dict[str, object] = {"forward": some(1, 4), "backward": some(1, 5), "transfer": random.randint(0, 2)}
+    least_ticks = random.choice((0, 1))
+    times: dict[str, object] = {
+        "forward": some(least_ticks, 4), "backward": some(least_ticks, 5), "transfer": random.randint(0, 2),
+    }  # fmt: skip
     if random.random() < 0.75:
         times["weight"] = some(0, 3)
     activation = some(1, 3)
@@ -76,7 +79,8 @@ def plain_end(one: Problem, starts: tuple[int, ...], split: bool) -> int | None:
                 now += view.returns[s]
                 fixed.append((now, view.ticks[kind, s], kind, s))
                 now += view.ticks[kind, s]
-        own = sorted(row for row in fixed if one.placement.stage_device[row[3]] == device)
+        here = [row for row in fixed if one.placement.stage_device[row[3]] == device]
+        own = sorted(here, key=lambda row: row[0])  # of those at once the earlier micro-batch's first
         changes: list[tuple[int, int, int]] = []  # when, frees before it takes, how much
         weights: list[tuple[int, int]] = []
         free = 0
@@ -178,3 +182,12 @@ def test_it_stops_when_asked() -> None:
     one, stop = problem(4, 8, memory={"capacity": 4}), Event()
     stop.set()
     assert one.view is not None and best_starts(block_of(one.view, False), 8, 10, stop) is None
+
+
+def test_passes_of_no_time_that_begin_at_once_run_as_their_memory_was_counted() -> None:
+    """The earlier micro-batch's first; a last pass at the start of another still frees its memory."""
+    times = {"forward": [3, 0, 1], "backward": [0, 0, 2], "weight": [1, 0, 2]}
+    memory = {"activation": [2, 3, 2], "capacity": 4, "freed_by_backward": [1, 2, 2]}
+    assert solve(problem(3, 3, times=times, memory=memory), counted(1), engine=ENGINE).notes == ()
+    one = problem(2, 4, times={"forward": [1, 3], "backward": [0, 1]}, memory={"activation": [2, 3], "capacity": 3})
+    assert starts_of(one, False) is not None
