@@ -22,14 +22,14 @@ _NEEDS = {
 }
 
 
-def order_notes(model: StagedModel) -> tuple[str, ...]:
+def order_notes(model: StagedModel, any_order: str = "megatron-order") -> tuple[str, ...]:
     """Return a note that Megatron runs its own order; empty if that is the plan's."""
     if (model.schedule or "").partition(":")[0] in ORDERS:
         return ()
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
     return (
         f"Megatron runs {own}, not the order of this plan: its time is that of a plan with `schedule: {own}`; "
-        "a module inside it runs any order (`export --format megatron`, `plan --for megatron-order`).",
+        f"a module inside it runs any order (`export --format megatron`, `plan --for {any_order}`).",
     )
 
 

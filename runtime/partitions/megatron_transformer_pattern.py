@@ -35,7 +35,9 @@ def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model)
     flags |= group_flags(_NAME, model)
     return PartitionSettings(
-        {"megatron-transformer-pattern": pattern}, flag_file(model, "Megatron-LM", flags), order_notes(model) + notes
+        {"megatron-transformer-pattern": pattern},
+        flag_file(model, "Megatron-LM", flags),
+        order_notes(model, _ORDER_NAME) + notes,
     )
 
 

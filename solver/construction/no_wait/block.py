@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -36,11 +38,31 @@ class Block(NamedTuple):
 def serves(problem: Problem) -> bool:
     """Return True for a plain pipeline of one chain in which some device's memory is limited.
 
-    With ample memory there is no reason not to wait. Times and memory must fit compiled code.
+    With ample memory there is no reason not to wait. Times and memory must fit compiled code. Not for a period.
     """
     view = problem.view
     limited = view is not None and any(room is not None for room in view.room)
-    return limited and len(problem.placement.chains) == 1 and fits_64_bits(problem)
+    one_chain = len(problem.placement.chains) == 1 and not problem.objective.repeats
+    return limited and one_chain and fits_64_bits(problem)
+
+
+def _kinds(split: bool) -> tuple[PassKind, ...]:
+    return (F, B, W) if split else (F, BW)
+
+
+def simplified(view: PipelineView, split: bool) -> Iterator[PipelineView]:
+    """Yield the pipeline, and it with passes of equal times, without transfer times, and with neither.
+
+    Between passes of unequal times, and with transfers, hardly any start fits. An order found without them is one with
+    the real times too: a device's memory depends on the order of its passes alone.
+    """
+    ticks = [view.ticks[kind, s] for kind in _kinds(split) for s in view.stages]
+    none = (0,) * len(view.arrivals)
+    equal = replace(view, ticks={of: max(ticks) if own else 0 for of, own in view.ticks.items()})
+    for one in (view, equal) if len({*ticks} - {0}) > 1 else (view,):
+        yield one
+        if any(view.arrivals) or any(view.returns):
+            yield replace(one, arrivals=none, returns=none)
 
 
 def block_of(view: PipelineView, split: bool) -> Block:
@@ -56,9 +78,10 @@ def block_of(view: PipelineView, split: bool) -> Block:
     for s in reversed(chain):
         now += view.returns[s]
         weight = view.ticks[W, s] if split else 0
+        takes = max(0, -view.freed_by_backward(s)) if split else 0
         later = view.memory_until_weight[s] if weight else 0
-        freed = view.memory_in_flight[s] - later
-        numbers = (now, view.ticks[kind, s], max(0, -freed), max(0, freed), weight, later)
+        frees = view.memory_in_flight[s] + takes - later
+        numbers = (now, view.ticks[kind, s], takes, frees, weight, later)
         placed[device[s]].append((numbers, (kind, s)))
         now += view.ticks[kind, s]
     # A chain runs its passes in this order, so that those of a device are in the order of their offsets.

@@ -56,6 +56,17 @@ def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-u
     return count
 
 
+@inlined
+def _next_freed(rows, times, which, j, count, own, free, head, tail):  # type: ignore[no-untyped-def]
+    """Return when memory is freed next: at the end of a weight pass that waits, or of a backward in flight after j."""
+    at = QUEUE + EACH * head
+    soonest = max(free, own[at]) + own[at + 1] if head < tail else _NEVER
+    for i in range(j, count):
+        if which[i] >= 0 and rows[which[i], FREES] > 0:
+            soonest = min(soonest, times[i] + rows[which[i], TICKS])
+    return soonest
+
+
 @inner
 def _place(rows, at, room, state, starts, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
     """Place a micro-batch at `start` after the `n` in flight, which began at `starts`.
@@ -87,9 +98,9 @@ def _place(rows, at, room, state, starts, n, start, step, after, times, which): 
             k = -1 - which[j] if new else which[j]
             if free > x:
                 return max(step, free - x if new else x + rows[k, TICKS] - last_new), 0
-            waits = QUEUE + EACH * head
             if room[d] >= 0 and level + rows[k, TAKES] > room[d]:
-                return max(step, max(free, own[waits]) + own[waits + 1] - x if new and head < tail else step), 0
+                freed = _next_freed(rows, times, which, j, count, own, free, head, tail)
+                return max(step, freed - x if new and freed < _NEVER else step), 0
             free, level = x + rows[k, TICKS], level + rows[k, TAKES] - rows[k, FREES]
             last_new = x if new else last_new
             if rows[k, WEIGHT] > 0:

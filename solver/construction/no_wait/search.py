@@ -15,7 +15,7 @@ from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import B, Pass, W
 from pipesched.schedule.schedule import Schedule
 from solver.construction.no_wait.block import OFFSET, TICKS, WEIGHT, Block
-from solver.construction.no_wait.kernel import EACH, FOUND, QUEUE, next_starts
+from solver.construction.no_wait.kernel import COUNT, EACH, FOUND, QUEUE, next_starts
 from solver.parameters import tunable, tuned
 
 
@@ -26,20 +26,20 @@ class NoWaitParams:
 
     branches: int = tuned(8, "starts of the next micro-batch that a node has as children", 1, 100)
     tries: int = tuned(512, "starts tried for them", 1, 10_000)
-    queue: int = tuned(64, "weight passes that wait on a device at most", 1, 10_000)
-    step_share: float = tuned(0.5, "of the shortest pass: the least distance of two starts tried", 0.01, 1)
+    queue: int = tuned(1_000, "weight passes of the backwards in flight on a device at most", 1, 100_000)
+    step_share: float = tuned(0.5, "of the median pass: the least distance of two starts tried", 0.01, 1)
 
 
 _PARAMS = NoWaitParams()
 
 
 class _Node(NamedTuple):
-    """A micro-batch placed after that of `before`: its start, and those of all in flight then, itself the last.
+    """The micro-batches placed so far: the starts of those in flight, the last one's last, and of all as linked pairs.
 
-    `end` is that of all passes placed so far, `state` the state of the devices at the start.
+    `end` is that of all their passes, `state` the state of the devices at the last start.
     """
 
-    before: _Node | None
+    all_starts: tuple[int, Any] | None
     in_flight: tuple[int, ...]
     end: int
     state: Any
@@ -54,11 +54,11 @@ class _Node(NamedTuple):
         return tuple(self.start - start for start in self.in_flight)
 
     def starts(self) -> tuple[int, ...]:
-        """Return the starts of all micro-batches up to this one."""
-        found, node = [self.start], self.before
-        while node is not None:
-            found.append(node.start)
-            node = node.before
+        """Return the starts of all micro-batches, in order."""
+        found, linked = list[int](), self.all_starts
+        while linked is not None:
+            start, linked = linked
+            found.append(start)
         return tuple(reversed(found))
 
 
@@ -67,44 +67,43 @@ class _Children:
 
     def __init__(self, block: Block) -> None:
         self._block, devices = block, len(block.room)
-        self._step = max(1, int(_PARAMS.step_share * block.rows[:, TICKS].min()))
+        self._step = max(1, int(_PARAMS.step_share * np.median(block.rows[:, TICKS])))
         self._found = np.empty((_PARAMS.branches, FOUND), np.int64)
         self._after = np.zeros((_PARAMS.branches, devices, QUEUE + EACH * _PARAMS.queue), np.int64)
         self._times = self._which = np.empty(0, np.int64)
 
     def first(self) -> Iterator[_Node]:
         """Yield the node of the first micro-batch, which starts at 0; nothing if it does not fit the memory."""
-        yield from self._after_those((), None, np.zeros(self._after.shape[1:], np.int64), 0, tries=1)
+        yield from self._with(_Node(None, (), 0, np.zeros(self._after.shape[1:], np.int64)), 0, tries=1)
 
     def of(self, node: _Node) -> Iterator[_Node]:
         """Yield a node's children, by increasing start of the further micro-batch."""
-        yield from self._after_those(node.in_flight, node, node.state, node.start + 1, _PARAMS.tries)
+        yield from self._with(node, node.start + 1, _PARAMS.tries)
 
-    def _after_those(
-        self, in_flight: tuple[int, ...], node: _Node | None, state: Any, first: int, tries: int
-    ) -> Iterator[_Node]:
-        block, n = self._block, len(in_flight)
+    def _with(self, node: _Node, first: int, tries: int) -> Iterator[_Node]:
+        block, n = self._block, len(node.in_flight)
         passes = (n + 1) * int(np.diff(block.at).max())
         if passes > len(self._times):
             self._times, self._which = np.empty(2 * passes, np.int64), np.empty(2 * passes, np.int64)
         number = next_starts(
-            block.rows, block.at, block.room, state, int64_array(in_flight), n, first, self._step, tries,
+            block.rows, block.at, block.room, node.state, int64_array(node.in_flight), n, first, self._step, tries,
             self._found, self._after, self._times, self._which,
         )  # fmt: skip
         for start, end, after in zip(*self._found[:number].T.tolist(), self._after, strict=False):
             # A last pass of no time may run at this very start.
-            still = tuple(one for one in in_flight if one + block.length >= start)
-            yield _Node(node, (*still, start), end, after.copy())
+            still = tuple(one for one in node.in_flight if one + block.length >= start)
+            used = QUEUE + EACH * int(after[:, COUNT].max())
+            yield _Node((start, node.all_starts), (*still, start), end, after[:, :used].copy())
 
 
-class Found(NamedTuple):
+class BestStarts(NamedTuple):
     """Starts of all micro-batches in ticks, the first 0; `all_kept` is True if a wider search would find no others."""
 
     starts: tuple[int, ...]
     all_kept: bool
 
 
-def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> Found | None:
+def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> BestStarts | None:
     """Return the starts of the least end found; None if memory admits none, or `stop` was set before.
 
     Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + end of all passes; of nodes
@@ -122,7 +121,7 @@ def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> Fou
         layer = nsmallest(width, best.values(), key=lambda node: (node.start + node.end, node.in_flight))
     if stop.is_set() or not layer:
         return None
-    return Found(min(layer, key=lambda node: node.end).starts(), all_kept)
+    return BestStarts(min(layer, key=lambda node: node.end).starts(), all_kept)
 
 
 def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from threading import Event
 
-from pipesched.schedule.schedule import Schedule
-from solver.construction.no_wait.block import Block, block_of, serves
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.timeline import Timeline
+from solver.construction.no_wait.block import Block, block_of, serves, simplified
 from solver.construction.no_wait.search import best_starts, schedule_of
+from solver.construction.timing import best_times
 from solver.engine.kernels import NO_WAIT_KERNELS, Kernels
 from solver.engine.search import Search
 from solver.engine.slices import Work, in_slices
@@ -20,7 +23,9 @@ from solver.parameters import tunable, tuned
 class NoWaitSchedules:
     """Beam searches of growing width over the starts of micro-batches, with split backwards and with fused ones.
 
-    They end when a search kept all of its nodes. Where work is counted, each slice is one search.
+    Each is also searched with equal times, without transfers, and both, since hardly any start fits else; the orders
+    then run with the real times, and with waits. The next width continues half of these. A search that kept all of its
+    nodes is the last of its kind. Where work is counted, each slice is one width.
     """
 
     width: int = tuned(10, "nodes of a layer at first", 1, 10_000)
@@ -37,32 +42,37 @@ class NoWaitSchedules:
         return NO_WAIT_KERNELS
 
     def work(self, search: Search) -> Work:
-        found = list[Schedule]()
+        found = list[Timeline]()
 
         def look_for(stop: Event) -> None:
-            for schedules in self._searches(search, stop):
-                found.extend(schedules)
+            for timelines in self._searches(search, stop):
+                found.extend(timelines)
 
         def take() -> None:
             while found:
-                search.start_from(found.pop(0))
+                search.start_from_timeline(found.pop(0))
 
         if search.clock.counts_work:
             yield
-            for schedules in self._searches(search, search.stop):
-                found += schedules
+            for timelines in self._searches(search, search.stop):
+                found += timelines
                 take()
                 yield
         else:
             yield from in_slices(search.stop, look_for, take)
 
-    def _searches(self, search: Search, stop: Event) -> Iterator[list[Schedule]]:
-        """Yield the schedules of each width, until `stop` is set or no wider search would find others."""
-        blocks, width = list(_blocks(search)), self.width
+    def _searches(self, search: Search, stop: Event) -> Iterator[list[Timeline]]:
+        """Yield the schedules of each width with their best times, until `stop` is set or a wider search is no use."""
+        problem, blocks, width = search.problem, list(_blocks(search)), self.width
         while blocks and width <= self.most_width and not stop.is_set():
-            found = [(block, best_starts(block, search.problem.microbatches, width, stop)) for block in blocks]
-            yield [schedule_of(block, best.starts) for block, best in found if best is not None]
-            blocks = [block for block, best in found if best is not None and not best.all_kept]
+            found = list[tuple[Timeline, Block, bool]]()
+            for block in blocks:
+                best = best_starts(block, problem.microbatches, width, stop)
+                if best is not None:
+                    found.append((best_times(problem, schedule_of(block, best.starts)), block, best.all_kept))
+            found.sort(key=lambda one: value_of(problem, one[0]))
+            yield [timeline for timeline, *_ in found]
+            blocks = [block for _, block, all_kept in found[: ceil(len(blocks) / 2)] if not all_kept]
             width *= self.width_growth
 
 
@@ -70,7 +80,7 @@ def _blocks(search: Search) -> Iterator[Block]:
     """Yield the passes of a micro-batch with split backwards, and with fused ones where some of these are shorter."""
     view = search.problem.view
     assert view is not None
-    if view.splits:
-        yield block_of(view, True)
-    if not view.splits or any(view.saved_by_fusing(s) for s in view.stages):
-        yield block_of(view, False)
+    fused = not view.splits or any(view.saved_by_fusing(s) for s in view.stages)
+    for split in (True,) * view.splits + (False,) * fused:
+        for one in simplified(view, split):
+            yield block_of(one, split)
