@@ -9,6 +9,9 @@ from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.plans.schema import LayerEntry, PlanFile
 from pipesched.files.rounding import step_of
 
+# CP-SAT's presolve was seen to lose partitions of models whose sums of times reach 5 * 10**13 steps.
+MOST_STEPS_OF_TIMES = 2**40
+
 
 def every_layer(form: PlanFile) -> list[LayerEntry]:
     """Return the layer entries of the model, then those that features add, such as an encoder."""
@@ -16,7 +19,10 @@ def every_layer(form: PlanFile) -> list[LayerEntry]:
 
 
 def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
-    """Return the tick of which all times of the file and `lags` are multiples, and True if this needs rounding."""
+    """Return the tick of which all times of the file and `lags` are multiples, and True if this needs rounding.
+
+    All passes of all layers together take at most `MOST_STEPS_OF_TIMES` ticks.
+    """
     others = [*lags, *(time for feature in PLAN_FEATURES for time in feature.times(form))]
     numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
     for layer in every_layer(form):
@@ -27,7 +33,11 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
         total += layer.count * sum(own, Fraction(0))
     choices = choices_of(form)
     numbers += [time for feature in PLAN_FEATURES for time in feature.parts(form, choices)[0]]
-    return step_of(numbers, total * (form.microbatches or 1))
+    total *= form.microbatches or 1
+    tick, rounded = step_of(numbers, total, most_steps=MOST_STEPS_OF_TIMES)
+    while total > MOST_STEPS_OF_TIMES * tick:
+        tick, rounded = 10 * tick, True
+    return tick, rounded
 
 
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:

@@ -15,6 +15,7 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
@@ -22,6 +23,7 @@ from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.simulation.simulator import simulate
+from solver.planning.plan import plan
 from solver.solve import solve
 from tests.support.columns import costs_of
 from tests.support.counted import counted
@@ -148,3 +150,18 @@ def test_zero_lengths_beside_long_times_are_left_out_of_cp_sat() -> None:
     one = problem(2, 40, times={"forward": [0, Decimal("1.23456789012")], "backward": 10**3, "weight": 0})
     found = solve(replace(one, notes=()), counted(0.1))
     assert found.value_ticks is not None and as_decimal(found.value_ticks * one.tick)
+
+
+def test_times_of_a_plan_that_lost_partitions_in_their_exact_ticks_are_rounded() -> None:
+    """With sums of 5e13 ticks CP-SAT proved a bound of 5209 for a placement on which a plan takes 4849."""
+    layers = [
+        {"name": "embedding", "forward": 401.11300000017, "backward": 319.115, "activation": 1},
+        {"name": "block", "count": 3, "forward": 45.4033, "backward": 654.965376128962, "activation": 1},
+        {"name": "head", "forward": 0.571048, "backward": 656.68082986997, "activation": 1},
+    ]
+    document = {"devices": 2, "microbatches": 2, "layers": layers, "transfer": 50.6220288659}
+    one = plan_problem_from(document)
+    assert one.tick == Fraction(1, 10**7) and "rounded: times to" in one.notes[0]
+    found = plan(one, counted(2))
+    assert not any("DEFECT" in note for note in found.notes)
+    assert found.value is not None and found.lower_bound <= Fraction("4849.4915574") <= found.value + 1
