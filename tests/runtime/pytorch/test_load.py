@@ -134,15 +134,6 @@ dist.destroy_process_group()
 """
 
 
-# Each in a group of processes of its own, with the same store: loading PyTorch takes four processor seconds.
-EVERY = """
-import os, runpy, sys
-for attempt, words in enumerate({programs}):
-    os.environ["TORCHELASTIC_RESTART_COUNT"], sys.argv = str(attempt), words
-    runpy.run_path(words[0], run_name="__main__")
-"""
-
-
 def test_loops_of_ones_own_get_the_right_gradients(tmp_path: Path) -> None:
     """Of an order in a V, by `load` and by torch alone, and of a bidirectional one."""
     v, both = problem(2, 4, placement="v-shape"), problem(2, 4, placement="bidirectional")
@@ -153,7 +144,6 @@ def test_loops_of_ones_own_get_the_right_gradients(tmp_path: Path) -> None:
     assert main(asked) == 0
     (tmp_path / "loop.py").write_text(LOOP.format(snippet=snippet()))
     (tmp_path / "both.py").write_text(BIDIRECTIONAL)
-    first = [tmp_path / "loop.py", paths[0], paths[0].with_suffix(".comms.csv")]
-    programs = [[str(word) for word in words] for words in (first, [tmp_path / "both.py", paths[1]])]
-    (tmp_path / "every.py").write_text(EVERY.format(programs=programs))
-    run_ranks(2, tmp_path / "every.py", [], tmp_path)
+    # Each with a store of its own: in one store a second group may find the addresses of the first.
+    run_ranks(2, tmp_path / "loop.py", [paths[0], paths[0].with_suffix(".comms.csv")], tmp_path)
+    run_ranks(2, tmp_path / "both.py", [paths[1]], tmp_path)
