@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pipesched.errors import BadInput
+from pipesched.problem.quantities import MicrobatchId, StageId, TaskPart
 
 
 class PassKind(StrEnum):
@@ -97,8 +98,8 @@ class Pass(NamedTuple):
     """A pass: its kind, stage and micro-batch (for passes for parameters a number from 0); as text `F2.0`."""
 
     kind: PassKind
-    stage: int
-    microbatch: int
+    stage: StageId
+    microbatch: MicrobatchId
 
     def __str__(self) -> str:
         return f"{self.kind.value}{self.stage}.{self.microbatch}"
@@ -121,7 +122,7 @@ class Task(NamedTuple):
     """
 
     of: Pass
-    part: int = 0
+    part: TaskPart = 0
 
     def __str__(self) -> str:
         return f"{self.of}" if self.part == 0 else f"{self.of}/{self.part}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
+from pipesched.problem.quantities import ChainId, DeviceId, StageId
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -19,8 +21,8 @@ class Placement:
 
     name: str = field(compare=False)
     devices: int
-    stage_device: tuple[int, ...]
-    chains: tuple[tuple[int, ...], ...]
+    stage_device: tuple[DeviceId, ...]
+    chains: tuple[tuple[StageId, ...], ...]
 
     @property
     def stages(self) -> int:
@@ -28,7 +30,7 @@ class Placement:
         return len(self.stage_device)
 
     @cached_property
-    def stages_of(self) -> tuple[tuple[int, ...], ...]:
+    def stages_of(self) -> tuple[tuple[StageId, ...], ...]:
         """The stages of each device, in stage order; a stage's position is its chunk number."""
         stages: list[list[int]] = [[] for _ in range(self.devices)]
         for stage, device in enumerate(self.stage_device):
@@ -36,24 +38,24 @@ class Placement:
         return tuple(map(tuple, stages))
 
     @cached_property
-    def chain_index(self) -> tuple[int, ...]:
+    def chain_index(self) -> tuple[ChainId, ...]:
         """The index in `chains` of the chain that each stage is on, by stage."""
         chain_of = {stage: number for number, chain in enumerate(self.chains) for stage in chain}
         return tuple(chain_of[stage] for stage in range(self.stages))
 
     @cached_property
-    def previous(self) -> tuple[int | None, ...]:
+    def previous(self) -> tuple[StageId | None, ...]:
         """The stage before each stage on its chain; None for a chain's first."""
         before: dict[int, int] = {b: a for chain in self.chains for a, b in pairwise(chain)}
         return tuple(before.get(stage) for stage in range(self.stages))
 
     @cached_property
-    def next(self) -> tuple[int | None, ...]:
+    def next(self) -> tuple[StageId | None, ...]:
         """The stage after each stage on its chain; None for a chain's last."""
         after: dict[int, int] = {a: b for chain in self.chains for a, b in pairwise(chain)}
         return tuple(after.get(stage) for stage in range(self.stages))
 
-    def on_device_of(self, stage: int) -> tuple[int, ...]:
+    def on_device_of(self, stage: StageId) -> tuple[StageId, ...]:
         """Return all stages on the device of `stage`, in stage order, `stage` included."""
         return self.stages_of[self.stage_device[stage]]
 
@@ -62,7 +64,7 @@ class Placement:
         places = zip(*self.chains, strict=True)
         return all(len({of_device[self.stage_device[stage]] for stage in place}) == 1 for place in places)
 
-    def chunk(self, stage: int) -> int:
+    def chunk(self, stage: StageId) -> int:
         """Return the index of a stage among its device's stages, from 0."""
         return self.on_device_of(stage).index(stage)
 
@@ -104,7 +106,7 @@ def bidirectional(devices: int) -> Placement:
     return Placement("bidirectional", devices, (*down, *reversed(down)), (down, up))
 
 
-def explicit(devices: int, stage_device: Sequence[int]) -> Placement:
+def explicit(devices: int, stage_device: Sequence[DeviceId]) -> Placement:
     """Return the placement with a given device for each stage, traversed in stage order."""
     return Placement("explicit", devices, tuple(stage_device), (tuple(range(len(stage_device))),))
 

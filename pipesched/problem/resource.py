@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesched.problem.quantities import DeviceId
+
 
 class Resource(NamedTuple):
     """A stream of a device, which runs one task at a time; a stream that devices share is written with the first of
     them."""
 
-    device: int
+    device: DeviceId
     stream: str
