@@ -18,7 +18,7 @@ from pipesched.schedule.stream_orders import stream_orders
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Values of a paper's formulas for one problem: makespan and span in ticks, peak of each device in memory integers.
+    """Values of a paper's formulas for one problem: makespan and span in ticks, peak of each device in steps of memory.
 
     None for a quantity without a formula. The tests compare the simulator's result with it.
     """

@@ -45,7 +45,7 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 
 
 def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
-    """Return the memory limit of each stage of the chain, in memory integers; None without a limit."""
+    """Return the memory limit of each stage of the chain, in steps of memory; None without a limit."""
     if per_stage is not None:
         return [per_stage * len(chain) * problem.network.memory_in_flight[stage] for stage in chain]
     return [problem.room[problem.placement.stage_device[stage]] for stage in chain]

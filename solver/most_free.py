@@ -48,7 +48,7 @@ def leaving_most(search: Callable[[Problem, Limits], Solution], problem: Problem
 
 
 class _Amounts:
-    """Bisection over the free memory, in memory integers: `low` was found, `tried` was not, and none exceeds `bound`.
+    """Bisection over the free memory, in steps of memory: `low` was found, `tried` was not, and none exceeds `bound`.
 
     `low` is -1 until a schedule is found.
     """

@@ -20,6 +20,7 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation, OperationMemory
 from pipesched.deadline import asking
 from pipesched.problem.passes import RESHARD, UNSHARD
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 
@@ -49,7 +50,7 @@ def post(model: Model) -> None:
         post_rows(model)
 
 
-def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _: 0) -> None:
+def post_rows(model: Model, outside: Callable[[OperationMemory], MemorySteps] = lambda _: 0) -> None:
     """Post for each pass that takes memory that the level at its start is within the capacity of the pool.
 
     `outside` returns the level of passes outside the model at that start, for models of a part of a schedule. Orders
@@ -70,7 +71,7 @@ def post_rows(model: Model, outside: Callable[[OperationMemory], int] = lambda _
             _add(model, taker, outside(taker) + taker.takes + taken - given, room)
 
 
-def _add(model: Model, taker: OperationMemory, level: Linear, room: int) -> None:
+def _add(model: Model, taker: OperationMemory, level: Linear, room: MemorySteps) -> None:
     """Post `level` <= `room` for a pass that takes memory, enforced only if its job runs."""
     where = model.where_jobs(taker.where)
     if not isinstance(level, int):
@@ -160,10 +161,10 @@ def _cumulative(model: Model) -> None:
 
 def _with_givers(
     model: Model, of_pass: Sequence[OperationMemory]
-) -> Iterator[tuple[OperationMemory, OperationMemory | None, int]]:
+) -> Iterator[tuple[OperationMemory, OperationMemory | None, MemorySteps]]:
     """Yield (taker, giver, amount): which of a micro-batch's passes on a stage frees the memory that each takes.
 
-    Amounts are in the problem's memory units, assigned to the earliest giver first. Giver None: the memory is never
+    Amounts are in the problem's steps of memory, assigned to the earliest giver first. Giver None: the memory is never
     freed. Memory that a pass takes and frees itself has the pass as taker and giver. Raises ValueError if a pass may
     not run.
     """
@@ -183,7 +184,7 @@ def _with_givers(
             yield taker, None, stays
 
 
-def _stays(model: Model, taker: OperationMemory) -> int:
+def _stays(model: Model, taker: OperationMemory) -> MemorySteps:
     """Return how much of the memory taken by `taker` no pass frees; 0 for a pool that is not a device's."""
     task = model.jobs.jobs[taker.where].task
     return model.jobs.problem.network.until_end.get(task.of[:2], 0) if taker.pool < model.jobs.problem.devices else 0

@@ -10,13 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pipesched.errors import BadInput
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import MemoryChange, PassType, Resource, TaskNetwork, TaskType
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, TaskPart, Ticks
+
+# A block: an index in `BlockGraph.blocks`.
+BlockId: TypeAlias = int
 
 
 @dataclass(frozen=True)
@@ -27,20 +31,20 @@ class Block:
     """
 
     name: str
-    ticks: int
-    memory: Mapping[int, MemoryChange]
+    ticks: Ticks
+    memory: Mapping[DeviceId, MemoryChange]
 
     @property
-    def devices(self) -> tuple[int, ...]:
+    def devices(self) -> tuple[DeviceId, ...]:
         return tuple(self.memory)
 
 
 class Precedence(NamedTuple):
     """Block `after` starts at least `lag` ticks after the end of block `before` of the same micro-batch."""
 
-    before: int
-    after: int
-    lag: int
+    before: BlockId
+    after: BlockId
+    lag: Ticks
 
 
 class Fusion(NamedTuple):
@@ -49,18 +53,18 @@ class Fusion(NamedTuple):
     It takes `taken` memory at its start, and frees that of both at its end.
     """
 
-    backward: int
-    weight: int
-    ticks: int
-    taken: int = 0
+    backward: BlockId
+    weight: BlockId
+    ticks: Ticks
+    taken: MemorySteps = 0
 
 
 class Overlap(NamedTuple):
     """Block `forward` of one micro-batch and fused `backward` of another that may run together, in `ticks` for both."""
 
-    forward: int
-    backward: int
-    ticks: int
+    forward: BlockId
+    backward: BlockId
+    ticks: Ticks
 
 
 @dataclass(frozen=True)
@@ -75,19 +79,19 @@ class BlockGraph:
 
     blocks: tuple[Block, ...]
     waits: tuple[Precedence, ...]
-    capacity: tuple[int | None, ...]
+    capacity: tuple[MemorySteps | None, ...]
     microbatches: int = 1
     fusions: tuple[Fusion, ...] = ()
-    of_task: Mapping[TaskType, int] = field(default_factory=dict)
+    of_task: Mapping[TaskType, BlockId] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
 
     @cached_property
-    def of_pass(self) -> Mapping[PassType, int]:
+    def of_pass(self) -> Mapping[PassType, BlockId]:
         """The index of the block with which a pass begins, by kind (B also for a full backward) and stage."""
         return {task.pass_type: block for task, block in self.of_task.items() if task.part == 0}
 
     @cached_property
-    def on_device(self) -> tuple[tuple[int, ...], ...]:
+    def on_device(self) -> tuple[tuple[BlockId, ...], ...]:
         """The indices of the blocks of each device."""
         numbers: list[list[int]] = [[] for _ in self.capacity]
         for number, block in enumerate(self.blocks):
@@ -105,7 +109,7 @@ class BlockGraph:
         return tuple(found)
 
     @cached_property
-    def component(self) -> tuple[int, ...]:
+    def component(self) -> tuple[BlockId, ...]:
         """For each block, the least index of the blocks connected to it by precedences: one number for each chain."""
         root = list(range(len(self.blocks)))
 
@@ -206,7 +210,7 @@ def _memory_streams(problem: Problem, device: int) -> set[Resource]:
     return found
 
 
-def _capacity(problem: Problem, where: Resource) -> int | None:
+def _capacity(problem: Problem, where: Resource) -> MemorySteps | None:
     """Return the capacity of the memory that tasks on the stream `where` use.
 
     None if it is unlimited or they use none.
@@ -216,12 +220,12 @@ def _capacity(problem: Problem, where: Resource) -> int | None:
     return next((problem.room[d] for d in range(problem.devices) if where in _memory_streams(problem, d)), None)
 
 
-def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[TaskPart, ...], tuple[TaskPart, ...]]:
     """Return the task numbers in a pass of those that wait for no task of the same pass, and of those that end it."""
     return network.begins[pass_type], network.ends[pass_type]
 
 
-def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Precedence]:
+def _waits(problem: Problem, of_task: Mapping[TaskType, BlockId]) -> Iterator[Precedence]:
     """Yield the precedences between blocks that follow from the network.
 
     Tasks that take limited memory together, or free it together, are put in sequence.
@@ -239,7 +243,7 @@ def _waits(problem: Problem, of_task: Mapping[TaskType, int]) -> Iterator[Preced
                     yield Precedence(of_task[task._replace(part=one)], of_task[task._replace(part=other)], 0)
 
 
-def _overlaps(problem: Problem, of_pass: Mapping[PassType, int]) -> Iterator[Overlap]:
+def _overlaps(problem: Problem, of_pass: Mapping[PassType, BlockId]) -> Iterator[Overlap]:
     """Yield the pairs of a forward and a full backward on one device that are shorter together than in sequence.
 
     Others start and end no pass sooner than the two in sequence; and where B and W are never worse than the full

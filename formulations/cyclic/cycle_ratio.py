@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from pipesched.problem.quantities import Ticks
+
 
 class Arc(NamedTuple):
     """Node `after` starts at least `ticks` after the start of `before`, less `repetitions` times the period."""
 
     before: int
     after: int
-    ticks: int
+    ticks: Ticks
     repetitions: int
 
 
-def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fraction, list[Fraction]]:
+def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Fraction, list[Fraction]]:
     """Return the least period in ticks, at least `at_least`, and the earliest start of each node in it.
 
     Newton's method on increasing values. Raises ValueError for arcs that form a cycle at any length.
@@ -31,7 +33,7 @@ def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fracti
         length = Fraction(*found)
 
 
-def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[int, int]:
+def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[Ticks, int]:
     """Return the earliest start of each node, or (ticks, repetitions) of a cycle too long for a period of `length`.
 
     Starts are in units of 1 / denominator of `length` of a tick.

@@ -8,26 +8,29 @@ from ortools.sat.python import cp_model
 
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy
+from formulations.jobs.quantities import TimeSteps
 from formulations.variables.literals import Truth, negation
+from pipesched.problem.quantities import DeviceId
 
 Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
 
 class Period(Protocol):
-    """The variables of a periodic model to which the constraints of a device's order refer, times in steps.
+    """The variables of a periodic model to which the constraints of a device's order refer.
 
     `place` and `repetitions` are by (block copy, device), `before` by (earlier, later, device), `anchor` by device.
+    Times are in steps of the model.
     `together` has a literal for every forward and backward that may overlap, forward first.
     """
 
     graph: BlockGraph
     copies: int
-    length: int
+    length: TimeSteps
     cp: cp_model.CpModel
     anchor: list[Copy | None]
-    place: dict[tuple[Copy, int], Linear]
-    repetitions: dict[tuple[Copy, int], Linear]
-    before: dict[tuple[Copy, Copy, int], Truth]
+    place: dict[tuple[Copy, DeviceId], Linear]
+    repetitions: dict[tuple[Copy, DeviceId], Linear]
+    before: dict[tuple[Copy, Copy, DeviceId], Truth]
     fused: dict[Copy, Truth]
     together: dict[tuple[Copy, Copy], cp_model.IntVar]
 

@@ -9,14 +9,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from formulations.cyclic.block_graph import BlockGraph, Fusion
+from formulations.cyclic.block_graph import BlockGraph, BlockId, Fusion
 from formulations.cyclic.cycle_ratio import Arc, least_length
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 
 
 class Copy(NamedTuple):
     """Block `block` (an index of the graph) of micro-batch `copy` among those that a pattern repeats."""
 
-    block: int
+    block: BlockId
     copy: int
 
 
@@ -33,7 +34,7 @@ class Pattern:
     graph: BlockGraph
     copies: int
     cyclic_orders: tuple[tuple[Copy, ...], ...]
-    repetitions: Mapping[Copy, Mapping[int, int]]
+    repetitions: Mapping[Copy, Mapping[DeviceId, int]]
     fused: frozenset[Copy] = frozenset()
     overlapped: frozenset[tuple[Copy, Copy]] = frozenset()
 
@@ -70,7 +71,7 @@ class Pattern:
         return replace(self, cyclic_orders=tuple(cyclic_orders), repetitions=repetitions)
 
     @cached_property
-    def _fusion(self) -> dict[int, Fusion]:
+    def _fusion(self) -> dict[BlockId, Fusion]:
         """The fusion that each backward block may have, by the block's index."""
         return {fusion.backward: fusion for fusion in self.graph.fusions}
 
@@ -80,12 +81,12 @@ class Pattern:
         return frozenset(Copy(self._fusion[b].weight, i) for b, i in self.fused)
 
     @cached_property
-    def _together(self) -> dict[Copy, int]:
+    def _together(self) -> dict[Copy, Ticks]:
         """For each copy that runs in an overlapped pair, the ticks of the pair."""
         ticks = {(one.forward, one.backward): one.ticks for one in self.graph.overlaps}
         return {x: ticks[pair[0].block, pair[1].block] for pair in self.overlapped for x in pair}
 
-    def ticks(self, x: Copy) -> int:
+    def ticks(self, x: Copy) -> Ticks:
         """Return the duration of a block in ticks; 0 for a weight block inside its fused backward."""
         if x in self._together:
             return self._together[x]
@@ -97,8 +98,8 @@ class Pattern:
         """True if the block runs by itself; False for a weight block inside its fused backward."""
         return x not in self._removed
 
-    def peak(self, device: int) -> int:
-        """Return the largest memory level of a device in a period, in the graph's memory units."""
+    def peak(self, device: int) -> MemorySteps:
+        """Return the largest memory level of a device in a period, in the graph's steps of memory."""
         change_of = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
         # Before the first block, `repetitions` copies of each block have yet to run and those before them have.
         level = -sum(change.total * self.repetitions[x][device] for x, change in change_of.items())
@@ -132,7 +133,7 @@ class Pattern:
                 repetitions = self.repetitions[cyclic_order[-1]][device] - self.repetitions[cyclic_order[0]][device] + 1
                 yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
-    def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
+    def _load(self, cyclic_order: tuple[Copy, ...]) -> Ticks:
         """Return the ticks of work in one period of a device with this order; two overlapped blocks count once."""
         second = {backward for _, backward in self.overlapped}
         return sum(self.ticks(x) for x in cyclic_order if x not in second)

@@ -7,10 +7,12 @@ from itertools import product
 
 from ortools.sat.python import cp_model
 
-from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.block_graph import BlockGraph, BlockId
 from formulations.cyclic.cyclic_order import Linear, post_order
 from formulations.cyclic.pattern import Copy, Pattern
+from formulations.jobs.quantities import TimeSteps
 from formulations.variables.literals import Literal, Truth, negation
+from pipesched.problem.quantities import Ticks
 
 
 class PeriodicModel:
@@ -26,7 +28,7 @@ class PeriodicModel:
     (its repetition count). Two blocks that overlap have one position, and neither is before the other.
     """
 
-    def __init__(self, graph: BlockGraph, copies: int, length: int) -> None:
+    def __init__(self, graph: BlockGraph, copies: int, length: Ticks) -> None:
         self.graph, self.copies = graph, copies
         fused = {f.backward: f.ticks for f in graph.fusions}
         zeros = sum(block.ticks == 0 for block in graph.blocks) + sum(ticks == 0 for ticks in fused.values())
@@ -56,7 +58,7 @@ class PeriodicModel:
             self._memory(device)
         self._waits()
 
-    def _latency(self) -> int:
+    def _latency(self) -> TimeSteps:
         """Return an upper limit of the steps that a micro-batch takes.
 
         Each precedence on its path may cost almost a period.
@@ -64,7 +66,7 @@ class PeriodicModel:
         total = sum(self.steps) + sum(wait.lag * self.scale for wait in self.graph.waits)
         return total + len(self.graph.waits) * self.length
 
-    def _depth(self, block: int) -> tuple[int, int]:
+    def _depth(self, block: BlockId) -> tuple[int, BlockId]:
         return self.graph.depth[block], block
 
     def _overlaps(self) -> dict[tuple[Copy, Copy], cp_model.IntVar]:

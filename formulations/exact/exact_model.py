@@ -14,6 +14,7 @@ from formulations.exact.valid_inequalities import hint_idle, post_origin, post_r
 from formulations.exact.work_by_mode import post_work
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.jobs.schedule_of_starts import schedule_of_starts, starts_of
 from formulations.variables.literals import Literal
 from formulations.variables.model_variables import MOST_LITERALS, Model
@@ -22,6 +23,7 @@ from pipesched.deadline import asking
 from pipesched.problem.attainable_spans import Value, least_above
 from pipesched.problem.passes import BW, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 
@@ -52,8 +54,8 @@ class ExactModel:
         at_most: Value,
         at_least: Value,
         most_literals: int = MOST_LITERALS,
-        devices: Collection[int] | None = None,
-        starts: Mapping[int, int] | None = None,
+        devices: Collection[DeviceId] | None = None,
+        starts: Mapping[JobId, TimeSteps] | None = None,
     ) -> None:
         self.jobs, highest = jobs, ceil(at_most)
         # Under the span devices begin late.
@@ -81,7 +83,7 @@ class ExactModel:
         """
         return self.model.has_all_blocks and not self.jobs.restricted
 
-    def _hint(self, starts: Mapping[int, int]) -> None:
+    def _hint(self, starts: Mapping[JobId, TimeSteps]) -> None:
         """Hint every variable at the schedule with these job starts in steps.
 
         Nothing is hinted if the schedule does not run each pass type in micro-batch order.
@@ -104,7 +106,7 @@ class ExactModel:
         for (forward, backward), block in model.together.items():
             model.cp.add_hint(block, known[forward] == known[backward])
 
-    def _known_starts(self, starts: Mapping[int, int]) -> dict[Operation, int]:
+    def _known_starts(self, starts: Mapping[JobId, TimeSteps]) -> dict[Operation, TimeSteps]:
         """Return the start of each operation in steps, from that of each job.
 
         The empty W of a fused backward starts where that backward ends.
@@ -131,7 +133,7 @@ class ExactModel:
         """
         return least_above(Fraction(round(steps) - 1 - self.jobs.zeros, self.jobs.scale), self.jobs.parts)
 
-    def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
+    def starts(self, value_of: Callable[[Literal], int]) -> dict[JobId, TimeSteps]:
         """Return the start in steps of every job that runs in a solution.
 
         `value_of` returns a variable's value in it.

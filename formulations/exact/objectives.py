@@ -9,15 +9,17 @@ from ortools.sat.python import cp_model
 
 from formulations.exact.valid_inequalities import IdleTimes
 from formulations.exact.work_by_mode import DeviceWork
+from formulations.jobs.quantities import TimeSteps
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.network.task_network import Resource
+from pipesched.problem.quantities import Ticks
 
 
 def post_objective(
     model: Model,
-    at_most: int,
+    at_most: Ticks,
     at_least: Value,
     idle: IdleTimes,
     work: Mapping[Resource, DeviceWork],
@@ -64,7 +66,7 @@ def _last(model: Model, operations: list[Operation]) -> list[Operation]:
     return [x for x in operations if not predecessors >> number[x] & 1]
 
 
-def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | int:
+def _begin(model: Model, device: int, operations: list[Operation]) -> cp_model.IntVar | TimeSteps:
     """Return the step from which a device's span counts: a constant, a first operation's start, or a new variable."""
     opened = model.jobs.opened[device] if model.jobs.opened else None
     if opened is not None:

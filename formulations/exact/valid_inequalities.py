@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ortools.sat.python import cp_model
 
+from formulations.jobs.quantities import TimeSteps
 from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
@@ -82,7 +83,7 @@ def _order_logic(model: Model, order: ResourceOrder) -> None:
                 model.cp.add_bool_or([negation(ahead), truth, *map(negation, model.where(third))])
 
 
-def hint_idle(model: Model, idle: IdleTimes, starts: Mapping[Operation, int]) -> None:
+def hint_idle(model: Model, idle: IdleTimes, starts: Mapping[Operation, TimeSteps]) -> None:
     """Hint the idle time before each operation at its value with these starts (steps)."""
     for where, order in (model.order or {}).items():
         here = [x for x in order.operations if x in starts]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
+from formulations.jobs.quantities import TimeSteps
 from formulations.variables.literals import Linear, Truth, negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
@@ -121,16 +122,16 @@ class _Modes:
         b, w, whole = self._backward(x)
         return min(whole, b + w) * self.alone[x] if x.role is B else 0
 
-    def _only(self, x: Operation) -> int:
+    def _only(self, x: Operation) -> TimeSteps:
         """Return the steps of an operation with a single mode: a forward, copy, recomputation or collective."""
         return self.model.jobs.jobs[self.model.operations.jobs_of[x][0]].steps
 
-    def _steps(self, x: Operation, kind: PassKind) -> int | None:
+    def _steps(self, x: Operation, kind: PassKind) -> TimeSteps | None:
         """Return the steps of the job of x with this pass kind; None if it has no such job."""
         jobs = (self.model.jobs.jobs[n] for n in self.model.operations.jobs_of.get(x, ()))
         return next((job.steps for job in jobs if job.task.of.kind is kind), None)
 
-    def _backward(self, x: Operation) -> tuple[int, int, int]:
+    def _backward(self, x: Operation) -> tuple[TimeSteps, TimeSteps, TimeSteps]:
         """Return the steps of B, of its W if that runs on this device, and of BW, as (b, w, whole).
 
         B takes as long as BW where there is none, and BW as long as B and W.
@@ -140,7 +141,7 @@ class _Modes:
         b = b if b is not None else whole or 0
         return b, w, whole if whole is not None else b + w
 
-    def _block(self, forward: Operation) -> int:
+    def _block(self, forward: Operation) -> TimeSteps:
         blocks = [self.model.block(*pair) for pair in self.device.together if pair[0] == forward]
         return min(blocks, default=self._only(forward))
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 from formulations.jobs.jobs import Jobs, Precedence, UngatheredInterval
+from formulations.jobs.quantities import ChoiceId, JobId, TimeSteps
 from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MicrobatchId, StageId
 from pipesched.problem.state import State
 from pipesched.schedule.gathered import gathered, uses_parameters
 from pipesched.schedule.schedule import Schedule
 
 # The first jobs of a pass, and those after which it has ended.
-_Ends = tuple[tuple[int, ...], tuple[int, ...]]
+_Ends = tuple[tuple[JobId, ...], tuple[JobId, ...]]
 
 
 class Gathers:
@@ -24,7 +26,7 @@ class Gathers:
     whatever modes are chosen: gather, users and release in this order.
     """
 
-    def __init__(self, problem: Problem, passes: Collection[Pass], number: Mapping[Task, int]) -> None:
+    def __init__(self, problem: Problem, passes: Collection[Pass], number: Mapping[Task, JobId]) -> None:
         self._problem, self._passes, self._number = problem, passes, number
         self.precedences: list[Precedence] = []
         gaps: list[UngatheredInterval] = []
@@ -51,11 +53,11 @@ class Gathers:
             self._after(release, [gather])
             yield UngatheredInterval(release, gather, users)
 
-    def _after(self, before: int, jobs: list[int]) -> None:
+    def _after(self, before: JobId, jobs: list[JobId]) -> None:
         self.precedences += [Precedence(n, (before,), 0) for n in jobs]
 
 
-def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
+def ends_of(problem: Problem, number: Mapping[Task, JobId], p: Pass) -> _Ends:
     """Return the jobs with which a pass begins, and the jobs after all of which it has ended, as job numbers."""
     network, pass_type = problem.network, (p.kind, p.stage)
     parts = network.begins[pass_type], network.ends[pass_type]
@@ -84,7 +86,7 @@ def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
     return replace(jobs, precedences=precedences, gaps=(), renumbered=False)
 
 
-def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int, int], list[Pass]]:
+def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[StageId, MicrobatchId], list[Pass]]:
     """Return, by (stage, micro-batch), the recomputation passes among the jobs that are not in `running`."""
     found: dict[tuple[int, int], list[Pass]] = {}
     for p in {job.task.of for job in jobs.jobs if job.task.of.kind in RECOMPUTATIONS} - set(running):
@@ -92,7 +94,7 @@ def _recomputations_but(jobs: Jobs, running: Collection[Pass]) -> dict[tuple[int
     return found
 
 
-def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
+def grouped_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Jobs:
     """Return the jobs restricted to schedules in which every pass uses the same gather as with these starts.
 
     `starts` maps jobs to steps; jobs that have ended are absent from it. Precedences take the place of the gaps.
@@ -113,7 +115,7 @@ def grouped_at(jobs: Jobs, starts: Mapping[int, int]) -> Jobs:
     return replace(jobs, precedences=(*jobs.precedences, *found), gaps=(), renumbered=False) if jobs.gaps else jobs
 
 
-def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
+def gathered_at_least(problem: Problem, state: State) -> dict[StageId, int]:
     """Return how many gathers each stage with gathered parameters needs at least, in an iteration at `state`.
 
     These are the gathers that have begun, and one more if the last was released and unfinished passes still need the
@@ -132,14 +134,14 @@ def gathered_at_least(problem: Problem, state: State) -> dict[int, int]:
     return found
 
 
-def gaps_without_end(jobs: Jobs, running: Collection[int]) -> Iterator[tuple[int, int]]:
+def gaps_without_end(jobs: Jobs, running: Collection[JobId]) -> Iterator[tuple[JobId, JobId]]:
     """Yield (job n, release) for each release that runs with no gather after it: job n, a user's last, precedes it."""
     for gap in jobs.gaps:
         if gap.release in running and gap.gather not in running:
             yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)
 
 
-def gathers_in_order(jobs: Jobs) -> Iterator[tuple[int, int]]:
+def gathers_in_order(jobs: Jobs) -> Iterator[tuple[ChoiceId, ChoiceId]]:
     """Yield pairs of indices of choices: further gathers of one stage, the second taken only if the first is."""
     choices = [(choice.stage, n) for n, choice in enumerate(jobs.choices) if choice.gathers]
     yield from ((a[1], b[1]) for a, b in pairwise(choices) if a[0] == b[0])

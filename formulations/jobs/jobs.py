@@ -12,10 +12,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from formulations.jobs.quantities import ChoiceId, JobId, PoolId, TimeSteps
 from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId
 
 
 class Job(NamedTuple):
@@ -28,8 +30,8 @@ class Job(NamedTuple):
 
     task: Task
     resources: tuple[Resource, ...]
-    steps: int
-    choice: int | None = None
+    steps: TimeSteps
+    choice: ChoiceId | None = None
     option: int = 0
 
 
@@ -40,8 +42,8 @@ class Decision(NamedTuple):
     decides if a stage's parameters are gathered once more, and `microbatch` is the number of that gather.
     """
 
-    stage: int
-    microbatch: int
+    stage: StageId
+    microbatch: MicrobatchId
     options: int
     gathers: bool = False
 
@@ -52,16 +54,16 @@ class Precedence(NamedTuple):
     Exactly one of the alternatives runs, except for an `optional` precedence, where none may.
     """
 
-    after: int
-    alternatives: tuple[int, ...]
-    lag: int
+    after: JobId
+    alternatives: tuple[JobId, ...]
+    lag: TimeSteps
     optional: bool = False
 
 
 class JobMemory(NamedTuple):
     """Memory that a pass takes when its first job starts (`takes`) and frees when its last job has ended (`gives`).
 
-    Both are in the problem's memory units. `pool` indexes the memories: the reservoirs of the network, then, if
+    Both are in the problem's steps of memory. `pool` indexes the memories: the reservoirs of the network, then, if
     gathered stages are limited, each device's number of gathered stages. `first` are the jobs that wait for no other
     job of the pass; the pass has ended when all jobs in `last` have. The entry counts only if job `where` runs.
 
@@ -69,12 +71,12 @@ class JobMemory(NamedTuple):
     forward frees at its end the memory that the recomputation takes again.
     """
 
-    pool: int
-    takes: int
-    gives: int
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-    where: int
+    pool: PoolId
+    takes: MemorySteps
+    gives: MemorySteps
+    first: tuple[JobId, ...]
+    last: tuple[JobId, ...]
+    where: JobId
 
 
 class UngatheredInterval(NamedTuple):
@@ -84,9 +86,9 @@ class UngatheredInterval(NamedTuple):
     `release` runs and `gather` does not, the parameters are never gathered again.
     """
 
-    release: int
-    gather: int
-    users: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    release: JobId
+    gather: JobId
+    users: tuple[tuple[tuple[JobId, ...], tuple[JobId, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Jobs:
     precedences: tuple[Precedence, ...]
     holdings: tuple[JobMemory, ...]
     choices: tuple[Decision, ...]
-    room: tuple[int | None, ...]
+    room: tuple[MemorySteps | None, ...]
     parts: int
     zeros: int
     restricted: bool = False  # True if some schedules are excluded, so that bounds are not valid for all
@@ -115,11 +117,11 @@ class Jobs:
     renumbered: bool = True
     # For an iteration in progress: the earliest step of each job (empty: 0 for all). Micro-batches of a chain then
     # differ.
-    release: tuple[int, ...] = ()
+    release: tuple[TimeSteps, ...] = ()
     # For an iteration in progress and an objective that needs it: when each device began; None for one that has not.
-    opened: tuple[int | None, ...] = ()
+    opened: tuple[TimeSteps | None, ...] = ()
 
-    def released(self, n: int) -> int:
+    def released(self, n: JobId) -> TimeSteps:
         """Return the earliest step at which a job may start."""
         return self.release[n] if self.release else 0
 
@@ -129,12 +131,12 @@ class Jobs:
         return self.parts * self.zeros + 1
 
     @cached_property
-    def number(self) -> dict[Task, int]:
+    def number(self) -> dict[Task, JobId]:
         """The job number of each task."""
         return {job.task: n for n, job in enumerate(self.jobs)}
 
     @cached_property
-    def on(self) -> dict[Resource, list[int]]:
+    def on(self) -> dict[Resource, list[JobId]]:
         """The job numbers of each resource (stream of a device)."""
         found: dict[Resource, list[int]] = {}
         for n, job in enumerate(self.jobs):
@@ -143,32 +145,32 @@ class Jobs:
         return found
 
     @cached_property
-    def pools(self) -> tuple[tuple[int, ...], ...]:
+    def pools(self) -> tuple[tuple[DeviceId, ...], ...]:
         """For each memory pool, by index, the devices whose passes take its memory."""
         return (
             *(one.devices for one in self.problem.network.reservoirs),
             *(() if self.problem.parameters.window is None else ((device,) for device in range(self.problem.devices))),
         )
 
-    def device(self, n: int) -> int:
+    def device(self, n: JobId) -> DeviceId:
         """Return the device of a job's stage, whatever stream it runs on."""
         return self.problem.device(self.jobs[n].task.of)
 
-    def devices(self, n: int) -> tuple[int, ...]:
+    def devices(self, n: JobId) -> tuple[DeviceId, ...]:
         """Return the devices on whose streams a job runs, that of its stage first."""
         return self._devices[n]
 
     @cached_property
-    def _devices(self) -> tuple[tuple[int, ...], ...]:
+    def _devices(self) -> tuple[tuple[DeviceId, ...], ...]:
         return tuple(self.problem.devices_of(job.task) for job in self.jobs)
 
-    def devices_on(self, where: Resource) -> Collection[int]:
+    def devices_on(self, where: Resource) -> Collection[DeviceId]:
         """Return the devices whose tasks run on the stream `where`: several where devices share a stream."""
         sharing = (one.devices for one in self.problem.resources.shared_streams if one.stream == where.stream)
         return next((devices for devices in sharing if where.device in devices), (where.device,))
 
     @cached_property
-    def taken_by(self) -> dict[int, int]:
+    def taken_by(self) -> dict[JobId, PoolId]:
         """For each job with which a pass takes limited memory, the index of the pool.
 
         Of two pools of its device one of them.
@@ -177,7 +179,7 @@ class Jobs:
         return {n: one.pool for one in takers for n in one.first}
 
     @cached_property
-    def interchangeable(self) -> tuple[tuple[int, int], ...]:
+    def interchangeable(self) -> tuple[tuple[JobId, JobId], ...]:
         """Pairs (first job of a micro-batch, that of the next); the second may start no sooner: symmetry breaking.
 
         Used where `consecutive` is empty. Micro-batches of a chain are identical, so they may be numbered in the order
@@ -194,7 +196,7 @@ class Jobs:
                 found[job.task.of.stage].append((job.task.of.microbatch, n))
         return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
 
-    def chosen(self, running: Collection[int]) -> dict[int, int]:
+    def chosen(self, running: Collection[JobId]) -> dict[ChoiceId, int]:
         """Return the option that each choice, by index, takes when these jobs run.
 
         0 for a choice none of whose jobs runs.
@@ -207,7 +209,7 @@ class Jobs:
         return found
 
     @cached_property
-    def consecutive(self) -> tuple[tuple[int, int], ...]:
+    def consecutive(self) -> tuple[tuple[JobId, JobId], ...]:
         """Pairs (job, the same job of the next micro-batch) in whose order some optimal schedule runs them.
 
         Micro-batches of a chain are identical, so the starts of each job type may be sorted: every precedence still
@@ -230,7 +232,7 @@ def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
     return replace(jobs, precedences=(*jobs.precedences, *turns), restricted=True)
 
 
-def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, int]]:
+def _next_microbatches(jobs: Iterable[tuple[JobId, Job]]) -> Iterator[tuple[JobId, JobId]]:
     """Yield (n, m): a job's number and that of the job of the same kind, stage and part in the next micro-batch."""
     by_type: dict[TaskType, list[tuple[int, int]]] = {}
     for n, job in jobs:

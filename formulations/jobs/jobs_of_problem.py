@@ -7,23 +7,25 @@ from itertools import pairwise
 
 from formulations.jobs.gathers import Gathers
 from formulations.jobs.jobs import Decision, Job, JobMemory, Jobs, Precedence
+from formulations.jobs.quantities import ChoiceId, JobId
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode
 from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
 
 # For activations by stage and micro-batch: the alternative sets of passes; all passes of one set run.
-OpenModes = Mapping[tuple[int, int], Sequence[frozenset[PassKind]]]
+OpenModes = Mapping[tuple[StageId, MicrobatchId], Sequence[frozenset[PassKind]]]
 
 
 def jobs_of(
     problem: Problem,
     passes: Collection[Pass] | None = None,
     open_modes: OpenModes | None = None,
-    gathered: Mapping[int, int] | None = None,
-    opened: Collection[int] = (),
+    gathered: Mapping[StageId, int] | None = None,
+    opened: Collection[DeviceId] = (),
 ) -> Jobs:
     """Return the jobs of all passes or of the subset `passes`; precedences from passes outside the subset are dropped.
 
@@ -68,7 +70,7 @@ def jobs_of(
     )  # fmt: skip
 
 
-def _most_further(problem: Problem, times: Mapping[int, int]) -> int | None:
+def _most_further(problem: Problem, times: Mapping[StageId, int]) -> int | None:
     """Return how many gathers the problem's limit allows in addition to `times`, the required gathers of each stage.
 
     None without a limit; negative if the required ones exceed it.
@@ -85,7 +87,7 @@ class _Chosen:
     """
 
     def __init__(
-        self, problem: Problem, passes: Collection[Pass], open_modes: OpenModes, times: Mapping[int, int]
+        self, problem: Problem, passes: Collection[Pass], open_modes: OpenModes, times: Mapping[StageId, int]
     ) -> None:
         self._problem, self._open_modes = problem, open_modes
         modes: dict[tuple[int, int], set[bool]] = {}
@@ -112,7 +114,7 @@ class _Chosen:
     def _options(self, stage: int, j: int) -> Sequence[frozenset[PassKind]]:
         return self._open_modes.get((stage, j), self._problem.network.options[stage])
 
-    def decides(self, p: Pass) -> tuple[int | None, int]:
+    def decides(self, p: Pass) -> tuple[ChoiceId | None, int]:
         """Return (choice, option): the index of the choice on which a pass depends, and the option with which it runs.
 
         The choice is None for a pass that always runs.
@@ -127,7 +129,7 @@ class _Chosen:
         return choice, 0 if choice is None else next(n for n, option in enumerate(options) if p.kind in option)
 
 
-def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
+def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, JobId], scale: int) -> list[Precedence]:
     """Return the arcs of the task network between the given passes, for every micro-batch, with lags in steps."""
     found = []
     for p in asking(passes, SHORT):
@@ -140,7 +142,7 @@ def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, i
     return found
 
 
-def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
+def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, JobId]) -> Iterator[Precedence]:
     """Yield the precedences of stages that form a queue: forwards run in micro-batch order, and so do backwards."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
     for p in passes if problem.walks.queues else ():
@@ -152,11 +154,11 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, in
             yield from (Precedence(after, tuple(line[one]), 0) for after in line[other])
 
 
-def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, int]) -> Iterator[JobMemory]:
+def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, JobId]) -> Iterator[JobMemory]:
     """Yield the memory that each pass takes and frees, for each memory pool and each limit of gathered stages."""
     network = problem.network
 
-    def ends(p: Pass) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def ends(p: Pass) -> tuple[tuple[JobId, ...], tuple[JobId, ...]]:
         begin, end = network.begins[p.kind, p.stage], network.ends[p.kind, p.stage]
         return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from formulations.jobs.jobs import Jobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from pipesched.problem.network.task_network import Resource
 
 
@@ -21,31 +22,31 @@ class PlacedJobs:
     """
 
     jobs: Jobs
-    orders: Mapping[Resource, Sequence[int]]
-    start: Mapping[int, int]
-    opening: Sequence[int]
-    before: Mapping[int, Sequence[tuple[int, int]]]
-    after: Mapping[int, Sequence[tuple[int, int]]]
-    waits: Sequence[tuple[int, int]]
+    orders: Mapping[Resource, Sequence[JobId]]
+    start: Mapping[JobId, TimeSteps]
+    opening: Sequence[TimeSteps]
+    before: Mapping[JobId, Sequence[tuple[JobId, TimeSteps]]]
+    after: Mapping[JobId, Sequence[tuple[JobId, TimeSteps]]]
+    waits: Sequence[tuple[JobId, JobId]]
 
-    def end(self, n: int) -> int:
+    def end(self, n: JobId) -> TimeSteps:
         return self.start[n] + self.jobs.jobs[n].steps
 
     @cached_property
-    def value(self) -> int:
+    def value(self) -> TimeSteps:
         """The objective in steps: the longest time from a device's opening to its end."""
         return max((self.end(n) - self.first_opening(n) for n in self.start), default=0)
 
-    def opened(self, n: int) -> int:
+    def opened(self, n: JobId) -> TimeSteps:
         """Return the step from which on all devices whose streams a job occupies are open."""
         return opened(self.jobs, self.opening, n)
 
-    def first_opening(self, n: int) -> int:
+    def first_opening(self, n: JobId) -> TimeSteps:
         """Return the earliest opening step of the devices whose streams a job occupies."""
         return min(self.opening[device] for device in self.jobs.devices(n))
 
     @cached_property
-    def next_on_resource(self) -> Mapping[int, Sequence[int]]:
+    def next_on_resource(self) -> Mapping[JobId, Sequence[JobId]]:
         """For each job, the job directly after it on each of its resources; no entry for one that is last there."""
         found: dict[int, list[int]] = {}
         for order in self.orders.values():
@@ -54,7 +55,7 @@ class PlacedJobs:
         return found
 
     @cached_property
-    def tails(self) -> Mapping[int, int]:
+    def tails(self) -> Mapping[JobId, TimeSteps]:
         """For each job, the longest path in steps from its end to the end of a device, less that device's opening."""
         found: dict[int, int] = {}
         waiting: dict[int, list[tuple[int, int]]] = {}
@@ -70,6 +71,6 @@ class PlacedJobs:
         return found
 
 
-def opened(jobs: Jobs, opening: Sequence[int], n: int) -> int:
+def opened(jobs: Jobs, opening: Sequence[TimeSteps], n: JobId) -> TimeSteps:
     """Return the step from which on all devices whose streams a job occupies are open."""
     return max(opening[device] for device in jobs.devices(n))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from formulations.jobs.jobs import Job, JobMemory, Jobs
+from formulations.jobs.quantities import JobId, PoolId, TimeSteps
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.timeline import Timeline
 
 
-def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") -> Schedule | None:
+def schedule_of_starts(jobs: Jobs, starts: Mapping[JobId, TimeSteps], name: str = "") -> Schedule | None:
     """Return the schedule with these job starts (job number to step); None if it exceeds a memory.
 
     Where each pass is one task on one stream, a forward and a backward that start together are a block. Waits for
@@ -49,7 +51,7 @@ def _one_task_on_one_stream(jobs: Jobs) -> bool:
     return len(jobs.problem.streams) == 1 and alone and not network.has_activation_modes
 
 
-def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
+def _slots(order: list[tuple[TimeSteps, Pass]]) -> Iterator[Slot]:
     """Yield the slots of a device from its (start, pass) pairs, in order of start: a pass alone or an overlapped block.
 
     A forward and a backward that start together are one block, the forward first.
@@ -65,7 +67,7 @@ def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
             yield forward, backward
 
 
-def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
+def starts_of(jobs: Jobs, timeline: Timeline) -> dict[JobId, TimeSteps] | None:
     """Return the start of each job in steps, from a timeline; its ticks, if finer than the problem's, are rounded down.
 
     A full backward without a job of its own becomes B and then W; None if there is no such W or it has several tasks.
@@ -91,7 +93,9 @@ class _Memory:
     or an earlier wait, then from the passes that ended first, each of which adds a wait.
     """
 
-    def __init__(self, jobs: Jobs, starts: Mapping[int, int], streams: Mapping[Resource, list[int]], pool: int) -> None:
+    def __init__(
+        self, jobs: Jobs, starts: Mapping[JobId, TimeSteps], streams: Mapping[Resource, list[JobId]], pool: PoolId
+    ) -> None:
         self._jobs, self._starts, self._left = jobs, starts, jobs.room[pool]
         here = [one for one in jobs.holdings if one.pool == pool and one.where in starts]
         self._takers = sorted((one for one in here if one.takes), key=self._begin)
@@ -106,10 +110,10 @@ class _Memory:
         # For each stream on which passes begin: the place on every stream up to which jobs are known to have ended.
         self._seen: dict[Resource, dict[Resource, int]] = {}
 
-    def _begin(self, one: JobMemory) -> int:
+    def _begin(self, one: JobMemory) -> TimeSteps:
         return min(self._starts[n] for n in one.first)
 
-    def _end(self, one: JobMemory) -> int:
+    def _end(self, one: JobMemory) -> TimeSteps:
         return max(self._starts[n] + self._jobs.jobs[n].steps for n in one.last)
 
     def waits(self) -> list[Wait] | None:
@@ -155,8 +159,8 @@ class _Memory:
         return seen
 
     def _take(
-        self, given: list[tuple[JobMemory, int]], amount: int, seen: Mapping[Resource, int]
-    ) -> tuple[int, list[tuple[JobMemory, int]]]:
+        self, given: list[tuple[JobMemory, MemorySteps]], amount: MemorySteps, seen: Mapping[Resource, int]
+    ) -> tuple[MemorySteps, list[tuple[JobMemory, MemorySteps]]]:
         """Take `amount` of memory from givers that are known to have ended.
 
         `given` pairs each giver with what it has left. Returns the amount that is missing, and the givers that still
@@ -173,5 +177,5 @@ class _Memory:
     def _is_known(self, one: JobMemory, seen: Mapping[Resource, int]) -> bool:
         return all(self._place[n] < seen.get(self._job(n).resources[0], 0) for n in one.last)
 
-    def _job(self, n: int) -> Job:
+    def _job(self, n: JobId) -> Job:
         return self._jobs.jobs[n]

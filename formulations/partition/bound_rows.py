@@ -19,6 +19,7 @@ from formulations.partition.partition_model import PartitionModel
 from formulations.partition.period_rows import PeriodRows
 from formulations.partition.stage_terms import Linear, StageTerms
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.stage import COMPUTE
 
 
@@ -141,7 +142,7 @@ class BoundRows:
             self.model.cp.add(self.value >= before + busy + paths.tail[first])
 
 
-def mean_load(plan: PlanProblem, choice: Choice) -> int:
+def mean_load(plan: PlanProblem, choice: Choice) -> Ticks:
     """Return a lower bound in ticks: all work on the chains of `choice` divided by the total speed of the devices.
 
     For a period, the work of one micro-batch; rounded down where there are several chains, which share a period.

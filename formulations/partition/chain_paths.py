@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from formulations.partition.partition_model import PartitionModel
-from formulations.partition.stage_terms import Linear, StageTerms
+from formulations.partition.stage_terms import ChainPosition, Linear, StageTerms
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice
+from pipesched.problem.quantities import DeviceId, Ticks
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ChainPaths:
         lags = sum(map(sum, self._lags())) + model.extra.head + model.extra.tail + model.extra.around
         self.longest = int((work + overhead) * slowest) + lags if self.one_chain else 0
 
-    def positions(self, device: int) -> tuple[int, ...]:
+    def positions(self, device: int) -> tuple[ChainPosition, ...]:
         """Return the positions in its chain (0: first) of each stage of a device."""
         length = len(self.chains[0])
         return tuple(stage % length for stage in self.placement.stages_of[device])
@@ -65,7 +66,7 @@ class ChainPaths:
         return sum(self.model.terms[k].memory for k in self.positions(device))
 
     def least(
-        self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[int, int] | None = None
+        self, device: int, name: str, of: Callable[[StageTerms], Linear], extra: Mapping[DeviceId, Ticks] | None = None
     ) -> Linear:
         """Return the minimum of a term, such as the gather's ticks, over a device's stages.
 
@@ -108,7 +109,7 @@ class ChainPaths:
         self.model.cp.add(variable == expression)
         return variable
 
-    def _lags(self) -> list[tuple[int, int]]:
+    def _lags(self) -> list[tuple[Ticks, Ticks]]:
         """Return, for each stage, the least ticks of the transfers to the next stage and of the gradient back."""
         return self.plan.least_lags(self._choice)
 

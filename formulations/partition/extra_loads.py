@@ -11,6 +11,7 @@ from pipesched.layers.fixed_module import FixedModule, Joins
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.problem.gradient_lag import gradient_lag
+from pipesched.problem.quantities import DeviceId, Ticks
 
 
 @dataclass
@@ -25,16 +26,16 @@ class ExtraLoads:
     its parameters before its passes, and to reduce gradients and step after them; head and tail include their own.
     """
 
-    before: list[int]
-    between: list[int]
-    after: list[int]
+    before: list[Ticks]
+    between: list[Ticks]
+    after: list[Ticks]
     memory: list[Fraction]
-    head: int = 0
-    tail: int = 0
-    around: int = 0
-    most: int = 0
-    gathers: dict[int, int] = field(default_factory=dict)
-    once: dict[int, int] = field(default_factory=dict)
+    head: Ticks = 0
+    tail: Ticks = 0
+    around: Ticks = 0
+    most: Ticks = 0
+    gathers: dict[DeviceId, Ticks] = field(default_factory=dict)
+    once: dict[DeviceId, Ticks] = field(default_factory=dict)
     plan: PlanProblem = field(repr=False, kw_only=True)
 
     @classmethod
@@ -58,15 +59,15 @@ class ExtraLoads:
         return found
 
     @property
-    def by_position(self) -> tuple[list[int], list[int], list[int]]:
+    def by_position(self) -> tuple[list[Ticks], list[Ticks], list[Ticks]]:
         """(`before`, `between`, `after`): for each, the ticks of every device."""
         return self.before, self.between, self.after
 
-    def load(self, device: int) -> int:
+    def load(self, device: int) -> Ticks:
         """Return all ticks of modules on a device, for all micro-batches."""
         return self.before[device] + self.between[device] + self.after[device]
 
-    def _chains(self, module: FixedModule, fed: int) -> None:
+    def _chains(self, module: FixedModule, fed: DeviceId) -> None:
         """Add the stages of a module that feeds the first stage, on device `fed`; its chains take passes in turn."""
         chains, passes = module.chains, self.plan.microbatches // module.serves
         copies = len(chains)
@@ -85,7 +86,7 @@ class ExtraLoads:
         self.tail += gradient_lag(last[-1].costs, self._lags(back))
         self.tail += self._after(last[0].costs)
 
-    def _parts_before(self, parts: Sequence[StageCosts], fed: int) -> None:
+    def _parts_before(self, parts: Sequence[StageCosts], fed: DeviceId) -> None:
         """Add a module's parts, one on each device, that run before the first stage, on device `fed`: an embedding.
 
         Their forwards precede the first stage's, and their backwards follow its backward.
@@ -105,7 +106,7 @@ class ExtraLoads:
         )
         self.tail = max(self.tail, *after_gradient)
 
-    def _parts_after(self, parts: Sequence[StageCosts], follows: int) -> None:
+    def _parts_after(self, parts: Sequence[StageCosts], follows: DeviceId) -> None:
         """Add a head's parts, one a device, that run between the forward and the backward of the stage on `follows`.
 
         Costs are per micro-batch, in the file's unit; loads are ticks of all micro-batches, but `around` of one.
@@ -134,23 +135,23 @@ class ExtraLoads:
         self.gathers[device] = min(ahead, self.gathers.get(device, ahead))
         self.once[device] = min(after, self.once.get(device, after))
 
-    def _after(self, costs: StageCosts) -> int:
+    def _after(self, costs: StageCosts) -> Ticks:
         """Return the ticks of all reduction buckets and the optimizer step after a stage's last backward."""
         return self._ticks(costs.reduce + costs.step)
 
     @property
-    def _joining(self) -> int:
+    def _joining(self) -> Ticks:
         """Ticks of a collective among a module's parts: the longest transfer."""
         return self._ticks(self.plan.all_devices.longest_lag)
 
-    def _lags(self, links: Iterable[tuple[int, int]]) -> int:
+    def _lags(self, links: Iterable[tuple[DeviceId, DeviceId]]) -> Ticks:
         return sum(self._ticks(self.plan.all_devices.lag(*link)) for link in links)
 
-    def _work(self, costs: StageCosts) -> int:
+    def _work(self, costs: StageCosts) -> Ticks:
         return self._ticks(costs.work)
 
-    def _gradient(self, costs: StageCosts) -> int:
+    def _gradient(self, costs: StageCosts) -> Ticks:
         return self._ticks(min(costs.backward, costs.fused) if self.plan.model.splittable else costs.fused)
 
-    def _ticks(self, time: Fraction) -> int:
+    def _ticks(self, time: Fraction) -> Ticks:
         return int(time / self.plan.tick)

@@ -9,15 +9,17 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.partition_model import PartitionModel
 from formulations.partition.stage_terms import Linear
+from pipesched.problem.network.task_network import PassType
 from pipesched.problem.passes import BW, REDUCE, RESHARD, STEP, UNSHARD, B, F, PassKind, W
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.schedule.schedule import Schedule
 
 # How often passes of each kind and stage lie on a path, and blocks by the stages of forward and backward.
-Counts = Iterable[tuple[tuple[PassKind, int], int]]
-Blocks = Iterable[tuple[tuple[int, int], int]]
+Counts = Iterable[tuple[PassType, int]]
+Blocks = Iterable[tuple[tuple[StageId, StageId], int]]
 
 
-def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int, blocks: Blocks = ()) -> None:
+def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: Ticks, blocks: Blocks = ()) -> None:
     """Add a Benders cut: the objective is at least the length of a path through these passes, blocks and transfers.
 
     `passes` and `blocks` say how often each lies on the path, `lags` is the sum of its transfers in ticks.
@@ -53,7 +55,7 @@ def activation_levels(model: PartitionModel, schedule: Schedule, device: int) ->
 
 
 # State of a micro-batch on a stage: F if it waits for its backward, W if it waits only for its W.
-State = tuple[PassKind, int]
+State = tuple[PassKind, StageId]
 
 
 def _amount(model: PartitionModel, state: State) -> Linear:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ortools.sat.python import cp_model
 
 from formulations.partition.chain_paths import ChainPaths, PathLengths
-from formulations.partition.stage_terms import Linear
+from formulations.partition.stage_terms import ChainPosition, Linear
 
 # Limits above this multiple of the number of stages from the stage on count as no limit.
 _MOST_ROUNDS = 3
@@ -44,7 +44,7 @@ class MemoryRows:
         for device in range(self._chain.placement.devices):
             self._memory_over_time(device, paths)
 
-    def _in_flight(self, stage: int, paths: PathLengths) -> None:
+    def _in_flight(self, stage: ChainPosition, paths: PathLengths) -> None:
         """Add rows by the number of micro-batches for whose activations a stage has memory.
 
         There is a literal for each number or range.
@@ -71,7 +71,7 @@ class MemoryRows:
                 cp.add(self._value >= bound).only_enforce_if(admits)
         cp.add_exactly_one(literals)
 
-    def _admitting(self, stage: int, number: int, times: _Times, paths: PathLengths) -> list[Linear]:
+    def _admitting(self, stage: ChainPosition, number: int, times: _Times, paths: PathLengths) -> list[Linear]:
         """Return lower bounds on the objective in ticks, if memory admits at most `number` micro-batches to a stage.
 
         `number` is less than the number of all micro-batches.

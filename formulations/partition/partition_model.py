@@ -13,11 +13,12 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.extra_loads import ExtraLoads
 from formulations.partition.recompute_rows import RecomputeRows
-from formulations.partition.stage_terms import Linear, StageLayers, StageTerms
+from formulations.partition.stage_terms import ChainPosition, Linear, StageLayers, StageTerms
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.problem.quantities import StageId
 
 # A device's memory is counted in no more steps than this: CP-SAT's presolve was seen to lose solutions of models whose
 # numbers reach 10**12.
@@ -61,7 +62,7 @@ class PartitionModel:
             for k, count in enumerate(plan.counts):
                 self.cp.add(sum(self._layers_on(k)) == count)
 
-    def needs(self, chain: Sequence[int]) -> Iterator[Linear]:
+    def needs(self, chain: Sequence[ChainPosition]) -> Iterator[Linear]:
         """Yield the memory that one micro-batch needs on a device in addition to its layers, as expressions.
 
         `chain`: the device's stages of a chain, in order. There is one level for each stage, at the start of its
@@ -75,7 +76,7 @@ class PartitionModel:
                 needed += sum(self.terms[j].gathered_to_backward for j in chain[:at])
             yield needed
 
-    def layers_of(self, k: int, names: Collection[str]) -> Linear:
+    def layers_of(self, k: ChainPosition, names: Collection[str]) -> Linear:
         """Return the number of layers on stage k whose name is in `names`."""
         runs_and_counts = zip(self.runs, self._layers_on(k), strict=True)
         return sum(number for run, number in runs_and_counts if run.name in names)
@@ -85,7 +86,7 @@ class PartitionModel:
         where, piece = divmod(stage, len(self.pieces))
         return self.pieces[piece][where % self.stages]
 
-    def saved_by_block(self, forward: int, backward: int) -> Linear:
+    def saved_by_block(self, forward: StageId, backward: StageId) -> Linear:
         """Return the ticks that an overlapped block of two stages' passes takes less than the two in sequence.
 
         Stages are given by their numbers in the problem.
@@ -101,7 +102,7 @@ class PartitionModel:
             self.cp.add_min_equality(self._saved[pair], own)
         return self._saved[pair]
 
-    def _begin(self, k: int) -> list[Linear]:
+    def _begin(self, k: ChainPosition) -> list[Linear]:
         if k in (0, self.stages):
             return [0 if k == 0 else run.count for run in self.runs]
         found: list[Linear] = []
@@ -134,14 +135,14 @@ class PartitionModel:
                 self.cp.add(before <= after)
             self.cp.add(sum(self._layers_on(k)) >= self.plan.model.least_layers)
 
-    def _layers_on(self, k: int) -> list[Linear]:
+    def _layers_on(self, k: ChainPosition) -> list[Linear]:
         """Return the number of layers of each run on stage k."""
         return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
 
-    def _of_kind(self, k: int, kind: LayerType) -> Linear:
+    def _of_kind(self, k: ChainPosition, kind: LayerType) -> Linear:
         return self.layers_of(k, (kind.name,))
 
-    def _recomputed(self, k: int) -> dict[tuple[str, str], Linear]:
+    def _recomputed(self, k: ChainPosition) -> dict[tuple[str, str], Linear]:
         if self.plan.recompute is Decide.NEVER:
             return {}
         found: dict[tuple[str, str], Linear] = {}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
+from formulations.partition.stage_terms import ChainPosition, Linear
 from pipesched.layers.layer import LayerType
 from pipesched.layers.recompute_rule import FULL, ROLES, RecomputeRule, modules_of, selections
 from pipesched.layers.roles import Role, role_of
 
-Linear: TypeAlias = Any
+# For one stage: a number for each run, by its index.
+ByRun = Mapping[int, Linear] | Sequence[Linear]
 # For one stage: the recomputed layers by layer type and mode.
 Numbers = Mapping[tuple[str, str], Linear]
 
@@ -50,7 +51,7 @@ class RecomputeRows:
         if rule is RecomputeRule.SAME:
             self._same()
 
-    def _by_run(self, k: int) -> dict[int, Linear]:
+    def _by_run(self, k: ChainPosition) -> dict[int, Linear]:
         """Return how many layers of each transformer or multi-token-prediction run are fully recomputed on stage k."""
         found: dict[int, Linear] = {}
         for name in dict.fromkeys(self._runs[r].name for r in self._own):
@@ -68,7 +69,7 @@ class RecomputeRows:
                 found |= each
         return found
 
-    def _first(self, k: int) -> None:
+    def _first(self, k: ChainPosition) -> None:
         """Require on stage k that a layer is recomputed only if all layers before it on the stage are."""
         before: cp_model.IntVar | None = None
         for r in self._own:
@@ -94,7 +95,7 @@ class RecomputeRows:
     def _names(self) -> list[str]:
         return list(dict.fromkeys(self._runs[r].name for r in self._own))
 
-    def _layers_of(self, k: int, name: str) -> Linear:
+    def _layers_of(self, k: ChainPosition, name: str) -> Linear:
         return sum(self._on_stage[k][r] for r in self._own if self._runs[r].name == name)
 
     def _selected(self) -> cp_model.IntVar:
@@ -139,5 +140,6 @@ class RecomputeRows:
             self._cp.add(mtp == self._of(k, Role.MTP, self._on_stage)).only_enforce_if(everything)
             self._cp.add(mtp == 0).only_enforce_if(~everything)
 
-    def _of(self, k: int, role: Role, numbers: Sequence[Any]) -> Linear:
+    def _of(self, k: ChainPosition, role: Role, numbers: Sequence[ByRun]) -> Linear:
+        """Return the sum, over the runs of a role, of the numbers of stage k."""
         return sum(numbers[k][r] for r in self._own if role_of(self._runs[r].name) is role)

@@ -14,6 +14,8 @@ from pipesched.layers.plan_problem import PlanProblem
 
 # A number or a linear expression of OR-Tools, whose own types do not cover their sums.
 Linear: TypeAlias = Any
+# A stage by its position in its chain, from 0: stages of all chains at one position have the same layers.
+ChainPosition: TypeAlias = int
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from formulations.variables.resource_order import Pair
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import B, F
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 
-def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int]) -> Iterator[Pair]:
+def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[DeviceId]) -> Iterator[Pair]:
     """Yield the (forward, backward) pairs on these devices for which an overlapped block may improve a schedule.
 
     Their order is open and the block is shorter than the two in sequence: no other block ends anything sooner. None

@@ -17,8 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.jobs.quantities import PoolId
 from formulations.variables.operations import Operation, OperationMemory, Operations
 from pipesched.deadline import asking
+from pipesched.problem.quantities import MemorySteps
 
 Array = NDArray[np.int64]
 
@@ -31,13 +33,13 @@ class _Activation(NamedTuple):
     """
 
     taker: int
-    takes: int
-    holds: int
-    givers: Sequence[tuple[int, int]]
+    takes: MemorySteps
+    holds: MemorySteps
+    givers: Sequence[tuple[int, MemorySteps]]
 
 
 def forced_by_memory(
-    operations: Operations, before: Sequence[int], pools: Collection[int]
+    operations: Operations, before: Sequence[int], pools: Collection[PoolId]
 ) -> Iterator[tuple[Operation, Operation]]:
     """Yield (x, y) where x must end before y starts, because the memory of one of `pools` has no room for y until then.
 
@@ -52,7 +54,7 @@ def forced_by_memory(
                 yield names[x], names[y]
 
 
-def _activations(operations: Operations, before: Sequence[int], pool: int) -> list[_Activation]:
+def _activations(operations: Operations, before: Sequence[int], pool: PoolId) -> list[_Activation]:
     """Return the activations in a memory pool that always exist and whose passes run in a known order."""
     number, found = operations.number, list[_Activation]()
     by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
@@ -77,7 +79,7 @@ def _activations(operations: Operations, before: Sequence[int], pool: int) -> li
     return found
 
 
-def _forced(activations: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+def _forced(activations: Sequence[_Activation], before: Sequence[int], room: MemorySteps) -> Iterator[tuple[int, int]]:
     """Yield (x, y), operation numbers: x must end before y takes its memory.
 
     Of several x in a known order the last only.

@@ -7,9 +7,11 @@ from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 
+from formulations.jobs.quantities import ChoiceId
 from formulations.variables.forced_by_memory import forced_by_memory
 from formulations.variables.operations import Operation, Operations
 from pipesched.deadline import SHORT, asking
+from pipesched.problem.quantities import DeviceId
 
 
 class KnownOrder:
@@ -20,7 +22,9 @@ class KnownOrder:
     order. Only the memory of `devices` (all if None) is used to derive orders.
     """
 
-    def __init__(self, operations: Operations, numbered: bool = False, devices: Collection[int] | None = None) -> None:
+    def __init__(
+        self, operations: Operations, numbered: bool = False, devices: Collection[DeviceId] | None = None
+    ) -> None:
         self.operations, self.numbered = operations, numbered
         self._names, self._number = list(operations.jobs_of), operations.number
         self._backward = {operations.choice(x): n for n, x in enumerate(self._names) if len(operations.jobs_of[x]) > 1}
@@ -66,7 +70,7 @@ class KnownOrder:
             found |= 1 << self._number[x]
         return found
 
-    def open_pairs(self, devices: Collection[int] | None = None) -> int:
+    def open_pairs(self, devices: Collection[DeviceId] | None = None) -> int:
         """Return the number of pairs of operations of one resource without a known order: one order literal each.
 
         Only resources of these devices count (None: all), and no two operations of different modes of one choice.
@@ -95,7 +99,7 @@ class KnownOrder:
         for before, after in pairs:
             self._further[self._number[after]].append(self._number[before])
 
-    def _operations_by_mode(self) -> dict[tuple[int | None, int], int]:
+    def _operations_by_mode(self) -> dict[tuple[ChoiceId | None, int], int]:
         """Return the operations that run with each (choice, option) as bits.
 
         (None, 0) for those that run in every mode.

@@ -11,12 +11,13 @@ from formulations.variables.operations import Operations
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 # With more jobs than this every pair counts: known orders take long to find, and there are too many literals anyway.
 _MOST_JOBS = 6_000
 
 
-def literal_count(problem: Problem, devices: Collection[int] | None = None) -> int:
+def literal_count(problem: Problem, devices: Collection[DeviceId] | None = None) -> int:
     """Return the number of order literals that an exact model needs on these devices (all if None).
 
     It decides if such a model is built. For very large problems every pair counts, without the orders known beforehand.
@@ -25,7 +26,7 @@ def literal_count(problem: Problem, devices: Collection[int] | None = None) -> i
 
 
 @lru_cache(maxsize=32)
-def _count(problem: Problem, devices: frozenset[int] | None) -> int:
+def _count(problem: Problem, devices: frozenset[DeviceId] | None) -> int:
     network, where = problem.network, problem.placement.stage_device
     jobs = [0] * problem.devices
     for (kind, stage), tasks in network.tasks.items():

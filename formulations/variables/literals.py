@@ -6,6 +6,7 @@ from typing import cast
 
 from ortools.sat.python import cp_model
 
+from formulations.jobs.quantities import TimeSteps
 from pipesched.errors import PipeschedError
 
 # What CP-SAT decides, and what is known or decided by it.
@@ -24,7 +25,7 @@ class TooLong(PipeschedError):
     """
 
 
-def refuse_too_long(horizon: int) -> None:
+def refuse_too_long(horizon: TimeSteps) -> None:
     """Raise `TooLong` for a horizon, in steps, that CP-SAT cannot represent."""
     if horizon > _LONGEST:
         raise TooLong(

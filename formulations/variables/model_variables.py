@@ -9,6 +9,7 @@ from itertools import islice
 from ortools.sat.python import cp_model
 
 from formulations.jobs.jobs import Decision, Jobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.variables.blocks import blocks_that_gain
 from formulations.variables.known_order import KnownOrder
 from formulations.variables.literals import Linear, Literal, Truth, negation, refuse_too_long
@@ -16,6 +17,7 @@ from formulations.variables.operations import Operation, Operations
 from formulations.variables.resource_order import Pair, ResourceOrder
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
 
 # Beyond this many, order literals cost more than they help; the model then rests on intervals alone.
 MOST_LITERALS = 60_000
@@ -36,8 +38,8 @@ class Model:
         self,
         jobs: Jobs,
         most_literals: float = MOST_LITERALS,
-        devices: Collection[int] | None = None,
-        horizon: int | None = None,
+        devices: Collection[DeviceId] | None = None,
+        horizon: TimeSteps | None = None,
         numbered: bool = True,
     ) -> None:
         """Create the variables, with order literals on `devices` (None: all) if they are at most `most_literals`.
@@ -106,7 +108,7 @@ class Model:
         """The orders of the resources that have order literals; empty in a model without them."""
         return self.order.values() if self.order is not None else ()
 
-    def runs_job(self, n: int) -> Truth:
+    def runs_job(self, n: JobId) -> Truth:
         """Return True, False or a literal that is true if job n runs under the chosen modes."""
         job = self.jobs.jobs[n]
         return True if job.choice is None else self.chosen[job.choice][job.option]
@@ -134,7 +136,7 @@ class Model:
         return None
 
     @cached_property
-    def fused(self) -> dict[tuple[int, int], Truth]:
+    def fused(self) -> dict[tuple[StageId, MicrobatchId], Truth]:
         """For each (stage, micro-batch), True, False or a literal that is true if its backward is full (BW)."""
         found: dict[tuple[int, int], Truth] = {}
         for n, job in enumerate(self.jobs.jobs):
@@ -146,7 +148,7 @@ class Model:
         return found
 
     @cached_property
-    def shortest(self) -> dict[Operation, int]:
+    def shortest(self) -> dict[Operation, TimeSteps]:
         """For each operation, the least steps that its resource spends on it, for idle-time inequalities.
 
         0 if it may not run or be empty. A block is shorter than its two passes in sequence; the difference is
@@ -163,14 +165,14 @@ class Model:
             shortest[forward] = min(shortest[forward], max(0, block - self._whole(backward)))
         return shortest
 
-    def block(self, forward: Operation, backward: Operation) -> int:
+    def block(self, forward: Operation, backward: Operation) -> TimeSteps:
         """Return the duration in steps of an overlapped block of these two passes."""
         return self._steps_of_block(forward.stage, backward.stage)
 
-    def _steps_of_block(self, forward: int, backward: int) -> int:
+    def _steps_of_block(self, forward: StageId, backward: StageId) -> TimeSteps:
         return max(1, self.problem.network.blocks[forward, backward] * self.scale)
 
-    def _whole(self, backward: Operation) -> int:
+    def _whole(self, backward: Operation) -> TimeSteps:
         """Return the duration in steps of the full backward (BW) of a backward operation."""
         return max(1, self.problem.duration(Pass(BW, backward.stage, backward.microbatch)) * self.scale)
 
@@ -195,7 +197,7 @@ class Model:
             return next(iter(steps.values()))
         return steps[0] + (steps[1] - steps[0]) * self.fused[x.stage, x.microbatch]
 
-    def _least_in_block(self, x: Operation, n: int) -> int:
+    def _least_in_block(self, x: Operation, n: JobId) -> TimeSteps:
         """Return the steps of job n of an operation.
 
         On a device relaxed to delays at most those of its shortest block.

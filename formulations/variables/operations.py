@@ -13,8 +13,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from formulations.jobs.jobs import Jobs
+from formulations.jobs.quantities import ChoiceId, JobId, PoolId, TimeSteps
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, OF_PARAMETERS, B, PassKind, W
+from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId, TaskPart
 
 
 class Operation(NamedTuple):
@@ -24,9 +26,9 @@ class Operation(NamedTuple):
     """
 
     role: PassKind
-    stage: int
-    microbatch: int
-    part: int = 0
+    stage: StageId
+    microbatch: MicrobatchId
+    part: TaskPart = 0
 
     @property
     def memory_key(self) -> tuple[int, ...]:
@@ -43,8 +45,8 @@ class Arc(NamedTuple):
 
     before: Operation
     after: Operation
-    lag: int
-    jobs: Sequence[tuple[int, int]]
+    lag: TimeSteps
+    jobs: Sequence[tuple[JobId, JobId]]
     whole: bool
 
 
@@ -55,15 +57,15 @@ class OperationMemory(NamedTuple):
     operation always runs, it frees nothing without that job.
     """
 
-    pool: int
-    takes: int
-    gives: int
+    pool: PoolId
+    takes: MemorySteps
+    gives: MemorySteps
     first: Sequence[Operation]
     last: Sequence[Operation]
-    where: int
+    where: JobId
 
     @property
-    def running(self) -> int:
+    def running(self) -> MemorySteps:
         """Memory that the pass both takes and frees itself, in use only while it runs."""
         return min(self.takes, self.gives)
 
@@ -93,11 +95,11 @@ class Operations:
         """Return the resources that an operation occupies from start to end."""
         return self.jobs.jobs[self.jobs_of[x][0]].resources
 
-    def device(self, x: Operation) -> int:
+    def device(self, x: Operation) -> DeviceId:
         """Return the device of an operation's stage, whatever stream it runs on."""
         return self.jobs.device(self.jobs_of[x][0])
 
-    def devices(self, x: Operation) -> tuple[int, ...]:
+    def devices(self, x: Operation) -> tuple[DeviceId, ...]:
         """Return the devices of which an operation occupies a stream, that of its stage first."""
         return self.jobs.devices(self.jobs_of[x][0])
 
@@ -106,10 +108,10 @@ class Operations:
         choice = self.choice(x)
         return choice is None or choice in self.merged
 
-    def choice(self, x: Operation) -> int | None:
+    def choice(self, x: Operation) -> ChoiceId | None:
         return self.jobs.jobs[self.jobs_of[x][0]].choice
 
-    def mode(self, x: Operation) -> tuple[int | None, int]:
+    def mode(self, x: Operation) -> tuple[ChoiceId | None, int]:
         """Return (choice, option): the choice on which it depends if x runs, and the option with which it does.
 
         The choice is None for an operation that always runs.
@@ -187,15 +189,15 @@ class Operations:
                 found.append(OperationMemory(one.pool, one.takes, gives, *ends, one.where))
         return found
 
-    def _operations(self, jobs: Sequence[int]) -> tuple[Operation, ...]:
+    def _operations(self, jobs: Sequence[JobId]) -> tuple[Operation, ...]:
         return tuple(self.of[n] for n in jobs)
 
-    def _is_other_mode(self, n: int) -> bool:
+    def _is_other_mode(self, n: JobId) -> bool:
         job = self.jobs.jobs[n]
         return job.choice in self.merged and job.task.of.kind is BW
 
 
-def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
+def _one_task_backwards(jobs: Jobs) -> frozenset[ChoiceId]:
     """Return the indices of choices between split and full backward in which B and BW can share one operation.
 
     Each mode has one task per pass on the same resources, and both free equal memory. On devices with several streams

@@ -6,13 +6,15 @@ from collections.abc import Collection, Sequence
 
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.quantities import ChoiceId, JobId, TimeSteps
 from pipesched.problem.passes import BW, OF_PARAMETERS, B, W
+from pipesched.problem.quantities import DeviceId
 
 # (job, another, steps): the other starts no sooner than so many steps after the end of the one.
-Arc = tuple[int, int, int]
+Arc = tuple[JobId, JobId, TimeSteps]
 
 
-def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[int]) -> list[int]:
+def open_choices(placed: PlacedJobs, inside: Collection[JobId], free: Collection[DeviceId]) -> list[ChoiceId]:
     """Return the indices of the activation choices that a window may change.
 
     These are the ones whose jobs up to the backward are all in `inside` and on devices in `free`. Modes of backwards
@@ -36,13 +38,13 @@ def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[i
     return found
 
 
-def idle_jobs(placed: PlacedJobs, choices: Collection[int]) -> list[int]:
+def idle_jobs(placed: PlacedJobs, choices: Collection[ChoiceId]) -> list[JobId]:
     """Return the jobs of these choices that the schedule does not run: those of the modes that are not chosen."""
     jobs = placed.jobs.jobs
     return [n for n, job in enumerate(jobs) if job.choice in choices and n not in placed.start]
 
 
-def arcs_of_idle_jobs(jobs: Jobs, idle: Sequence[int], inside: Collection[int]) -> list[Arc]:
+def arcs_of_idle_jobs(jobs: Jobs, idle: Sequence[JobId], inside: Collection[JobId]) -> list[Arc]:
     """Return the precedences, as (job, later job, lag in steps), among jobs of `inside` that touch a job of `idle`."""
     added = set(idle)
     return [

@@ -14,9 +14,11 @@ from ortools.sat.python import cp_model
 from formulations.constraints import microbatch_order, no_overlap, precedence
 from formulations.constraints.memory_capacity import post_rows
 from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.variables.literals import Literal
 from formulations.variables.model_variables import Model
 from formulations.window.window_jobs import WindowJobs
+from pipesched.problem.quantities import DeviceId
 
 
 class TaskWindow:
@@ -25,7 +27,7 @@ class TaskWindow:
     It minimises the longest time from a device's opening to its end.
     """
 
-    def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
+    def __init__(self, placed: PlacedJobs, since: TimeSteps, until: TimeSteps, free: Collection[DeviceId]) -> None:
         self.window = WindowJobs(placed, since, until, free)
         horizon = placed.value + max(placed.opening)
         self.model = Model(self.window.jobs, inf, free, horizon, numbered=False)
@@ -41,7 +43,7 @@ class TaskWindow:
     def cp(self) -> cp_model.CpModel:
         return self.model.cp
 
-    def _post_edges(self, horizon: int) -> None:
+    def _post_edges(self, horizon: TimeSteps) -> None:
         """Post earliest starts and tails from outside the window and the objective; hint the current schedule."""
         placed, model, cp = self.window.placed, self.model, self.cp
         value = cp.new_int_var(-horizon, horizon, "value")
@@ -65,7 +67,7 @@ class TaskWindow:
                     cp.add_hint(ahead, so_far[x] < so_far[y])
         cp.minimize(value)
 
-    def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
+    def starts(self, value_of: Callable[[Literal], int]) -> dict[JobId, TimeSteps]:
         """Return the start in steps of each job of the window that runs in a solution.
 
         Keys are its numbers in the schedule.

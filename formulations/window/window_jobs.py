@@ -10,8 +10,10 @@ from itertools import pairwise
 
 from formulations.jobs.jobs import JobMemory, Jobs, Precedence
 from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.quantities import JobId, PoolId, TimeSteps
 from formulations.window.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
 from pipesched.problem.network.task_network import Resource
+from pipesched.problem.quantities import DeviceId, MemorySteps
 
 
 class WindowJobs:
@@ -23,7 +25,7 @@ class WindowJobs:
     gathers stay.
     """
 
-    def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
+    def __init__(self, placed: PlacedJobs, since: TimeSteps, until: TimeSteps, free: Collection[DeviceId]) -> None:
         self.placed, self.since, self.until, self._free = placed, since, until, free
         self.inside = [n for n in placed.start if since <= placed.start[n] < until]
         self._open = set(open_choices(placed, self.inside, free))
@@ -61,7 +63,7 @@ class WindowJobs:
             renumbered=alike,
         )
 
-    def _is_free(self, pool: int) -> bool:
+    def _is_free(self, pool: PoolId) -> bool:
         """True if all devices that use a memory pool are free: their passes may be reordered."""
         return all(device in self._free for device in self.placed.jobs.pools[pool])
 
@@ -81,7 +83,7 @@ class WindowJobs:
         where = inside.get(one.where, (first or last)[0])
         return JobMemory(one.pool, takes, gives, first or last, last, where)
 
-    def memory_before(self, pool: int, taker: int) -> int:
+    def memory_before(self, pool: PoolId, taker: JobId) -> MemorySteps:
         """Return how much of a memory pool passes begun before the window occupy when job `taker` of the window starts.
 
         A release before the window counts if it has ended when the job currently starts; the job then waits for it.
@@ -93,12 +95,12 @@ class WindowJobs:
             level -= one.gives if max(map(placed.end, one.last)) <= begin else 0
         return level
 
-    def _begun(self, n: int) -> int:
+    def _begun(self, n: JobId) -> TimeSteps:
         """Return the current start of a job in steps; the beginning of the window if it does not run."""
         return self.placed.start.get(n, self.since)
 
     @cached_property
-    def _outside(self) -> Mapping[int, Sequence[JobMemory]]:
+    def _outside(self) -> Mapping[PoolId, Sequence[JobMemory]]:
         """For each memory pool, the memory changes of passes that happen before the window; later ones count 0."""
         placed, found = self.placed, dict[int, list[JobMemory]]()
         for one in placed.jobs.holdings:
@@ -110,7 +112,7 @@ class WindowJobs:
         return {pool: found.get(pool, []) for pool in range(len(placed.jobs.pools))}
 
     @cached_property
-    def kept_waits(self) -> Sequence[tuple[int, int]]:
+    def kept_waits(self) -> Sequence[tuple[JobId, JobId]]:
         """The waits for memory that stay, as (job, job that waits for its end).
 
         They are those in pools that are not free, and those of jobs outside the window.
@@ -122,7 +124,7 @@ class WindowJobs:
             if n not in self._number or not self._is_free(pool_of.get(n, device(n)))
         ]
 
-    def earliest(self) -> dict[int, int]:
+    def earliest(self) -> dict[JobId, TimeSteps]:
         """Return the earliest start in steps of each job inside, by its number in the schedule.
 
         It follows from the device's opening, the release time, and the jobs before the window that it waits for.
@@ -155,7 +157,7 @@ class WindowJobs:
         return found
 
     @cached_property
-    def _ended_before(self) -> Mapping[int, Sequence[int]]:
+    def _ended_before(self) -> Mapping[PoolId, Sequence[JobId]]:
         """For each free memory pool, the jobs before the window of passes that free some of its memory inside."""
         found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
         for one in self.placed.jobs.holdings:
@@ -168,7 +170,7 @@ class WindowJobs:
                 found[one.pool] += [n for n in one.last if self.placed.start[n] < self.since]
         return found
 
-    def tails(self) -> dict[int, int]:
+    def tails(self) -> dict[JobId, TimeSteps]:
         """Return, for each job inside, the longest path in steps from its end to a device's end.
 
         The path runs through jobs after the window; the device's opening time is subtracted. Keys are numbers in the

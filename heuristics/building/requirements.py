@@ -106,7 +106,7 @@ def peaks_along(problem: Problem, peak_of: Callable[[int, int], int]) -> tuple[i
 
 
 def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
-    """Return each device's peak in memory integers from its number of chunk activations, at most all that it ever has.
+    """Return each device's peak in steps of memory from its number of chunk activations, at most all that it ever has.
 
     None if activations differ between stages.
     """

@@ -42,7 +42,7 @@ class MemoryLevels:
         return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
     def capacities(self, level: Fraction) -> tuple[int, ...]:
-        """Return the most memory that each device can use at a level, in memory integers, within its capacity."""
+        """Return the most memory that each device can use at a level, in steps of memory, within its capacity."""
         return tuple(
             device.at_most(_least_of(int(level * weight), own))
             for device, weight, own in zip(self._devices, self.scale.weights, self.problem.room, strict=True)
@@ -67,7 +67,7 @@ class MemoryLevels:
 
 
 class _Device:
-    """Memory levels of one device in memory integers: sums of whole activations, and of the parts kept until W.
+    """Memory levels of one device in steps of memory: sums of whole activations, and of the parts kept until W.
 
     Activations that other devices move there add to them.
     """
@@ -106,13 +106,13 @@ class _Device:
         return sorted(levels)
 
     def at_most(self, amount: int) -> int:
-        """Return the highest level of the device up to `amount`, in memory integers."""
+        """Return the highest level of the device up to `amount`, in steps of memory."""
         if self._levels is None:
             return min(amount // self._step * self._step, self.most)
         return self._levels[max(0, bisect_right(self._levels, amount) - 1)]
 
     def above(self, amount: int) -> int | None:
-        """Return the lowest level of the device above `amount`, in memory integers; None if there is none."""
+        """Return the lowest level of the device above `amount`, in steps of memory; None if there is none."""
         if self._levels is None:
             more = (amount // self._step + 1) * self._step
             return more if more <= self.most else None
@@ -121,7 +121,7 @@ class _Device:
 
 
 def _one_microbatch(problem: Problem, device: int) -> int:
-    """Return the least memory, in memory integers, with which a device can run its forwards of one micro-batch."""
+    """Return the least memory, in steps of memory, with which a device can run its forwards of one micro-batch."""
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
         here = [s for s in chain if where.stage_device[s] == device and problem.microbatches_of[s]]

@@ -93,7 +93,7 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
 def _waits_of_order(holdings: Sequence[JobMemory], room: int) -> Iterator[JobArc]:
     """Yield the arcs by which passes that take from one memory, in this order, wait for releases and for each other.
 
-    `room` is its capacity in memory integers.
+    `room` is its capacity in steps of memory.
     """
     level, last = 0, None
     given: list[JobMemory] = []

@@ -50,7 +50,7 @@ class JobUnits:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Capacity of the memory that each stream takes and releases, in memory integers; None without a limit."""
+        """Capacity of the memory that each stream takes and releases, in steps of memory; None without a limit."""
         return self._room
 
     def _hold(self, pool: int, with_memory: Collection[int]) -> set[int]:

@@ -86,7 +86,7 @@ class Operations:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory capacity of each device for activations, in memory integers; None without a limit."""
+        """Memory capacity of each device for activations, in steps of memory; None without a limit."""
         return self.problem.room
 
     def _needs_of(self, x: Operation) -> list[tuple[int, int]]:

@@ -50,7 +50,7 @@ class Units:
 
     @property
     def room(self) -> Sequence[int | None]:
-        """Memory capacity of each device for activations, in memory integers; None without a limit."""
+        """Memory capacity of each device for activations, in steps of memory; None without a limit."""
         return self.problem.room
 
     @property
