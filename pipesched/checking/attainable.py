@@ -13,6 +13,7 @@ from math import ceil, floor, gcd
 from pipesched.checking.coverage import unknown
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 
 
 def least_attainable(problem: Problem, at_least: Fraction | int) -> Fraction:
@@ -63,7 +64,7 @@ def denominators(problem: Problem) -> int:
     return 1 if len(outermost) <= 1 else len({where[stage] for stage in walked})
 
 
-def _may_begin(problem: Problem, stage: int) -> bool:
+def _may_begin(problem: Problem, stage: StageId) -> bool:
     """Return True if some pass of the stage needs no pass of another stage.
 
     Such passes are a forward at the start of a chain, unless another chain feeds all of its micro-batches, a task of a
@@ -75,7 +76,7 @@ def _may_begin(problem: Problem, stage: int) -> bool:
     return first or own.gather is not None or any(not task.needs_input for task in own.tasks_of(F))
 
 
-def _may_end(problem: Problem, stage: int) -> bool:
+def _may_end(problem: Problem, stage: StageId) -> bool:
     """Return True if some pass of the stage is needed by no pass of another stage.
 
     Such passes are a W, the backward of a chain's first stage (unless passes of another chain need all of them), and

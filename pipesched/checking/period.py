@@ -17,6 +17,7 @@ from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.load import stream_load
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStream
 
 
@@ -70,7 +71,7 @@ class _Mode(NamedTuple):
     `gradient` is the ticks from its start until its gradient is computed.
     """
 
-    stage: int
+    stage: StageId
     split: bool
     forward: int | None
     gradient: int  # ticks until the gradient is there
@@ -130,7 +131,7 @@ def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryS
     return _MemoryShares(waiting, per_unit, transfers)
 
 
-def _room_in_steps(unit: Problem, device: int) -> int:
+def _room_in_steps(unit: Problem, device: DeviceId) -> int:
     """Return the memory of a device rounded down to a multiple of all amounts on it; 0 where it limits nothing."""
     here = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     sizes = [unit.stages[s].activation for s in here]

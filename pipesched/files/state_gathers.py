@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.problem.state import State
 from pipesched.schedule.gathered import uses_parameters
 
@@ -39,7 +40,7 @@ def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
             yield f"passes: {stages} stages of device {device} are gathered by them; its window is {window}"
 
 
-def _was_there(problem: Problem, state: State, p: Pass, stage: int) -> bool:
+def _was_there(problem: Problem, state: State, p: Pass, stage: StageId) -> bool:
     """Return True if a stage's parameters were gathered when a pass began, and stay until it ends."""
     own = [state.ran.get(Task(p, part)) for part in range(len(problem.stages[p.stage].tasks_of(p.kind)))]
     times = [one for one in own if one is not None]

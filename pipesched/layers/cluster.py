@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from pipesched.problem.quantities import DeviceId
+
 # The whole memory of each device in the file's unit; None where it has no limit.
 Capacities = tuple[Fraction | None, ...]
 
@@ -30,7 +32,7 @@ class Cluster:
     rendezvous: bool = False
     slowness: tuple[Fraction, ...] = ()
 
-    def slowness_of(self, device: int) -> Fraction:
+    def slowness_of(self, device: DeviceId) -> Fraction:
         """Return the factor by which a layer takes longer on this device than its own time."""
         return self.slowness[device] if self.slowness else Fraction(1)
 
@@ -63,7 +65,7 @@ class Cluster:
         """The longest time of a transfer."""
         return max((lag for row in self.links for lag in row), default=self.transfer)
 
-    def lag(self, sender: int, receiver: int) -> Fraction:
+    def lag(self, sender: DeviceId, receiver: DeviceId) -> Fraction:
         """Return the time of a transfer from one device to another; 0 within a device."""
         if sender == receiver:
             return Fraction(0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.stage_costs import StageCosts
+from pipesched.problem.quantities import DeviceId
 
 
 class Joins(Enum):
@@ -24,7 +25,7 @@ class Joins(Enum):
 class FixedStage(NamedTuple):
     """A stage that no partition changes: its device, how many layers it has, and the costs of a pass on that device."""
 
-    device: int
+    device: DeviceId
     layers: Fraction
     costs: StageCosts
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
+from pipesched.problem.quantities import StageId
 
 
 class Recomputed(NamedTuple):
@@ -29,7 +30,7 @@ class Partition:
     def stages(self) -> int:
         return len(self.counts)
 
-    def recomputed_on(self, stage: int) -> tuple[Recomputed, ...]:
+    def recomputed_on(self, stage: StageId) -> tuple[Recomputed, ...]:
         """Return the recomputation on a stage."""
         return self.recompute[stage] if self.recompute else ()
 

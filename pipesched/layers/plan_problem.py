@@ -31,6 +31,7 @@ from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.rendezvous import with_receipts
 from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec
 from pipesched.problem.units import Units
@@ -254,7 +255,7 @@ class PlanProblem:
             for place, (a, b) in enumerate(pairwise(devices))
         ]
 
-    def least_gradient_lag(self, place: int, ticks: int) -> int:
+    def least_gradient_lag(self, place: int, ticks: Ticks) -> int:
         """Return the least ticks, over all partitions, of a gradient to this place of a chain, if a transfer takes
         `ticks`.
 

@@ -16,6 +16,7 @@ from pipesched.layers.model import Model
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import StageCosts
+from pipesched.problem.quantities import DeviceId
 
 
 class Vocabulary(StrEnum):
@@ -101,7 +102,7 @@ def shared_of(plan: PlanProblem) -> tuple[LayerType, ...]:
     return next((one.whole for one in plan.additions if isinstance(one, SharedVocabulary)), ())
 
 
-def _part_of(layer: LayerType, plan: PlanProblem, device: int) -> StageCosts:
+def _part_of(layer: LayerType, plan: PlanProblem, device: DeviceId) -> StageCosts:
     """Return the costs of a device's equal part of a layer, of all `count` together, at the device's speed."""
     splits = plan.model.splittable
     parts, whole = Fraction(plan.cluster.devices, layer.count), layer.weight is None or not splits

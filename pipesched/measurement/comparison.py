@@ -9,6 +9,7 @@ from pipesched.errors import BadInput
 from pipesched.measurement.calibration import seconds_per_unit
 from pipesched.measurement.trace import Measured, Step
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.sampled_durations import run_under
@@ -92,7 +93,7 @@ def _matching(measured: Measured, problem: Problem) -> Schedule:
     return schedule
 
 
-def _end(step: Step, device: int) -> float:
+def _end(step: Step, device: DeviceId) -> float:
     """Return the end of a device's last pass, in seconds from the first start on any device."""
     begin = min((one.start for row in step for one in row), default=0.0)
     return max((one.end for one in step[device]), default=begin) - begin

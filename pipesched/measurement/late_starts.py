@@ -18,6 +18,7 @@ from pipesched.measurement.step_arcs import Arc, StepArcs, step_arcs
 from pipesched.measurement.trace import Measured
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 _NAMED = 5  # delays of single passes that are listed
 _NEGLIGIBLE = 1e-9  # seconds: what is left of sums of floating-point numbers
@@ -37,7 +38,7 @@ class LateStart:
     """The start of a pass: predicted, measured, and the causes that add up to the difference, in seconds."""
 
     of: Pass
-    device: int
+    device: DeviceId
     predicted: float
     measured: float
     causes: Split

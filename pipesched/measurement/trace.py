@@ -17,6 +17,7 @@ from pipesched.files.problems.document import problem_document
 from pipesched.files.schema_errors import shown
 from pipesched.problem.passes import Pass, parse_pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.version import VERSION
 
 FORMAT = "pipesched-measured"
@@ -151,7 +152,7 @@ def _step(where: str, given: Any, problem: Problem) -> Step:
     )
 
 
-def _pass(where: str, entry: Any, device: int, problem: Problem) -> MeasuredPass:
+def _pass(where: str, entry: Any, device: DeviceId, problem: Problem) -> MeasuredPass:
     if not isinstance(entry, list) or len(entry) != 3:
         raise BadInput(f'{where}: found {shown(entry)}; allowed: a pass, its start and its end: ["F0.0", 0.0, 0.1]')
     p = parse_pass(str(entry[0]))

@@ -12,6 +12,7 @@ from pipesched.notebook.timeline_html import framed, legend, timeline_html
 from pipesched.problem.formatting import amount, counted, memory_amount, plain, size, visible
 from pipesched.problem.passes import Slot
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.problem.stage import Stage
 from pipesched.schedule.drawing.colours import shade
 from pipesched.schedule.drawing.svg import Cell, svg
@@ -58,11 +59,11 @@ def _alike(texts: list[str]) -> str:
     return ", ".join(texts[:1] if len({*texts}) == 1 else texts)
 
 
-def _numbers(stages: list[int]) -> str:
+def _numbers(stages: list[StageId]) -> str:
     return str(stages[0]) if len(stages) == 1 else f"{stages[0]} – {stages[-1]}"
 
 
-def _devices(problem: Problem, stages: list[int]) -> str:
+def _devices(problem: Problem, stages: list[StageId]) -> str:
     devices = [problem.placement.stage_device[s] for s in stages]
     inner = len(devices) - 1
     if inner and devices == list(range(devices[0], devices[0] + len(devices))):
@@ -118,7 +119,7 @@ def _stages(order: tuple[Slot, ...]) -> list[int]:
     return sorted({p.stage for slot in order for p in slot})
 
 
-def _cells(device: int, order: tuple[Slot, ...], chunks: int) -> Iterator[Cell]:
+def _cells(device: DeviceId, order: tuple[Slot, ...], chunks: int) -> Iterator[Cell]:
     """Yield the slots of a device as boxes; the two passes of one slot are stacked."""
     chunk_of = {stage: number for number, stage in enumerate(_stages(order))}
     for at, slot in enumerate(order):

@@ -13,12 +13,13 @@ from fractions import Fraction
 
 from pipesched.problem.network.open_ends import devices_with_open_ends
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
-# Integers stay ints, which are many times as fast.
+# An objective value, or a bound of one, in ticks. Integers stay ints, which are many times as fast.
 Value = int | Fraction
 
 
-def largest_denominator(problem: Problem, opened: Collection[int] = ()) -> int:
+def largest_denominator(problem: Problem, opened: Collection[DeviceId] = ()) -> int:
     """Return the largest denominator that an objective value, in ticks, can have.
 
     Under the span it is the number of devices that run passes; 1 for every other objective. Also 1 if the first and the

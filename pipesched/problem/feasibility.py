@@ -12,6 +12,7 @@ from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.formatting import listed_stages, memory_text
 from pipesched.problem.partners import why_partners_lack_memory
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId
 from pipesched.problem.rescale import numbers_of
 
 
@@ -86,13 +87,15 @@ def why_infeasible(problem: Problem) -> str | None:
     return why_partners_lack_memory(problem)
 
 
-def _all_walking(problem: Problem, stage: int) -> Fraction:
+def _all_walking(problem: Problem, stage: StageId) -> Fraction:
     """Return the sum of the factors of all micro-batches that go through a stage (their number if all are equal)."""
     walked, scale = problem.microbatches_of[stage], problem.walks.scale
     return sum((scale[j] for j in walked), Fraction(0)) if scale else Fraction(len(walked))
 
 
-def _least_peak(problem: Problem, stages: list[int], in_turn: bool, ran: Sequence[Fraction | int]) -> Fraction | int:
+def _least_peak(
+    problem: Problem, stages: list[StageId], in_turn: bool, ran: Sequence[Fraction | int]
+) -> Fraction | MemorySteps:
     """Return a lower bound on a device's peak memory while one micro-batch of factor 1 goes through these stages of it.
 
     The memory is in steps of the resolution. `in_turn` is True if the stages lie on one chain, so that they run in this

@@ -8,9 +8,10 @@ from fractions import Fraction
 
 from pipesched.problem.pass_names import microbatches_text
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 
 
-def amount(problem: Problem, ticks: int | Fraction) -> str:
+def amount(problem: Problem, ticks: Ticks | Fraction) -> str:
     """Return a time in ticks as text in the file's unit, with the unit's name: `12.5 ms`."""
     return with_unit(problem.in_units(ticks), problem.time_unit)
 
@@ -20,13 +21,13 @@ def with_unit(number: float | Fraction, unit: str) -> str:
     return f"{plain(float(number))} {unit}".rstrip()
 
 
-def memory_amount(problem: Problem, level: int) -> str:
+def memory_amount(problem: Problem, level: MemorySteps) -> str:
     """Return an amount of memory, given in steps of the resolution, as a number in the file's unit, without the unit's
     name."""
     return plain(float(level * problem.resolution))
 
 
-def memory_text(problem: Problem, level: int) -> str:
+def memory_text(problem: Problem, level: MemorySteps) -> str:
     """Return an amount of memory, given in steps of the resolution, as text in the file's unit, with the unit's
     name."""
     number, unit = memory_amount(problem, level), problem.memory_unit
@@ -68,6 +69,6 @@ def visible(text: str) -> str:
     return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def listed_stages(stages: Sequence[int]) -> str:
+def listed_stages(stages: Sequence[StageId]) -> str:
     """Return "stage 1", or "stages 1, 2"."""
     return f"stage{'' if len(stages) == 1 else 's'} {', '.join(map(str, stages))}"

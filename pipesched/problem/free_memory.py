@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps
 
 
-def reserving(problem: Problem, amount: int) -> Problem:
+def reserving(problem: Problem, amount: MemorySteps) -> Problem:
     """Return the problem with each limited capacity smaller by `amount`, and with only the time as its objective.
 
     Its schedules are those of `problem` that leave at least `amount` of memory free on every device with a limit. The
@@ -18,13 +19,13 @@ def reserving(problem: Problem, amount: int) -> Problem:
     return replace(_with_less(problem, amount), objective=replace(problem.objective, leaves=None))
 
 
-def giving_back(reserved: Problem, problem: Problem, amount: int) -> Problem:
+def giving_back(reserved: Problem, problem: Problem, amount: MemorySteps) -> Problem:
     """Return the inverse of `reserving`: each limited capacity larger by `amount` again, and the objective of
     `problem`."""
     return replace(_with_less(reserved, -amount), objective=problem.objective)
 
 
-def most_left(problem: Problem) -> int | None:
+def most_left(problem: Problem) -> MemorySteps | None:
     """Return an upper bound on the free memory of any schedule, in steps of the resolution; None if none fits the
     memory.
 
@@ -40,7 +41,7 @@ def most_left(problem: Problem) -> int | None:
     return low
 
 
-def _with_less(problem: Problem, amount: int) -> Problem:
+def _with_less(problem: Problem, amount: MemorySteps) -> Problem:
     pools = (
         pool if pool.capacity is None else replace(pool, capacity=pool.capacity - amount) for pool in problem.pools
     )

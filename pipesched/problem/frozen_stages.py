@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.problem.stage import PassMemory, Stage
 
 
-def with_frozen_stages(problem: Problem, frozen: Collection[int]) -> Problem:
+def with_frozen_stages(problem: Problem, frozen: Collection[StageId]) -> Problem:
     """Return the problem in which the stages `frozen` run forwards only; the problem itself if there are none.
 
     Their backwards remain as passes of length 0 that take no memory. Parameters shared with a stage that trains are

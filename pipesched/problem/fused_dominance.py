@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 
 
-def fused_is_dominated(problem: Problem, stage: int) -> bool:
+def fused_is_dominated(problem: Problem, stage: StageId) -> bool:
     """Return True if B directly followed by W is never worse than BW on a stage, so that BW need not be considered.
 
     For passes of single tasks on one stream, BW must not be shorter than B and W together. For passes of several tasks,
@@ -33,7 +34,7 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     return places is not None and not _reduces_sooner(problem, stage, places)
 
 
-def _gains_by_block(problem: Problem, stage: int) -> bool:
+def _gains_by_block(problem: Problem, stage: StageId) -> bool:
     """Return True if a block of a forward and BW on the stage's device could be shorter than the forward, B and W."""
     split = _split_ticks(problem.stages[stage])
     mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
@@ -70,7 +71,7 @@ def _same(one: TaskSpec, other: TaskSpec) -> bool:
     return one[:3] == other[:3] and {*one.also} == {*other.also}
 
 
-def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool:
+def _reduces_sooner(problem: Problem, stage: StageId, places: Sequence[int]) -> bool:
     """Return True if a bucket of gradients may be reduced in BW before all tasks of W that it waits for.
 
     `places` are the positions of the tasks of W in BW.
@@ -81,6 +82,6 @@ def _reduces_sooner(problem: Problem, stage: int, places: Sequence[int]) -> bool
     return any(places[part] > ends(BW, stage, one)[-1] for one in buckets for part in ends(W, stage, one))
 
 
-def _split_ticks(stage: Stage) -> int:
+def _split_ticks(stage: Stage) -> Ticks:
     """Return the ticks of B directly followed by W."""
     return stage.ticks(B) + stage.ticks(W)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import NORM
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import Once, TaskSpec
 
 
-def with_norm(problem: Problem, stream: str, ticks: int) -> Problem:
+def with_norm(problem: Problem, stream: str, ticks: Ticks) -> Problem:
     """Return the problem with one task for the norm of all gradients, on `stream` of every device with a stage that
     trains.
 
@@ -40,7 +41,7 @@ def norm_of(problem: Problem) -> TaskSpec | None:
     return max(norms, key=lambda task: task.ticks, default=None)
 
 
-def _with_once(problem: Problem, norms: dict[int, Once]) -> Problem:
+def _with_once(problem: Problem, norms: dict[StageId, Once]) -> Problem:
     """Return the problem in which exactly the stages in `norms` run a norm, the one given, between reduction and
     step."""
     kinds = [*type(NORM)]

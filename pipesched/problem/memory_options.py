@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
+
 
 class Offload(NamedTuple):
     """The copies of an activation to other memory and back: ticks and stream of each, and the `amount` of memory that
@@ -19,12 +21,12 @@ class Offload(NamedTuple):
     steps of the resolution.
     """
 
-    out_ticks: int
-    in_ticks: int
+    out_ticks: Ticks
+    in_ticks: Ticks
     out_stream: str
     in_stream: str
-    amount: int
-    to: int | None = None
+    amount: MemorySteps
+    to: DeviceId | None = None
 
 
 class Recomputation(NamedTuple):
@@ -35,5 +37,5 @@ class Recomputation(NamedTuple):
     """
 
     name: str
-    ticks: int
-    keeps: int
+    ticks: Ticks
+    keeps: MemorySteps

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pipesched.problem.quantities import Ticks
 from pipesched.registry import Registry
 
 
@@ -84,7 +85,7 @@ class Objective(metaclass=_ByName):
         """The name of the objective with an article, for sentences."""
         return f"an {self.name}" if self.name[0] in "aeiou" else f"a {self.name}"
 
-    def value_of(self, reach: Iterable[tuple[int, int]]) -> int:
+    def value_of(self, reach: Iterable[tuple[Ticks, Ticks]]) -> Ticks:
         """Return the value of an iteration, in ticks, from (start of the first task, end of the last) of each
         device."""
         return max(end - (begin if self.by_device else 0) for begin, end in reach)

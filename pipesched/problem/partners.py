@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pipesched.problem.formatting import listed_stages, memory_text
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 
 # Loads of devices looked at for one micro-batch: beyond them nothing is refused, and the exact model decides.
 _MOST_LOADS = 1_000
 
 
-def groups_of_partners(problem: Problem) -> list[tuple[int, ...]]:
+def groups_of_partners(problem: Problem) -> list[tuple[DeviceId, ...]]:
     """Return the groups of two or more devices that store activations in each other's memory, directly or through
     others.
 
@@ -50,8 +51,11 @@ def why_partners_lack_memory(problem: Problem) -> str | None:
 
 
 def _placed(
-    problem: Problem, loads: set[tuple[int, ...]], group: tuple[int, ...], states: list[dict[int, int]]
-) -> set[tuple[int, ...]]:
+    problem: Problem,
+    loads: set[tuple[MemorySteps, ...]],
+    group: tuple[DeviceId, ...],
+    states: list[dict[DeviceId, MemorySteps]],
+) -> set[tuple[MemorySteps, ...]]:
     """Return the memory levels of a group's devices after one more activation, for each known level and each of its
     states.
 
@@ -67,7 +71,7 @@ def _placed(
     return {one for one in found if all(most is None or load <= most for load, most in zip(one, room, strict=True))}
 
 
-def _states(problem: Problem, stage: int) -> list[dict[int, int]]:
+def _states(problem: Problem, stage: StageId) -> list[dict[DeviceId, MemorySteps]]:
     """Return the states of an activation between its forward and its backward, each as the memory that it takes by
     device.
 
@@ -81,7 +85,7 @@ def _states(problem: Problem, stage: int) -> list[dict[int, int]]:
     return found
 
 
-def _lacking(problem: Problem, group: tuple[int, ...], stages: list[int]) -> str:
+def _lacking(problem: Problem, group: tuple[DeviceId, ...], stages: list[StageId]) -> str:
     """Return the reason, as a sentence, why the activations of one micro-batch on these stages do not fit into the
     group."""
     named = list(dict.fromkeys(stage // problem.chain_arcs.pieces for stage in stages))

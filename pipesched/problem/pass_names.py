@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipesched.errors import BadInput
 from pipesched.problem.passes import OF_PARAMETERS, Pass, PassKind, kinds_pattern, letters_text, parse_pass
+from pipesched.problem.quantities import MicrobatchId, StageId
 
 if TYPE_CHECKING:
     from pipesched.problem.problem import Problem
@@ -55,7 +56,7 @@ def piece_number(problem: Problem, p: Pass) -> int | None:
     return None if whole else p.stage % problem.chain_arcs.pieces
 
 
-def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
+def stage_text(problem: Problem, stage: StageId, microbatch: MicrobatchId) -> str:
     """Return a stage and micro-batch as text, with the piece: `stage 2, micro-batch 0, piece 3`.
 
     In a module it is the pass of the module: `stage 4 (module vision), pass 0`.
@@ -111,7 +112,7 @@ def _counted_apart(problem: Problem, p: Pass) -> bool:
     return bool(problem.chain_arcs.modules) and p.stage < problem.placement.stages and p.kind not in OF_PARAMETERS
 
 
-def _first(problem: Problem, stage: int) -> int:
+def _first(problem: Problem, stage: StageId) -> int:
     """Return the number, as files count micro-batches, of the first one that goes through a stage."""
     group = problem.placement.chain_index[stage] // problem.chain_arcs.pieces
     return sum(len(walk) for walk in problem.walking[: group * problem.chain_arcs.pieces : problem.chain_arcs.pieces])

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.features.saved_activations import COPIES
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps
 
 
-def passes_alone(problem: Problem, room_for: Callable[[Iterable[int]], int] = max) -> Problem:
+def passes_alone(problem: Problem, room_for: Callable[[Iterable[MemorySteps]], MemorySteps] = max) -> Problem:
     """Return the problem without passes for parameters (gatherings, reductions, steps), or the problem itself if it has
     none.
 
@@ -39,7 +40,9 @@ def has_parameters(problem: Problem) -> bool:
     return any(stage.kinds_of_parameters for stage in problem.stages)
 
 
-def _gathered(problem: Problem, device: int, room_for: Callable[[Iterable[int]], int]) -> int:
+def _gathered(
+    problem: Problem, device: DeviceId, room_for: Callable[[Iterable[MemorySteps]], MemorySteps]
+) -> MemorySteps:
     """Return the memory of gathered parameters to subtract from a device's memory.
 
     0 where copies take memory of the device, since no parameters need be gathered then.

@@ -15,12 +15,13 @@ from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameter
 from pipesched.problem.features.walks import ALIKE, Walks
 from pipesched.problem.lowering.dependencies import Dependencies
 from pipesched.problem.lowering.network_of_problem import network_of
-from pipesched.problem.network.task_network import Mode, TaskNetwork
+from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork
 from pipesched.problem.objective import Objective as Objective  # noqa: PLC0414 - who reads a problem names its objective
 from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.problem.units import WHOLE, Units
 from pipesched.problem.view import PipelineView, is_pipeline, pipeline_of
@@ -46,7 +47,7 @@ class Problem:
     objective: Objective = MAKESPAN
     name: str = "problem"
     units: Units = WHOLE
-    links: tuple[tuple[int, ...], ...] = ()
+    links: tuple[tuple[Ticks, ...], ...] = ()
     resources: DeviceResources = ONE_STREAM
     walks: Walks = ALIKE
     chain_arcs: ChainArcs = NO_ARCS
@@ -118,19 +119,19 @@ class Problem:
         return tuple(dict.fromkeys((self.stages[0].stream, *self.resources.streams, *used)))
 
     @cached_property
-    def static(self) -> tuple[int, ...]:
+    def static(self) -> tuple[MemorySteps, ...]:
         """The memory that is in use on each device at all times, in steps of the resolution."""
         stages_of = self.placement.stages_of
         pools = zip(self.pools, stages_of, strict=True)
         return tuple(pool.static + sum(self.stages[s].static for s in on) for pool, on in pools)
 
     @cached_property
-    def room(self) -> tuple[int | None, ...]:
+    def room(self) -> tuple[MemorySteps | None, ...]:
         """The memory that each device has left for activations, in steps of the resolution; None where unlimited."""
         pools = zip(self.pools, self.static, strict=True)
         return tuple(None if pool.capacity is None else pool.capacity - static for pool, static in pools)
 
-    def with_room(self, room: Sequence[int | None]) -> Problem:
+    def with_room(self, room: Sequence[MemorySteps | None]) -> Problem:
         """Return the problem with `room[d]` of memory for the activations of device d (None: unlimited)."""
         whole = (None if own is None else own + static for own, static in zip(room, self.static, strict=True))
         pools = zip(self.pools, whole, strict=True)
@@ -182,8 +183,8 @@ class Problem:
         """The micro-batches of each chain, as ranges."""
         return self.walks.on_chains(self.microbatches, len(self.placement.chains))
 
-    def chain_of(self, microbatch: int) -> tuple[int, ...]:
-        """Return the stages of a micro-batch, first to last."""
+    def chain_of(self, microbatch: MicrobatchId) -> tuple[StageId, ...]:
+        """Return the stages of a micro-batch's chain, in the order of its forwards."""
         return next(
             chain for chain, walk in zip(self.placement.chains, self.walking, strict=True) if microbatch in walk
         )
@@ -201,26 +202,26 @@ class Problem:
         """
         return self.walks.queues or tuple(range(self.placement.stages))
 
-    def scaled(self, number: int, microbatch: int) -> int:
+    def scaled(self, number: Ticks | MemorySteps, microbatch: MicrobatchId) -> Ticks | MemorySteps:
         """Return `number`, ticks or memory of a stage, times the factor of a micro-batch."""
         return self.walks.scaled(number, microbatch)
 
     @cached_property
-    def _ticks(self) -> dict[tuple[PassKind, int], int]:
+    def _ticks(self) -> dict[PassType, Ticks]:
         return {(kind, s): stage.ticks(kind) for s, stage in enumerate(self.stages) for kind in stage.kinds}
 
-    def duration(self, p: Pass) -> int:
+    def duration(self, p: Pass) -> Ticks:
         """Return the ticks from a pass's start to its end if nothing interrupts it and it is not in a block."""
         return self.scaled(self._ticks[p.kind, p.stage], p.microbatch)
 
-    def lag(self, sender: int, receiver: int) -> int:
+    def lag(self, sender: StageId, receiver: StageId) -> Ticks:
         """Return the ticks from a pass's end to the arrival of its tensor at a neighbouring stage on the chain.
 
         The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
         """
         return self.dependencies.lag(sender, receiver)
 
-    def tasks_of(self, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
+    def tasks_of(self, kind: PassKind, stage: StageId) -> tuple[TaskSpec, ...]:
         """Return the tasks of a kind of pass on a stage, in order, with the task that sends its tensor last, if there
         is one."""
         return self.dependencies.tasks[kind, stage]
@@ -243,15 +244,15 @@ class Problem:
         of, part = pass_text(self, task.of), name or (str(task.part) if task.part else "")
         return f"{of}/{part}" if part else of
 
-    def device(self, p: Pass) -> int:
+    def device(self, p: Pass) -> DeviceId:
         return self.placement.stage_device[p.stage]
 
-    def devices_of(self, task: Task) -> tuple[int, ...]:
+    def devices_of(self, task: Task) -> tuple[DeviceId, ...]:
         """Return the devices of which a task occupies some stream, the device of its pass first."""
         own, further = self.device(task.of), self.dependencies.tasks[task.of.kind, task.of.stage][task.part].also
         return tuple(dict.fromkeys((own, *(one.device for one in further)))) if further else (own,)
 
-    def overlapped_ticks(self, forward: Pass, backward: Pass) -> int | None:
+    def overlapped_ticks(self, forward: Pass, backward: Pass) -> Ticks | None:
         """Return the ticks of a forward and a backward run as one block.
 
         None if they cannot (they then run one after the other).
@@ -260,15 +261,15 @@ class Problem:
             return None
         return self.stages[forward.stage].block_with(self.stages[backward.stage])
 
-    def least_work(self, stage: int) -> int:
+    def least_work(self, stage: StageId) -> Ticks:
         """Return the least compute ticks of one micro-batch's passes on a stage in any schedule, without blocks."""
         return self.stages[stage].compute_ticks(F) + self.least_backward(stage)
 
-    def least_backward(self, stage: int) -> int:
+    def least_backward(self, stage: StageId) -> Ticks:
         """Return the least compute ticks of one micro-batch's backward on a stage, split or fused, without blocks."""
         whole = self.stages[stage].compute_ticks(BW)
         return min(whole, self.stages[stage].compute_ticks(B, W)) if self.splittable else whole
 
-    def in_units(self, ticks: int | Fraction) -> float:
+    def in_units(self, ticks: Ticks | Fraction) -> float:
         """Return ticks as a number in the file's time unit."""
         return float(ticks * self.tick)

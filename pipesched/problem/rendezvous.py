@@ -13,12 +13,13 @@ from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, TaskPart, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 
 _COMPUTING = "compute"
 
 # Of the sending and the receiving stage the ticks of the transfer.
-Times = Mapping[tuple[int, int], int]
+Times = Mapping[tuple[StageId, StageId], Ticks]
 
 
 def with_receipts(problem: Problem) -> Problem:
@@ -53,7 +54,7 @@ def receives(problem: Problem) -> bool:
     return any(_receipts(stage) for stage in problem.stages)
 
 
-def _receiving(problem: Problem, number: int, stage: Stage) -> Stage:
+def _receiving(problem: Problem, number: StageId, stage: Stage) -> Stage:
     where, stream = problem.placement, str(problem.resources.transfer_stream)
     tasks = dict(stage.tasks)
     for kind, sender in _senders(problem, number):
@@ -68,7 +69,7 @@ def _receiving(problem: Problem, number: int, stage: Stage) -> Stage:
     return stage.with_tasks(tasks) if tasks != dict(stage.tasks) else stage
 
 
-def _senders(problem: Problem, stage: int) -> Iterator[tuple[PassKind, int]]:
+def _senders(problem: Problem, stage: StageId) -> Iterator[tuple[PassKind, StageId]]:
     """Yield the kinds of passes of a stage that may get a tensor, each with the stage that sends it."""
     previous, following = problem.placement.previous[stage], problem.placement.next[stage]
     if previous is not None:
@@ -90,7 +91,7 @@ def _times(problem: Problem) -> Times:
     }
 
 
-def _back(problem: Problem, times: Times, stage: int) -> int:
+def _back(problem: Problem, times: Times, stage: StageId) -> Ticks:
     """Return the transfer ticks of the gradient from the next stage to `stage`; 0 for the last stage of a chain.
 
     For a stage that gets no gradient they are those of its activation to the next stage, so that both directions agree.
@@ -114,7 +115,7 @@ def _without(stage: Stage) -> Stage:
     return replace(found, tasks=()) if plain else found
 
 
-def _moved(weight: Sequence[TaskSpec], since: int, places: int) -> tuple[TaskSpec, ...]:
+def _moved(weight: Sequence[TaskSpec], since: TaskPart, places: int) -> tuple[TaskSpec, ...]:
     """Return tasks of W in which each `after` of at least `since`, an index of a task of B, is increased by
     `places`."""
     moved = (task.after is not None and task.after >= since for task in weight)

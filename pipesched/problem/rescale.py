@@ -12,6 +12,7 @@ from math import gcd, lcm
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.scaled_stage import mapped_stage, scaled_stage
 from pipesched.problem.stage import Stage
 
@@ -58,7 +59,7 @@ def finer_memory(problem: Problem, parts: int | Fraction) -> Problem:
     if parts == 1:
         return problem
 
-    def whole(capacity: int | None) -> int | None:
+    def whole(capacity: MemorySteps | None) -> MemorySteps | None:
         return None if capacity is None else int(capacity * parts)
 
     return replace(
@@ -88,7 +89,7 @@ def coarsest(problem: Problem) -> Problem:
     return finer_memory(finer(problem, Fraction(1, tick)), Fraction(1, size))
 
 
-def numbers_of(stage: Stage) -> tuple[list[int], list[int]]:
+def numbers_of(stage: Stage) -> tuple[list[Ticks], list[MemorySteps]]:
     """Return all ticks and all amounts of memory of a stage, in the order of `mapped_stage`."""
     ticks, amounts = list[int](), list[int]()
 

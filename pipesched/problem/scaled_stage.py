@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.stage import PassMemory, Stage, TaskSpec
 
 
@@ -17,7 +18,7 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
     return mapped_stage(stage, lambda ticks: int(ticks * time), lambda amount: int(amount * memory))
 
 
-def mapped_stage(stage: Stage, ticks: Callable[[int], int], amount: Callable[[int], int]) -> Stage:
+def mapped_stage(stage: Stage, ticks: Callable[[Ticks], Ticks], amount: Callable[[MemorySteps], MemorySteps]) -> Stage:
     """Return the stage with `ticks` and `amount` applied to each of its times and amounts of memory, in a fixed order.
 
     Transfers and static memory stay.

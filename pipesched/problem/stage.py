@@ -20,6 +20,7 @@ from pipesched.problem.passes import (
     PassKind,
     W,
 )
+from pipesched.problem.quantities import MemorySteps, TaskPart, Ticks
 from pipesched.problem.resource import Resource
 
 # The stream that runs what names no other.
@@ -41,9 +42,9 @@ class TaskSpec(NamedTuple):
     """
 
     stream: str
-    ticks: int
+    ticks: Ticks
     name: str = ""
-    after: int | None = None
+    after: TaskPart | None = None
     needs_input: bool = True
     gathers: bool = False
     receives: bool = False
@@ -56,17 +57,17 @@ class PassMemory(NamedTuple):
     It is either workspace, or memory that is kept until the end of the iteration; the two differ in the amount for BW.
     """
 
-    forward: int = 0
-    backward: int = 0
-    weight: int = 0
+    forward: MemorySteps = 0
+    backward: MemorySteps = 0
+    weight: MemorySteps = 0
 
-    def workspace(self, kind: PassKind) -> int:
+    def workspace(self, kind: PassKind) -> MemorySteps:
         """Return the memory that a kind of pass needs while it runs, if the amounts are workspace; BW needs the larger
         of B and W."""
         both = max(self.backward, self.weight)
         return {F: self.forward, B: self.backward, W: self.weight, BW: both}.get(kind, 0)
 
-    def until_end(self, kind: PassKind) -> int:
+    def until_end(self, kind: PassKind) -> MemorySteps:
         """Return the memory that a kind of pass takes until the iteration's end, if the amounts are such; BW takes that
         of B and W."""
         return {F: self.forward, B: self.backward, W: self.weight, BW: self.backward + self.weight}.get(kind, 0)
@@ -77,7 +78,7 @@ class Gather(NamedTuple):
     iteration."""
 
     task: TaskSpec
-    memory: int
+    memory: MemorySteps
     most: int
 
 
@@ -130,23 +131,23 @@ class Stage:
     again.
     """
 
-    forward: int
-    backward: int
-    weight: int | None
-    fused: int
-    transfer: int = 0
-    overlapped: int | None = None
-    block_saves: int | None = None
-    activation: int = 1
-    freed: int = 0
-    static: int = 0
+    forward: Ticks
+    backward: Ticks
+    weight: Ticks | None
+    fused: Ticks
+    transfer: Ticks = 0
+    overlapped: Ticks | None = None
+    block_saves: Ticks | None = None
+    activation: MemorySteps = 1
+    freed: MemorySteps = 0
+    static: MemorySteps = 0
     tasks: tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...] = ()
     stream: str = COMPUTE
     offload: Offload | None = None
     recompute: tuple[Recomputation, ...] = ()
     may_keep: bool = True
-    lent: int = 0
-    collected: int = 0
+    lent: MemorySteps = 0
+    collected: MemorySteps = 0
     workspace: PassMemory = _NO_MEMORY
     until_end: PassMemory = _NO_MEMORY
     once: tuple[Once, ...] = ()
@@ -167,7 +168,7 @@ class Stage:
         """True if its forward may run as one block with a full backward."""
         return self.overlapped is not None or self.block_saves is not None
 
-    def block_with(self, backward: Stage) -> int | None:
+    def block_with(self, backward: Stage) -> Ticks | None:
         """Return the ticks of one block of this stage's forward and a full backward of the stage `backward`.
 
         None if the two cannot run as one block.
@@ -192,7 +193,7 @@ class Stage:
         return (*((OFFLOAD, RELOAD) if self.offload else ()), *RECOMPUTATIONS[: len(self.recompute)])
 
     @property
-    def memory_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
+    def memory_until_backward(self) -> dict[PassKind | None, tuple[MemorySteps, MemorySteps]]:
         """Return by activation mode the memory that stays on the device and the memory that moves to the host or
         another device.
 
@@ -253,11 +254,11 @@ class Stage:
         assert own is not None, "this stage has no such pass"
         return own
 
-    def entry(self, kind: PassKind) -> int:
+    def entry(self, kind: PassKind) -> TaskPart:
         """Return the index of the first task of an F, B or BW that waits for other passes; 0 if none does."""
         return next((part for part, task in enumerate(self.tasks_of(kind)) if task.needs_input), 0)
 
-    def ticks(self, kind: PassKind) -> int:
+    def ticks(self, kind: PassKind) -> Ticks:
         """Return the ticks from a pass's start to its end if nothing interrupts it and it is not in a block."""
         tasks = self.tasks_of(kind)
         if kind is not W or len(tasks) == 1:
@@ -265,6 +266,6 @@ class Stage:
         streams = {task.stream for task in tasks}
         return max(sum(task.ticks for task in tasks if task.stream == stream) for stream in streams)
 
-    def compute_ticks(self, *kinds: PassKind) -> int:
+    def compute_ticks(self, *kinds: PassKind) -> Ticks:
         """Return the ticks that passes of these kinds spend on `stream`."""
         return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)

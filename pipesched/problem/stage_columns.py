@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.stage import Stage
 
 
 def stages_of(
-    forward: Sequence[int],
-    backward: Sequence[int],
-    weight: Sequence[int] | None,
-    fused: Sequence[int],
-    transfer: Sequence[int] | None = None,
-    overlapped: Sequence[int] | None = None,
+    forward: Sequence[Ticks],
+    backward: Sequence[Ticks],
+    weight: Sequence[Ticks] | None,
+    fused: Sequence[Ticks],
+    transfer: Sequence[Ticks] | None = None,
+    overlapped: Sequence[Ticks] | None = None,
     **others: Sequence[Any],
 ) -> tuple[Stage, ...]:
     """Return stages from one sequence for each field, with an entry for each stage.

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId, Ticks
 
 
 class Ran(NamedTuple):
     """The start and end of a task in ticks; the end is in the future for a task that is still running."""
 
-    start: int
-    end: int
+    start: Ticks
+    end: Ticks
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,16 @@ class State:
     open until its copy begins.
     """
 
-    now: int
+    now: Ticks
     ran: Mapping[Task, Ran]
-    recomputed: Mapping[tuple[int, int], PassKind] = field(default_factory=dict)
+    recomputed: Mapping[tuple[StageId, MicrobatchId], PassKind] = field(default_factory=dict)
 
     def finer(self, parts: int) -> State:
         """Return the state in ticks divided into `parts`."""
         ran = {task: Ran(one.start * parts, one.end * parts) for task, one in self.ran.items()}
         return State(self.now * parts, ran, self.recomputed)
 
-    def opening(self, problem: Problem, device: int) -> int | None:
+    def opening(self, problem: Problem, device: DeviceId) -> Ticks | None:
         """Return the start in ticks of the first task of a device; None if none has begun."""
         return min((one.start for task, one in self.ran.items() if problem.device(task.of) == device), default=None)
 
@@ -51,7 +52,7 @@ class State:
         network = problem.network
         return frozenset(Pass(*of, j) for of in network.tasks for j in network.numbers[of]) - over
 
-    def saving_options(self, problem: Problem) -> dict[tuple[int, int], tuple[frozenset[PassKind], ...]]:
+    def saving_options(self, problem: Problem) -> dict[tuple[StageId, MicrobatchId], tuple[frozenset[PassKind], ...]]:
         """Return by stage and micro-batch the sets of saving passes (copies, recomputations) that what has begun still
         allows.
 

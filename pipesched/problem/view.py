@@ -14,6 +14,7 @@ from itertools import product
 from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork, TaskTemplate
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import MemorySteps, StageId, TaskPart, Ticks
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,16 @@ class PipelineView:
     resolution; `room[d]` is device d's memory for it, None where unlimited.
     """
 
-    ticks: Mapping[PassType, int]
+    ticks: Mapping[PassType, Ticks]
     splits: bool
     placement: Placement
     microbatches_of: tuple[range, ...]
-    arrivals: tuple[int, ...]
-    returns: tuple[int, ...]
-    blocks: Mapping[tuple[int, int], int]
-    memory_in_flight: tuple[int, ...]
-    memory_until_weight: tuple[int, ...]
-    room: tuple[int | None, ...]
+    arrivals: tuple[Ticks, ...]
+    returns: tuple[Ticks, ...]
+    blocks: Mapping[tuple[StageId, StageId], Ticks]
+    memory_in_flight: tuple[MemorySteps, ...]
+    memory_until_weight: tuple[MemorySteps, ...]
+    room: tuple[MemorySteps | None, ...]
 
     @property
     def devices(self) -> int:
@@ -48,35 +49,35 @@ class PipelineView:
     def stages(self) -> range:
         return range(self.placement.stages)
 
-    def freed_by_backward(self, stage: int) -> int:
+    def freed_by_backward(self, stage: StageId) -> MemorySteps:
         """Return the memory that B frees; negative where it takes more."""
         return self.memory_in_flight[stage] - self.memory_until_weight[stage]
 
-    def lag(self, sender: int, receiver: int) -> int:
+    def lag(self, sender: StageId, receiver: StageId) -> Ticks:
         """Return the ticks from a pass's end to the arrival of its tensor at a neighbouring stage on the chain.
 
         The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
         """
         return self.arrivals[receiver] if self.placement.next[sender] == receiver else self.returns[receiver]
 
-    def split_ticks(self, stage: int) -> int | None:
+    def split_ticks(self, stage: StageId) -> Ticks | None:
         """Return the ticks of B directly followed by W; None where backwards are never split."""
         return self.ticks[B, stage] + self.ticks[W, stage] if self.splits else None
 
-    def least_backward(self, stage: int) -> int:
+    def least_backward(self, stage: StageId) -> Ticks:
         """Return the least ticks of a backward in any schedule, split or fused, without blocks."""
         split, whole = self.split_ticks(stage), self.ticks[BW, stage]
         return whole if split is None else min(whole, split)
 
-    def least_work(self, stage: int) -> int:
+    def least_work(self, stage: StageId) -> Ticks:
         """Return the least ticks of one micro-batch's passes on a stage in any schedule, without blocks."""
         return self.ticks[F, stage] + self.least_backward(stage)
 
-    def saved_by_fusing(self, stage: int) -> int:
+    def saved_by_fusing(self, stage: StageId) -> Ticks:
         """Return the ticks by which BW is shorter than B and W; 0 where it is not, or backwards are never split."""
         return max(0, (self.split_ticks(stage) or 0) - self.ticks[BW, stage])
 
-    def saved_by_block(self, forward: int, backward: int) -> int:
+    def saved_by_block(self, forward: StageId, backward: StageId) -> Ticks:
         """Return the ticks by which a block of a forward and a full backward is shorter than the two passes in turn.
 
         `forward` and `backward` are stages of one device. 0 where a block is no shorter, or there is none.
@@ -84,17 +85,17 @@ class PipelineView:
         in_turn = self.ticks[F, forward] + self.ticks[BW, backward]
         return max(0, in_turn - self.blocks.get((forward, backward), in_turn))
 
-    def least_block_of_forward(self, stage: int) -> int | None:
+    def least_block_of_forward(self, stage: StageId) -> Ticks | None:
         """Return the least ticks of a block with the stage's forward; None if there is none."""
         mates = self.placement.on_device_of(stage)
         return min((self.blocks[stage, mate] for mate in mates if (stage, mate) in self.blocks), default=None)
 
-    def least_block_of_backward(self, stage: int) -> int | None:
+    def least_block_of_backward(self, stage: StageId) -> Ticks | None:
         """Return the least ticks of a block with the stage's full backward; None if there is none."""
         mates = self.placement.on_device_of(stage)
         return min((self.blocks[mate, stage] for mate in mates if (mate, stage) in self.blocks), default=None)
 
-    def pairs_on_devices(self) -> Iterator[tuple[int, int]]:
+    def pairs_on_devices(self) -> Iterator[tuple[StageId, StageId]]:
         """Yield (stage of a forward, stage of a backward) for all pairs of stages on one device, which a block might
         join."""
         for stages in self.placement.stages_of:
@@ -121,7 +122,7 @@ def pipeline_of(network: TaskNetwork) -> PipelineView:
     stages, following = range(len(network.device_of)), {before: stage for stage, before in previous.items()}
     walked = tuple(network.numbers[F, stage] for stage in stages)
 
-    def chain(stage: int | None) -> Iterator[int]:
+    def chain(stage: StageId | None) -> Iterator[StageId]:
         while stage is not None:
             yield stage
             stage = following.get(stage)
@@ -142,7 +143,7 @@ def pipeline_of(network: TaskNetwork) -> PipelineView:
     )
 
 
-def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
+def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[TaskPart]) -> Ticks:
     """Return the least ticks from a pass's start to the end of the last task in `ends` (indices of tasks).
 
     Tasks that may run in parallel do so on different resources.
@@ -155,7 +156,7 @@ def _ticks(tasks: Sequence[TaskTemplate], ends: Sequence[int]) -> int:
     return max(on.values())
 
 
-def _walks(network: TaskNetwork) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+def _walks(network: TaskNetwork) -> tuple[dict[StageId, StageId], dict[StageId, Ticks], dict[StageId, Ticks]]:
     """Return three maps by stage: the stage before it on its chain, the transfer ticks of its activation, those of its
     gradient.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.bound_names import bound_name
 from pipesched.results.evidence import Evidence
 
@@ -21,7 +22,7 @@ class Certificate:
     kind: str
     value_ticks: Value
     text: str
-    device: int | None = None
+    device: DeviceId | None = None
     evidence: Evidence | None = None
 
     @property

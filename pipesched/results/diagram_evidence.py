@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from pipesched.problem.quantities import DeviceId, StageId
+
 
 @dataclass(frozen=True)
 class Diagram:
@@ -28,7 +30,7 @@ class Diagram:
 
     form: ClassVar[str] = "decision diagram"
     # Stages kept, chain by chain, in the order of each; other stages are delays.
-    stages: tuple[int, ...]
+    stages: tuple[StageId, ...]
     # Most labels of a state, of which others are merged; None: none is merged.
     width: int | None = None
     # Labels that must end at so many ticks or later are left out.
@@ -38,7 +40,7 @@ class Diagram:
     # One bound of all these stages together; with a number, of each of their devices by itself so many for a state.
     rows: int | None = None
     # Whose span is bounded.
-    device: int | None = None
+    device: DeviceId | None = None
     # Of how many units of the problem's time `below` counts ticks; None: the problem's own.
     tick: Fraction | None = None
     # Whether the ways to hold each activation are told apart; else each is held as little as any way allows.

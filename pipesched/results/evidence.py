@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from pipesched.problem.formatting import visible
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.results.diagram_evidence import Diagram
 
 
@@ -18,7 +19,7 @@ class OnDevice:
     """Evidence of an argument about one device that needs no other data."""
 
     form: ClassVar[str] = "device"
-    device: int
+    device: DeviceId
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class OnStage:
     """Evidence of an argument about the micro-batches on one stage."""
 
     form: ClassVar[str] = "stage"
-    stage: int
+    stage: StageId
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class OnStream:
     """Evidence of an argument about all tasks on one stream of a device."""
 
     form: ClassVar[str] = "stream"
-    device: int
+    device: DeviceId
     stream: str
 
 
@@ -47,7 +48,7 @@ class AroundDevice:
     """
 
     form: ClassVar[str] = "around device"
-    device: int
+    device: DeviceId
     owner: int | None
     to_last_forward: bool
 
@@ -60,7 +61,7 @@ class ReturnTo:
     """
 
     form: ClassVar[str] = "return to a device"
-    device: int
+    device: DeviceId
     other: int
 
 
@@ -70,7 +71,7 @@ class MemoryOfDevice:
     `owner`."""
 
     form: ClassVar[str] = "memory of a device"
-    device: int
+    device: DeviceId
     owner: int | None
 
 
@@ -83,7 +84,7 @@ class StreamTasks:
     """
 
     form: ClassVar[str] = "tasks of a stream"
-    device: int
+    device: DeviceId
     stream: str
     owner: int | None
     tick: Fraction
@@ -100,7 +101,7 @@ class StreamMemory:
     """
 
     form: ClassVar[str] = "memory of a stream"
-    device: int
+    device: DeviceId
     stream: str
     owner: int | None
     tick: Fraction
@@ -116,7 +117,7 @@ class StreamWeights:
     """
 
     form: ClassVar[str] = "weights of a stream"
-    device: int
+    device: DeviceId
     stream: str
     owner: int | None
     tick: Fraction
@@ -148,7 +149,7 @@ class ResourceWeights:
     """
 
     form: ClassVar[str] = "weights of resources"
-    device: int
+    device: DeviceId
     weights: tuple[int, ...]
 
 
@@ -180,7 +181,7 @@ class MemoryOfPartners:
     """
 
     form: ClassVar[str] = "memory of partners"
-    devices: tuple[int, ...]
+    devices: tuple[DeviceId, ...]
 
 
 @dataclass(frozen=True)

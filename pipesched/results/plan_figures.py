@@ -13,6 +13,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.stage_costs import StageCosts
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import device_reach, measure
 
@@ -66,8 +67,8 @@ class StageRow:
     `recomputed` is the number of recomputed layers by mode, `again` by type of layer.
     """
 
-    stage: int
-    device: int
+    stage: StageId
+    device: DeviceId
     runs: tuple[tuple[LayerType, int], ...]
     costs: StageCosts
     recomputed: dict[str, int]

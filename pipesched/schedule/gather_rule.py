@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Slot, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.gathered import uses_parameters
 from pipesched.schedule.schedule import Schedule, Wait
 
@@ -45,7 +46,7 @@ class _Device:
     any number.
     """
 
-    def __init__(self, problem: Problem, device: int, slots: Sequence[Slot], left: int | None) -> None:
+    def __init__(self, problem: Problem, device: DeviceId, slots: Sequence[Slot], left: int | None) -> None:
         self._problem, self._slots, self.left = problem, slots, left
         self._room = problem.room[device]
         self._window = problem.parameters.window
@@ -102,7 +103,7 @@ class _Device:
         """Return True if this memory level, or this number of gathered stages, exceeds the limit."""
         return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
-    def _farthest(self, stages: list[int]) -> int | None:
+    def _farthest(self, stages: list[StageId]) -> int | None:
         """Choose the stage to drop: one that is never used again, else that whose next use is farthest; None if none
         may be.
 
@@ -117,7 +118,7 @@ class _Device:
         self.left = None if self.left is None else self.left - 1
         return max(able, key=lambda stage: self._later[stage][-1])
 
-    def _drop(self, stage: int, after_last_use: dict[int, int], found: list[Slot]) -> int:
+    def _drop(self, stage: StageId, after_last_use: dict[int, int], found: list[Slot]) -> int:
         """Insert the drop of a stage's parameters after their last use; returns the memory that it frees."""
         place = after_last_use.pop(stage)
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pipesched.problem.features.gather_each_pass import gathering_of, gathers_each_pass
 from pipesched.problem.passes import Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule, Wait
 
 
@@ -22,7 +23,7 @@ def with_gather_waits(problem: Problem, schedule: Schedule) -> Schedule:
     return Schedule(schedule.orders, schedule.name, {}, waits)
 
 
-def _waits(problem: Problem, device: int, passes: Sequence[Pass]) -> Iterator[Wait]:
+def _waits(problem: Problem, device: DeviceId, passes: Sequence[Pass]) -> Iterator[Wait]:
     """Yield the wait of each gathering on another stream: for the last but one pass, so that it is one pass ahead.
 
     If memory does not hold the parameters of both, it waits for the last pass.

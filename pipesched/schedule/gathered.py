@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule
 
 _USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
@@ -25,7 +26,7 @@ class Gathered:
     makes_room: Pass | None = None  # where a window limits how many are there: the last release before it in the order
 
 
-def uses_parameters(problem: Problem, kind: PassKind, stage: int) -> bool:
+def uses_parameters(problem: Problem, kind: PassKind, stage: StageId) -> bool:
     """Return True if passes of this kind compute with the parameters of their stage.
 
     Backwards of frozen stages that no gradient reaches compute nothing.

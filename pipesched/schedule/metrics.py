@@ -14,6 +14,7 @@ from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.memory_elsewhere import changes_elsewhere
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
@@ -122,7 +123,7 @@ def measure(timeline: Timeline) -> Metrics:
     )
 
 
-def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
+def device_reach(timeline: Timeline, device: DeviceId) -> tuple[int, int]:
     """Return the start of a device's first task and the end of its last, in ticks; (0, 0) for a device without
     tasks."""
     rows = timeline.schedule.columns.on(device)
@@ -150,7 +151,7 @@ def work_of_rows(timeline: Timeline) -> Whole:
     forward."""
     problem, columns = timeline.problem, timeline.schedule.columns
 
-    def alone(kind: PassKind, stage: int) -> int:
+    def alone(kind: PassKind, stage: StageId) -> int:
         return sum(task.ticks for task in problem.tasks_of(kind, stage) if task.stream == problem.streams[0])
 
     rows = len(columns)

@@ -9,6 +9,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, OF_PARAMETERS, ONCE, Pass, Slot, Task, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.gather_rule import with_gathers
 from pipesched.schedule.gather_waits import with_gather_waits
 from pipesched.schedule.schedule import Schedule
@@ -59,7 +60,7 @@ def _with_added(problem: Problem, schedule: Schedule, added: Sequence[Pass]) -> 
     return {where: tuple(tasks) for where, tasks in streams.items()}
 
 
-def _once(problem: Problem, stage: int) -> list[Pass]:
+def _once(problem: Problem, stage: StageId) -> list[Pass]:
     kinds = [one.kind for one in problem.stages[stage].once if not one.each_microbatch]
     return [Pass(kind, stage, n) for kind in kinds for n in problem.network.numbers[kind, stage]]
 

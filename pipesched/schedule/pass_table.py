@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import Pass, PassKind, Slot
+from pipesched.problem.quantities import DeviceId, StageId
 
 Ints = NDArray[np.int64]
 # Integers of any size: int64 where they surely fit, Python objects otherwise.
@@ -79,11 +80,11 @@ class PassTable:
         """
         return whole([of(kind, stage) for kind, stage in self.pass_types], times)[self.pass_type[rows]]
 
-    def on(self, device: int) -> slice:
+    def on(self, device: DeviceId) -> slice:
         """Return the slice of the rows of a device, which are adjacent."""
         return slice(*np.searchsorted(self.device, (device, device + 1)).tolist())
 
-    def rows(self, kind: PassKind, stage: int) -> Ints:
+    def rows(self, kind: PassKind, stage: StageId) -> Ints:
         """Return by micro-batch of the table, in ascending order, the row of its pass of this kind and stage; -1
         without one."""
         if (kind, stage) not in self.pass_types:

@@ -15,6 +15,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.pass_names import pass_from, pass_text
 from pipesched.problem.passes import BW, F, Pass, Slot, Task, parse_pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
 from pipesched.schedule.pass_table import PassTable
 
 
@@ -88,7 +89,7 @@ class Schedule:
         """All passes of the schedule."""
         return frozenset(self.passes())
 
-    def is_fused(self, stage: int, microbatch: int) -> bool:
+    def is_fused(self, stage: StageId, microbatch: MicrobatchId) -> bool:
         return (stage, microbatch) in self.fused
 
     def passes(self) -> Iterator[Pass]:
@@ -96,7 +97,7 @@ class Schedule:
         for device in asking(range(len(self.orders))):
             yield from self.passes_on(device)
 
-    def passes_on(self, device: int) -> tuple[Pass, ...]:
+    def passes_on(self, device: DeviceId) -> tuple[Pass, ...]:
         """Return the passes of a device, in order."""
         return tuple(p for slot in asking(self.orders[device], SHORT) for p in slot)
 

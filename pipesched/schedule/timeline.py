@@ -13,6 +13,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.html_of import html_of
 from pipesched.problem.passes import Pass, PassKind, Slot, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
@@ -26,8 +27,8 @@ class Occupied(NamedTuple):
     task: Task
     part: TaskSpec
     stream: str
-    start: int
-    end: int
+    start: Ticks
+    end: Ticks
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,7 +136,7 @@ class Timeline:
         """Return True if `p` runs inside an overlapped block of one duration."""
         return p in self._blocks
 
-    def busy(self, device: int, stream: str = "") -> list[tuple[int, int]]:
+    def busy(self, device: DeviceId, stream: str = "") -> list[tuple[int, int]]:
         """Return the (start, end) intervals, in ticks, in which a stream of a device works, pass by pass; by default
         its first."""
         intervals: list[tuple[int, int]] = []

@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import KINDS
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.precedence_graph import Graph
@@ -148,7 +149,7 @@ class _Nodes:
             node = before
         return found
 
-    def idle(self, device: int, makespan: int) -> Idle:
+    def idle(self, device: DeviceId, makespan: int) -> Idle:
         """Return the device's idle ticks by cause.
 
         Gaps are examined in order of time; for n passes that takes O(n log n).
@@ -166,7 +167,7 @@ class _Nodes:
                     found[cause] += ticks
         return +found
 
-    def _outside(self, device: int, makespan: int) -> Iterator[tuple[int, IdleCause]]:
+    def _outside(self, device: DeviceId, makespan: int) -> Iterator[tuple[int, IdleCause]]:
         """Yield (ticks, cause) for the time before a device's first pass and after its last one."""
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
@@ -181,7 +182,7 @@ class _Nodes:
         yield makespan - max(ended, reduced), IdleCause.COOL_DOWN
 
     def _in_gap(
-        self, device: int, since: int, until: int, waiting: _Waiting, steps: list[tuple[int, int]]
+        self, device: DeviceId, since: int, until: int, waiting: _Waiting, steps: list[tuple[int, int]]
     ) -> Iterator[tuple[int, IdleCause]]:
         """Yield (ticks, cause) for the parts of an idle interval between two tasks of a device.
 
@@ -198,7 +199,7 @@ class _Nodes:
             fits = self._fits(waiting.least(begin), device, level)
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
 
-    def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
+    def _before_any(self, device: DeviceId, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
         """Yield (ticks, cause) of the wait, from `since` to `ready`, for the inputs of `first`, the node that could
         start first.
 
@@ -213,7 +214,7 @@ class _Nodes:
         yield sent - since - pieces, on_device if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
-    def _fits(self, takes: Fraction | int, device: int, level: int) -> bool:
+    def _fits(self, takes: Fraction | int, device: DeviceId, level: int) -> bool:
         """Return True if a device at this memory level has room for a pass that takes `takes` at its start."""
         room = self._timeline.problem.room[device]
         return room is None or takes == 0 or level + takes <= room

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipesched.problem.passes import PassKind, Task
 from pipesched.problem.problem import Objective
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.sampled_durations import Floats, run_under
@@ -73,7 +74,7 @@ def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> No
     for batch, first in enumerate(range(0, samples, BATCH)):
         count = min(BATCH, samples - first)
 
-        def ticks_of(tasks: tuple[Task, ...], ticks: int, batch: int = batch, count: int = count) -> Floats:
+        def ticks_of(tasks: tuple[Task, ...], ticks: Ticks, batch: int = batch, count: int = count) -> Floats:
             return ticks * factors(tasks[0], noise, count, seed, batch)
 
         reaches.append(run_under(problem, timeline.schedule, ticks_of, count, starts))

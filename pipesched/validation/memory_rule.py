@@ -10,6 +10,7 @@ import numpy as np
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.pass_rules import (
@@ -78,7 +79,7 @@ class _CopyOfOther(NamedTuple):
     of: Pass
 
 
-def _copies_of_others(timeline: Timeline, device: int) -> list[_CopyOfOther]:
+def _copies_of_others(timeline: Timeline, device: DeviceId) -> list[_CopyOfOther]:
     """Return the changes of a device's memory by copies of other devices.
 
     Memory that a copy gives back is free before any is taken at its tick; the rule by orders and waits checks that.
@@ -128,6 +129,6 @@ def host_memory(timeline: Timeline) -> Iterator[Violation]:
                 break
 
 
-def host_name(devices: tuple[int, ...]) -> str:
+def host_name(devices: tuple[DeviceId, ...]) -> str:
     """Return the name of a host, made of the devices that use it."""
     return f"the host of device{'' if len(devices) == 1 else 's'} {', '.join(map(str, devices))}"

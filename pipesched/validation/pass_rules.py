@@ -22,17 +22,18 @@ from pipesched.problem.passes import (
     W,
 )
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 
 
-def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
+def own_tasks(problem: Problem, kind: PassKind, stage: StageId) -> tuple[TaskSpec, ...]:
     """Return the tasks of a pass, without the task that sends its tensor to another device."""
     return problem.stages[stage].tasks_of(kind)
 
 
-def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
+def all_tasks(problem: Problem, kind: PassKind, stage: StageId) -> tuple[TaskSpec, ...]:
     """Return the tasks of a pass, including the one that sends its tensor if transfers occupy a stream."""
     own, stream = own_tasks(problem, kind, stage), problem.resources.transfer_stream
     if stream is None or kind not in (F, B, BW):
@@ -45,7 +46,7 @@ def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
     return (*own, TaskSpec(stream, ticks, "transfer")) if ticks else own
 
 
-def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassKind, int, int]]:
+def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[PassKind, int, int]]:
     """Yield kinds and stages of the same micro-batch that must have ended before a pass starts, with the lag in ticks.
 
     Of the two kinds that may send the gradient a schedule contains one; of those that restore an activation at most
@@ -125,7 +126,7 @@ def waiting_pairs(
         yield from ((first[n * len(first) // count], then[n * len(then) // count]) for n in range(count))
 
 
-def run_once(problem: Problem, stage: int) -> list[Pass]:
+def run_once(problem: Problem, stage: StageId) -> list[Pass]:
     """Return the passes of a stage that run once an iteration, in order.
 
     Those in several parts are listed part by part.
@@ -148,7 +149,7 @@ def of_all(problem: Problem, p: Pass) -> bool:
     return any(one.of_all and one.kind is p.kind for one in problem.stages[p.stage].once)
 
 
-def _trains(problem: Problem, stage: int) -> bool:
+def _trains(problem: Problem, stage: StageId) -> bool:
     """Return True if a stage holds parameters, and some stage that computes with them computes their gradients."""
     return any(
         problem.parameters.holder(s) == stage and not other.forward_only for s, other in enumerate(problem.stages)
@@ -193,20 +194,20 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
     return range(since if other.kind is W else until - 1, until)
 
 
-def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
+def needs_input(problem: Problem, kind: PassKind, stage: StageId) -> int:
     """Return the index of the task of a pass that waits for its inputs: in F, B and BW the first that needs other
     passes, else 0."""
     tasks = own_tasks(problem, kind, stage) if kind in (F, B, BW) else ()
     return next((part for part, task in enumerate(tasks) if task.needs_input), 0)
 
 
-def receives(problem: Problem, kind: PassKind, stage: int) -> bool:
+def receives(problem: Problem, kind: PassKind, stage: StageId) -> bool:
     """Return True if a pass takes the tensor of another device by a task of its own, a blocking transfer."""
     tasks = own_tasks(problem, kind, stage)
     return kind in (F, B, BW) and tasks[needs_input(problem, kind, stage)].receives
 
 
-def awaits(problem: Problem, kind: PassKind, stage: int, sender: int | None) -> int:
+def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: int | None) -> int:
     """Return the index of the task of a pass that waits for a pass of stage `sender` on its chain (None: of other
     chains).
 
@@ -228,7 +229,7 @@ def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole
     return whole([each[j] for j in microbatches.tolist()], 2 * len(microbatches) + 2)
 
 
-def for_one(problem: Problem, changes: tuple[int, int], microbatch: int) -> tuple[int, int]:
+def for_one(problem: Problem, changes: tuple[int, int], microbatch: MicrobatchId) -> tuple[int, int]:
     """Return the memory changes of a pass at its start and end, scaled for this micro-batch."""
     scale = problem.walks.scale[microbatch] if problem.walks.scale else 1
     return int(changes[0] * scale), int(changes[1] * scale)
@@ -243,7 +244,7 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
     return whole([int(number * scale[j]) for number, j in pairs], 2 * len(numbers) + 2)
 
 
-def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
+def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) -> int:
     """Return the ticks of a transfer between stages: those of the stage that is first on the chain, and those of the
     link."""
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
@@ -254,14 +255,14 @@ def _travel(problem: Problem, sender: int, receiver: int, back: bool) -> int:
     return gradient_lag(lower, ticks) if back else ticks
 
 
-def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+def memory_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
     """Return the memory taken by a pass at its start and at its end, in steps; negative if freed."""
     at_start, at_end = _for_activations(problem, kind, stage)
     running, stays = passing_memory(problem, kind, stage)
     return at_start + running + stays, at_end - running
 
 
-def passing_memory(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+def passing_memory(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
     """Return the memory that a pass needs while it runs, and that it keeps until the end of the iteration."""
     space, kept = problem.stages[stage].workspace, problem.stages[stage].until_end
     match kind:
@@ -277,7 +278,7 @@ def passing_memory(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
     return 0, 0
 
 
-def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
     """Return the memory of activations taken by a pass at its start and at its end; negative if freed."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
@@ -302,7 +303,7 @@ def _for_activations(problem: Problem, kind: PassKind, stage: int) -> tuple[int,
     )
 
 
-def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
+def dropped(problem: Problem, kind: PassKind, stage: StageId) -> int:
     """Return the memory freed after the forward and taken again by a recomputation of this kind."""
     if kind not in RECOMPUTATIONS:
         return 0
@@ -310,7 +311,7 @@ def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
     return problem.stages[stage].activation - mode.keeps
 
 
-def changes_elsewhere(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+def changes_elsewhere(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
     """Return the memory that a copy takes where activations move to, host or device, at its start and at its end.
 
     OFFLOAD takes it at its start, RELOAD frees it (negative) at its end, limited or not; other kinds take 0. Factors
@@ -321,13 +322,13 @@ def changes_elsewhere(problem: Problem, kind: PassKind, stage: int) -> tuple[int
     return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)
 
 
-def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+def host_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
     """Return the host memory taken by a pass at its start and at its end; negative if freed, 0 if activations move to a
     device."""
     return (0, 0) if peer_of(problem, stage) is not None else changes_elsewhere(problem, kind, stage)
 
 
-def peer_of(problem: Problem, stage: int) -> int | None:
+def peer_of(problem: Problem, stage: StageId) -> int | None:
     """Return the device whose memory a stage's activations move to; None where it is the host's, or none moves."""
     copies = problem.stages[stage].offload
     return copies.to if copies else None
@@ -338,7 +339,7 @@ def moves_to_devices(problem: Problem) -> bool:
     return any(peer_of(problem, stage) is not None for stage in range(len(problem.stages)))
 
 
-def copies_to(schedule: Schedule, problem: Problem, device: int) -> list[Pass]:
+def copies_to(schedule: Schedule, problem: Problem, device: DeviceId) -> list[Pass]:
     """Return the copies of other devices from and to the memory of a device, in any order."""
     moving = [s for s in range(len(problem.stages)) if peer_of(problem, s) == device]
     owners = dict.fromkeys(problem.placement.stage_device[s] for s in moving)
@@ -347,12 +348,12 @@ def copies_to(schedule: Schedule, problem: Problem, device: int) -> list[Pass]:
     ]
 
 
-def _moved(problem: Problem, stage: int) -> int:
+def _moved(problem: Problem, stage: StageId) -> int:
     copies = problem.stages[stage].offload
     return copies.amount if copies else 0
 
 
-def saving_options(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
+def saving_options(problem: Problem, stage: StageId) -> list[frozenset[PassKind]]:
     """Return the allowed sets of passes of a micro-batch on a stage between forward and backward."""
     own = problem.stages[stage]
     found = [frozenset[PassKind]()] if own.may_keep else []
@@ -361,7 +362,7 @@ def saving_options(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
     return found + [frozenset((RECOMPUTATIONS[n],)) for n in range(len(own.recompute))]
 
 
-def streams_besides(problem: Problem, device: int, task: TaskSpec) -> Iterator[Resource]:
+def streams_besides(problem: Problem, device: DeviceId, task: TaskSpec) -> Iterator[Resource]:
     """Yield the streams that a task of this device, such as a blocking transfer, occupies in addition to its own.
 
     Those that devices share are given once.
@@ -374,7 +375,7 @@ def streams_besides(problem: Problem, device: int, task: TaskSpec) -> Iterator[R
             yield Resource(*where)
 
 
-def stream_owner(problem: Problem, device: int, stream: str) -> int:
+def stream_owner(problem: Problem, device: DeviceId, stream: str) -> int:
     """Return the device whose order lists a stream: the given device, or the first of those that share the stream."""
     sharing = [
         one.devices for one in problem.resources.shared_streams if one.stream == stream and device in one.devices

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.pass_rules import passing_memory
 
@@ -48,7 +49,7 @@ class _Part:
             for kind in _roles(p.kind)
         }
 
-    def place(self, kind: PassKind, stage: int, index: int) -> tuple[int, int]:
+    def place(self, kind: PassKind, stage: StageId, index: int) -> tuple[int, int]:
         """Return the slot of the pass of a chain's micro-batch number `index`, and how many repetitions after the first
         one it runs."""
         found = self._places[kind, stage, index % self._copies]
@@ -144,7 +145,7 @@ def _slots(problem: Problem, order: Sequence[Slot]) -> Iterator[Slot]:
             yield slot
 
 
-def _part_of(problem: Problem, device: int, order: Sequence[Slot], copies: int) -> list[Slot] | None:
+def _part_of(problem: Problem, device: DeviceId, order: Sequence[Slot], copies: int) -> list[Slot] | None:
     """Return the slots around the middle that have each pass of `copies` micro-batches once; None if there are none."""
     stages = [stage for stage in problem.placement.stages_of[device] if problem.microbatches_of[stage]]
     begins = sorted(range(len(order)), key=lambda at: abs(2 * at - len(order)))

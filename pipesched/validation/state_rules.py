@@ -21,6 +21,7 @@ from pipesched.problem.passes import (
     W,
 )
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.state import Ran, State
 from pipesched.validation.gather_rules import needs_no_parameters
 from pipesched.validation.pass_rules import (
@@ -143,7 +144,7 @@ def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
             yield from _ends(problem, other, lag, p)
 
 
-def _ends(problem: Problem, p: Pass, lag: int, before: Pass) -> Iterator[tuple[Task, int]]:
+def _ends(problem: Problem, p: Pass, lag: Ticks, before: Pass) -> Iterator[tuple[Task, int]]:
     """Yield the tasks with which a pass ends for another one, or the task that sends its tensor, if that occupies a
     stream."""
     if p.kind not in problem.stages[p.stage].kinds:
@@ -226,7 +227,7 @@ def _of_copies(
 
 
 def _over(
-    problem: Problem, events: list[tuple[int, bool, int, int, Pass]], room: int | None, where: str
+    problem: Problem, events: list[tuple[int, bool, int, int, Pass]], room: MemorySteps | None, where: str
 ) -> Iterator[Violation]:
     level = 0
     for _, _, _, change, p in sorted(events):

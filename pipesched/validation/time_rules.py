@@ -12,6 +12,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import ONCE, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
@@ -292,7 +293,7 @@ def _of_part(timeline: Timeline, part: int, rows: Ints) -> _Busy:
     """Return task number `part` of the passes in these rows, on the stream of its own device."""
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 
-    def of(kind: PassKind, stage: int) -> TaskSpec:
+    def of(kind: PassKind, stage: StageId) -> TaskSpec:
         tasks = all_tasks(timeline.problem, kind, stage)
         return tasks[min(part, len(tasks) - 1)]
 

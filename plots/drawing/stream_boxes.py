@@ -10,6 +10,7 @@ from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.drawing.colours import COMMUNICATION, NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
@@ -36,8 +37,8 @@ class Drawn(NamedTuple):
     A row is from d to d + 1 for device d. Number and name may be empty.
     """
 
-    start: int
-    end: int
+    start: Ticks
+    end: Ticks
     top: float
     bottom: float
     colour: RGB
@@ -52,7 +53,7 @@ class Phases(NamedTuple):
     begin: int
     steady: int
     cool_down: int
-    end: int
+    end: Ticks
 
 
 def colours_of(problem: Problem) -> Colours:
@@ -144,7 +145,7 @@ def _in_transfer(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
         yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER, _TRANSFERS)
 
 
-def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colours) -> Iterator[Drawn]:
+def _microbatches(timeline: Timeline, device: DeviceId, where: Lanes, colours: Colours) -> Iterator[Drawn]:
     """Yield the boxes of a device's row of micro-batches, if `where` has one: forwards above backwards.
 
     A box ends where the next one of its kind begins, if that is earlier than the end of its pass.
@@ -163,7 +164,7 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colour
             yield Drawn(start, min(timeline.end(p), until), upper, lower, *colours[p.kind, p.stage], number)
 
 
-def phases(timeline: Timeline, device: int) -> Phases | None:
+def phases(timeline: Timeline, device: DeviceId) -> Phases | None:
     """Return the phases of a device, in ticks; None if it has no steady state.
 
     Warm-up lasts until the start of the first backward, the steady state until the end of the last forward.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.drawing.colours import RGB
 from pipesched.schedule.drawing.sampling import sampled
 from plots.text.line import Line, Piece, line_of
@@ -19,8 +20,8 @@ class Mark(NamedTuple):
     `letter` is the kind of pass, `name` also has its micro-batch, `number` is the micro-batch alone.
     """
 
-    start: int
-    end: int
+    start: Ticks
+    end: Ticks
     letter: str
     name: str
     number: str

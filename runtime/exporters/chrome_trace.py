@@ -22,6 +22,7 @@ from pipesched.problem.passes import (
     may_send_tensor,
 )
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.problem.units import SECONDS, seconds_in
 from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import memory_steps
@@ -43,7 +44,7 @@ class _Box(NamedTuple):
     task: Task
     start: int
     end: int
-    device: int
+    device: DeviceId
     stream: str
     lane: int  # 0, or 1 for what overlaps another box of the same stream
 
@@ -83,7 +84,7 @@ def _about(timeline: Timeline) -> dict[str, str]:
     return {"tool": "pipesched", "problem": problem.name, "schedule": timeline.schedule.name, "time": scale}
 
 
-def _boxes(timeline: Timeline, device: int) -> list[_Box]:
+def _boxes(timeline: Timeline, device: DeviceId) -> list[_Box]:
     """Return the rectangles of a device by start time, each with the lane in which it is drawn.
 
     The viewers refuse overlapping boxes in one thread, and the two passes of a block run at once: so a stream has as
@@ -138,7 +139,7 @@ def _threads(boxes: list[_Box], order: Sequence[str]) -> _Threads:
     return {key: number for number, key in enumerate(used, start=1)}
 
 
-def _names(device: int, threads: _Threads) -> Iterator[_Event]:
+def _names(device: DeviceId, threads: _Threads) -> Iterator[_Event]:
     def metadata(kind: str, tid: int, **args: object) -> _Event:
         return {"ph": "M", "name": kind, "pid": device, "tid": tid, "args": args}
 

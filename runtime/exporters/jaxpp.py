@@ -14,6 +14,7 @@ from typing import TypeAlias
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -109,7 +110,7 @@ def _is_partial(timeline: Timeline) -> bool:
     return any(p.kind is B for p in timeline.schedule.passes())
 
 
-def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: int) -> Iterator[str]:
+def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: DeviceId) -> Iterator[str]:
     for slot in asking(timeline.schedule.orders[device], SHORT):
         groups: list[Slot] = [slot] if timeline.in_block(slot[0]) else [(p,) for p in slot]
         for group in groups:

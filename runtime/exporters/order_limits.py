@@ -6,6 +6,7 @@ from __future__ import annotations
 from pipesched.errors import BadInput
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 
@@ -43,12 +44,12 @@ def every_device_works(name: str, runtime: str, placement: Placement) -> None:
         )
 
 
-def order_of(schedule: Schedule, stage: int, *kinds: PassKind) -> tuple[int, ...]:
+def order_of(schedule: Schedule, stage: StageId, *kinds: PassKind) -> tuple[int, ...]:
     """Return the micro-batches of one stage's passes of some kinds, in the order in which they run."""
     return tuple(p.microbatch for p in schedule.passes() if p.stage == stage and p.kind in kinds)
 
 
-def labels(timeline: Timeline, stage: int) -> tuple[int, ...]:
+def labels(timeline: Timeline, stage: StageId) -> tuple[int, ...]:
     """Return the new number of each micro-batch, such that the forwards of stage `stage` run 0, 1, 2, ...
 
     Entry j is the new number of micro-batch j. Numbers can be chosen freely: they only select the slice of the batch.

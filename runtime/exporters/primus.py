@@ -15,6 +15,7 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.placement import interleaved, v_shape
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MicrobatchId
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -51,7 +52,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     return {_SUFFIX: text}
 
 
-def _computed(timeline: Timeline, device: int) -> list[Pass]:
+def _computed(timeline: Timeline, device: DeviceId) -> list[Pass]:
     return [p for p in timeline.schedule.passes_on(device) if p.kind in _COMPUTED]
 
 
@@ -85,7 +86,7 @@ def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass
         yield Pass(backward[p.stage + 1, p.microbatch], p.stage + 1, p.microbatch)
 
 
-def _words(timeline: Timeline, device: int, label: tuple[int, ...], slots: dict[Pass, int]) -> Iterator[str]:
+def _words(timeline: Timeline, device: DeviceId, label: tuple[int, ...], slots: dict[Pass, int]) -> Iterator[str]:
     """Yield the table entries of a rank in order, as text; a copy has no slot of its own and shares that of the pass
     before.
 
@@ -146,7 +147,7 @@ def _refuse(timeline: Timeline) -> None:
         )
 
 
-def _list(microbatches: tuple[int, ...]) -> str:
+def _list(microbatches: tuple[MicrobatchId, ...]) -> str:
     return ", ".join(map(str, microbatches[:12])) + (", …" if len(microbatches) > 12 else "")
 
 

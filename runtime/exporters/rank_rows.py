@@ -4,6 +4,7 @@ thread."""
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.stream_programs import Step, needed_by, stream_programs
 from runtime.lowering.stream_transfers import TaskTransfer, proved_streams, sequence_rows, transfer_rows
@@ -45,7 +46,7 @@ def _step(timeline: Timeline, stream: int, step: Step) -> str:
     return f"{step.task.of}{f'@{stream}' if stream else ''}{''.join(f'!{before.of}' for before in here)}"
 
 
-def _transfer(name: str, timeline: Timeline, one: TaskTransfer, device: int) -> str:
+def _transfer(name: str, timeline: Timeline, one: TaskTransfer, device: DeviceId) -> str:
     if one.producer not in needed_by(timeline, one.consumer):
         raise BadInput(
             f"{name}: {one.consumer.of} waits for {one.producer.of} of another device and uses nothing of it, which "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
@@ -106,7 +107,7 @@ def _differences(timeline: Timeline) -> Iterator[str]:
         )
 
 
-def _on_stages(stages: list[int], count: int) -> str:
+def _on_stages(stages: list[StageId], count: int) -> str:
     """Return the stages that a note is about, as the beginning of its sentence; `count` is the number of all stages."""
     if len(stages) == count > 1:
         return f"On all {count} stages"

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, ONCE, REDUCE, RESHARD, UNSHARD, Pass, W
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
 from runtime.exporters.torch_csv_cells import cell, last_stage_labels, notes, refuse, side_file
@@ -72,7 +73,7 @@ def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
     return ("REDUCE_GRAD", *(["WAIT_REDUCE_GRAD"] if waits else []), *(["RESHARD"] if fsdp else []))
 
 
-def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str, ...]) -> Iterator[str]:
+def _row(program: Program, device: DeviceId, label: tuple[int, ...], words: tuple[str, ...]) -> Iterator[str]:
     """Yield the cells of one rank.
 
     Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank gathers

@@ -15,6 +15,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import DeviceId, MicrobatchId
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.order_limits import ANYTHING, every_device_works, labels, one_chain, order_of
@@ -41,7 +42,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 
 
 def _nodes(
-    timeline: Timeline, device: int, label: tuple[int, ...], placed: dict[Pass, Pass]
+    timeline: Timeline, device: DeviceId, label: tuple[int, ...], placed: dict[Pass, Pass]
 ) -> list[dict[str, object]]:
     return [
         {
@@ -114,7 +115,7 @@ def _refuse_order(timeline: Timeline, placed: dict[Pass, Pass]) -> None:
                 )
 
 
-def _list(microbatches: tuple[int, ...]) -> str:
+def _list(microbatches: tuple[MicrobatchId, ...]) -> str:
     shown = ", ".join(map(str, microbatches[:12]))
     return shown + (", …" if len(microbatches) > 12 else "")
 

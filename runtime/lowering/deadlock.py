@@ -15,6 +15,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.formatting import counted
 from pipesched.problem.passes import Pass
+from pipesched.problem.quantities import DeviceId
 from runtime.lowering.matching import pair_mistakes, unmatched
 from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer
 from runtime.lowering.topological_order import in_order
@@ -78,7 +79,7 @@ class _EventGraph:
         self.before.append(before)
         return len(self.names) - 1
 
-    def _step(self, step: Instruction, device: int, before: list[int]) -> int:
+    def _step(self, step: Instruction, device: DeviceId, before: list[int]) -> int:
         """Add an instruction that waits for the events `before`; return the event for which the device's next one
         waits."""
         number = self._add(f"{step} (device {device})", list(before))

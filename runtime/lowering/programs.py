@@ -26,6 +26,7 @@ from typing import TypeAlias
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import F, Pass, may_send_tensor
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.topological_order import in_order
 
@@ -147,7 +148,7 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
                 yield Transfer(before, p, source, target)
 
 
-def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
+def computes_of(timeline: Timeline, device: DeviceId) -> Iterator[Compute]:
     """Yield the computes of a device in order; a block is one compute, any other pair of passes two.
 
     Where transfers are tasks of passes, the order is that in which passes compute.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from pipesched.deadline import asking
 from pipesched.problem.passes import Pass
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.programs import (
     Compute,
@@ -52,7 +53,7 @@ def torch_lowered(timeline: Timeline) -> Program:
     return Program(problem, tuple(map(tuple, rows)))
 
 
-def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
+def _ready(timeline: Timeline, compute: Compute, device: DeviceId, there: set[tuple[Pass, int]]) -> bool:
     """Return True if the device has the inputs of every pass of a cell; `there` has each tensor's (pass, device) so
     far."""
     network, pass_set = timeline.problem.network, timeline.schedule.pass_set

@@ -15,6 +15,7 @@ from pipesched.layers.recompute_rule import selections
 from pipesched.layers.roles import Role, check_places, role_of
 from pipesched.layers.training_step import TrainingStep
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import DeviceId
 
 
 class StageCounts(NamedTuple):
@@ -42,7 +43,7 @@ class Run(NamedTuple):
 class StageLayers:
     """One stage: its device, and its runs of layers, first to last."""
 
-    device: int
+    device: DeviceId
     runs: tuple[Run, ...]
 
     def count(self, role: Role) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pipesched.files.layers_text import layers_text
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.quantities import StageId
 from runtime.profiling.problem_text import header
 from runtime.profiling.profile import KINDS, Profile, StageProfile
 
@@ -49,7 +50,7 @@ def _size(stage: StageProfile) -> _Size:
     return _Size(stage.parameters, tuple(stage.memory[kind] for kind in KINDS), stage.output)
 
 
-def _median(profile: Profile, stages: Sequence[int], kind: PassKind) -> Fraction:
+def _median(profile: Profile, stages: Sequence[StageId], kind: PassKind) -> Fraction:
     """Return the median, over stages, of each stage's median time of a kind of pass, in ms to the microsecond."""
     seconds = median(profile.stages[stage].times[kind].median for stage in stages)
     return Fraction(round(seconds * 1_000_000), 1000)

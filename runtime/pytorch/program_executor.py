@@ -17,6 +17,7 @@ from torch.distributed.pipelining._utils import InferenceMode
 from torch.utils._pytree import tree_flatten
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from runtime.execution.program import Program, Step
 from runtime.execution.streams import Streams
 from runtime.execution.transfers import Transfers
@@ -145,7 +146,7 @@ class ProgramExecutor:
         else:
             leaving[step.yields] = tensors
 
-    def _neighbour(self, kind: str, stage: int) -> int:
+    def _neighbour(self, kind: str, stage: StageId) -> int:
         """Return the stage that gets the output of a pass: after a forward (`kind` F) the next, else the previous
         one."""
         where = self._problem.placement
@@ -158,7 +159,7 @@ class ProgramExecutor:
         number."""
         return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
 
-    def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:
+    def _likes(self, kind: str, stage: StageId, _: int) -> list[Tensor]:
         """Return empty tensors with the shapes of those that a pass sends: outputs of a forward, else gradients of
         inputs.
 

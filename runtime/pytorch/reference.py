@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from pipesched.problem.quantities import StageId
 from runtime.pytorch.passes.boundary import call, tensors_of, to_device
 from runtime.pytorch.stage_chain import ChainWalk
 from runtime.pytorch.stages import RankStages
@@ -63,7 +64,7 @@ class _OneMicrobatch:
         self._local, self._chain, self._device, self._tell = local, chain, device, tell
         self._passed: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
 
-    def forward(self, stage: int, value: Any) -> Any:
+    def forward(self, stage: StageId, value: Any) -> Any:
         self._tell()
         self._local.draws.seed(self._chain.index(stage), stage, self.number)
         result = call(self._local.twins[stage], value)
@@ -73,7 +74,7 @@ class _OneMicrobatch:
         self._passed[stage] = tensors_of(value, "an input")[0], tensors_of(result, "an output")[0]
         return result
 
-    def backward(self, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
+    def backward(self, stage: StageId, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
         """Return the gradients of a stage's inputs; `given` are those of its outputs, None if its output is the loss.
 
         Gradients of parameters are added to their `grad`.
@@ -96,7 +97,7 @@ class _Sums:
         self._sum: dict[tuple[int, str], Tensor] = {}
         self._norms: dict[tuple[int, str], float] = {}
 
-    def add(self, one: _OneMicrobatch, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
+    def add(self, one: _OneMicrobatch, stage: StageId, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
         """Run a stage's backward, and move the gradients that it left at the parameters to the sums and norms.
 
         `given` are the gradients of the stage's outputs (None: its output is the loss); returned are those of its

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import StageId
 
 
 class ChainWalk:
@@ -42,7 +43,7 @@ class ChainWalk:
         """
         self._walk(tuple(reversed(self._chain)), None, run)
 
-    def _walk(self, stages: Sequence[int], start: Any, run: Callable[[int, Any], Any]) -> None:
+    def _walk(self, stages: Sequence[StageId], start: Any, run: Callable[[int, Any], Any]) -> None:
         value = start
         for at, stage in enumerate(stages):
             if self._device_of[stage] != self._rank:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
+from pipesched.problem.quantities import MicrobatchId, StageId
 from runtime.pytorch.load_model import load_model
 from runtime.pytorch.models import PipelineModel, gpt
 from runtime.pytorch.passes.boundary import Boundary, FlatStage, boundary_of, call, to_device
@@ -120,7 +121,7 @@ class Draws:
         self._seed, self._device = seed, device
         self.stages: set[int] = set()
 
-    def watch(self, stage: int, forward: Callable[[], _Result]) -> _Result:
+    def watch(self, stage: StageId, forward: Callable[[], _Result]) -> _Result:
         """Run a forward of a stage and return its result; note if it drew random numbers."""
         before = self._state()
         result = forward()
@@ -128,7 +129,7 @@ class Draws:
             self.stages.add(stage)
         return result
 
-    def seed(self, position: int, stage: int, microbatch: int) -> None:
+    def seed(self, position: int, stage: StageId, microbatch: MicrobatchId) -> None:
         """Seed the random generators before a forward of a stage that draws; `position` is that of the stage on its
         chain.
 

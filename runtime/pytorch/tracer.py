@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.quantities import StageId
 from runtime.execution.program import Step
 from runtime.running.heartbeat import RUNS, WAITS, Heartbeat
 
@@ -90,7 +91,7 @@ class Tracer:
             self._seed(step.stage, step.microbatch)
         return self._run(PassKind(step.kind), step.stage, step.microbatch, execute)
 
-    def _run(self, kind: PassKind, stage: int, label: int, execute: Callable[[], Any]) -> Any:
+    def _run(self, kind: PassKind, stage: StageId, label: int, execute: Callable[[], Any]) -> Any:
         place = len(self._ran)
         self._heartbeat.tell(RUNS, place)
         start = self._point()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pipesched.problem.quantities import DeviceId
 from runtime.running.job import Job
 from runtime.running.torch_timing import inputs_from_elsewhere
 
@@ -69,7 +70,7 @@ def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[in
     return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]
 
 
-def _lines(jobs: Sequence[Job], device: int, state: State) -> list[str]:
+def _lines(jobs: Sequence[Job], device: DeviceId, state: State) -> list[str]:
     if state.doing not in (WAITS, RUNS):
         return [f"device {device} {state.doing}"]
     job = jobs[state.job]

@@ -13,6 +13,7 @@ from pipesched.measurement.trace import Step
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.placement import Placement, bidirectional
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from runtime.execution.program import Program, program_of
@@ -62,7 +63,7 @@ class Job:
         """The number of stages of the model, which a bidirectional placement has twice."""
         return len(self.problem.placement.chains[0])
 
-    def order_on(self, device: int) -> tuple[Pass, ...]:
+    def order_on(self, device: DeviceId) -> tuple[Pass, ...]:
         """Return the passes of a device, in the order in which it starts them."""
         if self.program is None:
             return self.schedule.passes_on(device)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -40,7 +41,7 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
     return simulate(as_run(problem, split, transfers), schedule)
 
 
-def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> dict[str, float]:
+def sleeping_seconds(problem: Problem, stage: StageId, seconds_per_tick: float) -> dict[str, float]:
     """Return how many seconds a stage of sleeping layers sleeps in each kind of pass: the durations in the problem.
 
     The runtime adds time of its own.

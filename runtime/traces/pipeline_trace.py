@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipesched.errors import BadInput
 from pipesched.measurement.trace import MeasuredPass, Step
 from pipesched.problem.passes import F, Pass, PassKind
+from pipesched.problem.quantities import DeviceId
 from runtime.profiling.profile import Samples
 
 
@@ -34,7 +35,7 @@ class PipelineTrace:
     """
 
     form: str
-    stage_device: tuple[int, ...]
+    stage_device: tuple[DeviceId, ...]
     microbatches: int
     times: Mapping[tuple[PassKind, int], Samples]
     steps: tuple[Step, ...] = ()

@@ -18,6 +18,7 @@ from pipesched.checking.devices.one_device import Item, OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.deadline import asking
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.results.evidence import ReturnTo
 
 # More numbers of backwards than this are not gone through.
@@ -101,7 +102,7 @@ class _Other:
         work = accumulate(ticks for _, ticks in arrivals)
         return max(since + ticks for (since, _), ticks in zip(arrivals, work, strict=True))
 
-    def _arrives(self, start: int, stages: list[int]) -> int:
+    def _arrives(self, start: StageId, stages: list[StageId]) -> int:
         """Return the ticks from the start of a gradient of stage `start` to its arrival at the last one of `stages`.
 
         `stages` are in chain order, so that a gradient reaches the last one first.
@@ -109,7 +110,7 @@ class _Other:
         times = self.here.times
         return times[stages[-1]].gradient_begins - times[start].gradient_begins
 
-    def _each(self, stages: list[int]) -> int:
+    def _each(self, stages: list[StageId]) -> int:
         """Return the ticks of one micro-batch's backwards on these stages together."""
         return sum(least_backward(self.here.problem.stages[s]) for s in stages)
 

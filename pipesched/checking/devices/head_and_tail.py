@@ -9,6 +9,7 @@ from pipesched.checking.devices.memory_over_time import before_last_forward, bef
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.results.evidence import AroundDevice
 
 
@@ -46,7 +47,7 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
     return gates
 
 
-def return_path(here: OneDevice, stage: int, gate: int) -> int:
+def return_path(here: OneDevice, stage: StageId, gate: int) -> int:
     """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward on stage
     `gate`."""
     if stage == gate:

@@ -10,6 +10,7 @@ from math import floor
 from pipesched.checking.devices.least_times import LeastTimes, least_backward, least_times
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps
 
 # Value, memory that one takes, how many there are.
 Item = tuple[int, int, int]
@@ -23,7 +24,7 @@ class OneDevice:
     problem. `count[s]` is the number of micro-batches of stage s, `room` the memory for activations, None if unlimited.
     """
 
-    def __init__(self, problem: Problem, device: int, times: Sequence[LeastTimes] | None = None) -> None:
+    def __init__(self, problem: Problem, device: DeviceId, times: Sequence[LeastTimes] | None = None) -> None:
         if not 0 <= device < problem.devices:
             raise RefusedEvidenceError(f"there is no device {device}")
         self.problem, self.device = problem, device
@@ -197,7 +198,7 @@ class OneDevice:
         return [(ticks, memory, count) for ticks, memory, count in passes if ticks is not None]
 
 
-def most_in(room: int | None, items: list[Item]) -> int:
+def most_in(room: MemorySteps | None, items: list[Item]) -> int:
     """Return an upper bound of the total value of items that fit into the room.
 
     Items are (value, size, count). For two sizes all choices are tried; for more, items count by value for size, and a

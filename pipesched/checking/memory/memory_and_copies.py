@@ -16,6 +16,7 @@ from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.problem.stage import Stage
 from pipesched.results.evidence import ResourceWeights
 
@@ -46,7 +47,7 @@ class _Resources:
     `fixed` is the fixed need of each resource in ticks, without that of the activations.
     """
 
-    def __init__(self, problem: Problem, device: int) -> None:
+    def __init__(self, problem: Problem, device: DeviceId) -> None:
         self.device = OneDevice(problem, device)
         self._own = [problem.stages[s] for s in self.device.stages]
         self._first, self._back = 0, 0

@@ -20,6 +20,7 @@ from pipesched.checking.partitions.stage_options import Array, Costs, Fits, Opti
 from pipesched.layers.even import even_counts
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.objectives.period import PERIOD
+from pipesched.problem.quantities import DeviceId, StageId
 
 # Rows beyond which nothing is said, and the bits that products of memory and time may take.
 _MOST_ROWS, _BITS = 8_000_000, 61
@@ -189,7 +190,7 @@ class _ByDevice:
         fits: Fits = there + (gradients if self._split else all_) + back <= self._value
         return fits if self._span else fits & (there + all_ <= self._value)
 
-    def _one_by_one(self, rows: _Rows, stages: list[int]) -> Fits:
+    def _one_by_one(self, rows: _Rows, stages: list[StageId]) -> Fits:
         """Return the mask of rows in which each stage has time for all its forwards and gradients, one at a time.
 
         All micro-batches traverse the chain and return. On a stage they pass one at a time: the last to go forward has
@@ -205,7 +206,7 @@ class _ByDevice:
                 fits &= path + (self._m - 1) * pass_ticks <= self._value
         return fits
 
-    def _in_memory(self, rows: _Rows, first: int, device: int) -> Fits:
+    def _in_memory(self, rows: _Rows, first: int, device: DeviceId) -> Fits:
         """Return the mask of rows whose memory admits all activations for their lifetimes."""
         if not self._room:
             return np.full(len(rows.before), True)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.problem.stage import Stage
 from pipesched.results.evidence import MemoryOfPartners
 
@@ -43,7 +44,7 @@ def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: Memor
     return replace(poorer, pools=tuple(pools), stages=tuple(stages))
 
 
-def _group(problem: Problem, device: int) -> set[int]:
+def _group(problem: Problem, device: DeviceId) -> set[int]:
     """Return the devices that store activations in a device's memory or take them from it, directly or not, with
     itself."""
     moves = [
@@ -58,7 +59,7 @@ def _group(problem: Problem, device: int) -> set[int]:
     return found & set(range(problem.devices))
 
 
-def _kept_since_last_own_stage(problem: Problem, stage: int, group: set[int]) -> int:
+def _kept_since_last_own_stage(problem: Problem, stage: StageId, group: set[int]) -> int:
     """Return the memory that a micro-batch keeps in the group for a stage, and for those before up to the last on its
     device."""
     where, before = problem.placement.stage_device, problem.placement.previous

@@ -17,6 +17,7 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 
 
 def without_parameters(problem: Problem) -> Problem:
@@ -65,7 +66,7 @@ def around_passes(problem: Problem) -> int:
     return least or 0
 
 
-def _sends(problem: Problem, stages: Sequence[int]) -> bool:
+def _sends(problem: Problem, stages: Sequence[StageId]) -> bool:
     """Return True if sending gradients from these stages to other devices occupies a stream of their device."""
     before, where = problem.placement.previous, problem.placement.stage_device
     pairs = [(one, stage) for stage in stages if (one := before[stage]) is not None]
@@ -86,7 +87,7 @@ def after_backwards(problem: Problem) -> int:
     return least or 0
 
 
-def follows(problem: Problem, stage: int, devices: Iterable[int]) -> int:
+def follows(problem: Problem, stage: StageId, devices: Iterable[DeviceId]) -> int:
     """Return the least ticks of a stage's reduction and step after its last weight task has ended.
 
     After a pass of all stages they are the most that one of these `devices` runs once on a stream.
@@ -122,7 +123,7 @@ def follows(problem: Problem, stage: int, devices: Iterable[int]) -> int:
     return took + min(waiting) * before[0].task.ticks
 
 
-def _after_barrier(problem: Problem, device: int, kinds: Collection[PassKind]) -> int:
+def _after_barrier(problem: Problem, device: DeviceId, kinds: Collection[PassKind]) -> int:
     """Return the most ticks that one stream of a device works for passes of these kinds, which run once an iteration.
 
     Passes of stages that no gradient reaches do not count.

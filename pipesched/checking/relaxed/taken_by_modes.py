@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 
-def taken_by_modes(problem: Problem, device: int) -> frozenset[PassKind]:
+def taken_by_modes(problem: Problem, device: DeviceId) -> frozenset[PassKind]:
     """Return the kinds of copies and recomputations that take memory of a device.
 
     Its own copies back and recomputations do, and copies out of other devices whose activations move to it.

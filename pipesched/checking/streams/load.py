@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.results.evidence import OnStream
 
 # Quantities of a problem that only add tasks, or waits between them.
@@ -29,7 +30,7 @@ def stream_load(problem: Problem, evidence: OnStream) -> int:
     return total
 
 
-def _ticks(problem: Problem, stage: int, evidence: OnStream, *kinds: PassKind) -> int:
+def _ticks(problem: Problem, stage: StageId, evidence: OnStream, *kinds: PassKind) -> int:
     """Return the ticks in which one micro-batch's passes of these kinds on a stage occupy the evidence's stream."""
     tasks = (task for kind in kinds for task in problem.stages[stage].tasks_of(kind))
     own, where = problem.placement.stage_device[stage] == evidence.device, (evidence.device, evidence.stream)

@@ -15,6 +15,7 @@ from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.checking.streams.tasks import TasksBetween, between_by_chain, limited_room, split_and_checked
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.evidence import StreamMemory
 
 
@@ -46,7 +47,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     return head + work + tail
 
 
-def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:
+def _gifts(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Node], int]]:
     """Yield the last tasks of each kind of pass on the device that frees memory, with the amount that it frees."""
     problem = paths.problem
     for stage in {node.stage for node, where in paths.where.items() if where[0] == device}:

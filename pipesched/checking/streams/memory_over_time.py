@@ -16,6 +16,7 @@ from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.checking.streams.tasks import limited_room, split_and_checked, to_and_from
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.results.evidence import MemoryOfDevice
 
 
@@ -55,7 +56,7 @@ def _least(times: list[int] | None) -> int | None:
     return None if times is None else times[0]
 
 
-def _parts_of_activation(paths: TaskPaths, stage: int) -> Iterator[tuple[int, list[Node]]]:
+def _parts_of_activation(paths: TaskPaths, stage: StageId) -> Iterator[tuple[int, list[Node]]]:
     """Yield each part of a stage's activation as its memory, with the tasks of which the last to end frees it."""
     own = paths.problem.stages[stage]
     if own.weight is None:

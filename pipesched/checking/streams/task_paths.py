@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 
 
 class Node(NamedTuple):
@@ -14,7 +15,7 @@ class Node(NamedTuple):
     the last."""
 
     kind: PassKind
-    stage: int
+    stage: StageId
     number: int
 
 
@@ -22,7 +23,7 @@ class Needed(NamedTuple):
     """A predecessor: a task starts at least `lag` ticks after the end of `task`."""
 
     task: Node
-    lag: int
+    lag: Ticks
 
 
 class TaskPaths:
@@ -51,7 +52,7 @@ class TaskPaths:
                 of = self._last(B, stage) if task.after is None else Node(B, stage, task.after)
                 self._add(Node(W, stage, number), task.ticks, task.stream, [Needed(of, 0)])
 
-    def _pass(self, kind: PassKind, stage: int, needs: list[Needed], to: Sequence[int]) -> Node:
+    def _pass(self, kind: PassKind, stage: StageId, needs: list[Needed], to: Sequence[int]) -> Node:
         """Add the tasks of a pass, one after the other, the first after `needs`; returns the task that the tensor's
         receiver needs.
 
@@ -66,15 +67,15 @@ class TaskPaths:
             self._add(Node(kind, stage, number), ticks, stream, before)
         return Node(kind, stage, len(tasks) - 1)
 
-    def _add(self, node: Node, ticks: int, stream: str, needs: list[Needed]) -> None:
+    def _add(self, node: Node, ticks: Ticks, stream: str, needs: list[Needed]) -> None:
         self.ticks[node], self.needs[node] = ticks, needs
         self.where[node] = self.problem.placement.stage_device[node.stage], stream
 
-    def _last(self, kind: PassKind, stage: int) -> Node:
+    def _last(self, kind: PassKind, stage: StageId) -> Node:
         """Return the task with which a pass has ended, before its tensor is sent."""
         return Node(kind, stage, len(self.problem.stages[stage].tasks_of(kind)) - 1)
 
-    def _lag(self, stage: int, to: Sequence[int]) -> int:
+    def _lag(self, stage: StageId, to: Sequence[int]) -> int:
         """Return the ticks from the end of a pass until its tensor arrives at stage `to`, if any; 0 where a task sends
         it."""
         return self.problem.lag(stage, to[0]) if to and self.problem.resources.transfer_stream is None else 0

@@ -18,6 +18,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.evidence import MemoryOfDevice, StreamMemory, StreamTasks, StreamWeights
 
@@ -53,7 +54,7 @@ class TasksBetween:
         self.head, self.tail = evidence.head * finer, evidence.tail * finer
         self.heads, self.tails = to_and_from(paths, evidence.owner)
 
-    def on(self, device: int, stream: str) -> list[Node]:
+    def on(self, device: DeviceId, stream: str) -> list[Node]:
         """Return the tasks on a stream of a device."""
         return [node for node, where in self.paths.where.items() if where == (device, stream)]
 
@@ -155,7 +156,7 @@ def split_and_checked(problem: Problem, evidence: OfOwner) -> Problem:
     return with_split_backwards(problem)
 
 
-def limited_room(problem: Problem, device: int) -> int:
+def limited_room(problem: Problem, device: DeviceId) -> int:
     """Return the memory of a device; `RefusedEvidenceError` if it has no limit, or there is no such device."""
     room = problem.room[device] if 0 <= device < problem.devices else None
     if room is None:

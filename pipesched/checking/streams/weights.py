@@ -17,6 +17,7 @@ from pipesched.checking.streams.task_paths import Node
 from pipesched.checking.streams.tasks import KNOWN, TasksBetween, between_by_chain, limited_room, split_and_checked
 from pipesched.problem.passes import B, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.results.evidence import StreamWeights
 
 
@@ -53,7 +54,7 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
     return head + work + tail
 
 
-def _number_within(between: TasksBetween, stage: int, weights: Sequence[Node], count: int) -> int:
+def _number_within(between: TasksBetween, stage: StageId, weights: Sequence[Node], count: int) -> int:
     """Return the number of a stage's weight passes that begin no sooner than the head, after backwards that end by the
     tail."""
     last = between.tails[Node(B, stage, len(between.paths.problem.stages[stage].tasks_of(B)) - 1)]

@@ -10,6 +10,7 @@ from pipesched.files.features.catalogue import Feature, first_stream
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
 from pipesched.files.problems.times_in_ticks import Columns, layers_of
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.problem.stage_columns import stages_of
 
@@ -36,7 +37,7 @@ def stages_from(form: ProblemFile, features: Sequence[Feature], times: Columns, 
     lists = {kind: getattr(form.tasks, key) for kind, key in KEYS.items()}
     backward = [task.name or "" for task in form.tasks.backward or ()]
 
-    def tasks_of(stage: int) -> StageTasks:
+    def tasks_of(stage: StageId) -> StageTasks:
         layer = {
             kind: [_task(task, first, backward, ticks[kind, n][stage]) for n, task in enumerate(tasks)]
             for kind, tasks in lists.items()
@@ -49,7 +50,7 @@ def stages_from(form: ProblemFile, features: Sequence[Feature], times: Columns, 
     return stages_of(**others | passes | memory, tasks=tasks, stream=[first] * len(tasks))
 
 
-def _task(task: ChainTask | WeightTask, first: str, backward: Sequence[str], ticks: int) -> TaskSpec:
+def _task(task: ChainTask | WeightTask, first: str, backward: Sequence[str], ticks: Ticks) -> TaskSpec:
     after = task.after if isinstance(task, WeightTask) else None
     needs_input = isinstance(task, WeightTask) or task.needs != "nothing"
     place = None if after is None else backward.index(after)

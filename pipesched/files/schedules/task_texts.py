@@ -8,6 +8,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.pass_names import pass_from
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule, TaskOrders, Wait
 from pipesched.schedule.timeline import Timeline
 
@@ -66,7 +67,7 @@ class TaskReader:
             )
         return Task(p, part)
 
-    def _names(self, stage: int, first: Task) -> dict[str, int]:
+    def _names(self, stage: StageId, first: Task) -> dict[str, int]:
         """Return the number of each task in a stage's pass, by the task's name.
 
         A pass that the problem does not have counts as one task, and is refused later.

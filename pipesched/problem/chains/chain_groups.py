@@ -5,9 +5,10 @@ from __future__ import annotations
 from graphlib import TopologicalSorter
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import ChainId
 
 
-def chain_groups(problem: Problem) -> list[tuple[int, ...]]:
+def chain_groups(problem: Problem) -> list[tuple[ChainId, ...]]:
     """Return the indices of all chains in groups, such that arcs connect only chains of one group.
 
     In a group, a chain follows those whose forwards feed it.

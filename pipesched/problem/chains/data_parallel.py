@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.problem.rescale import finer
 from pipesched.problem.scaled_stage import scaled_stage
 from pipesched.problem.stage import Stage
@@ -26,12 +27,12 @@ class Worker(NamedTuple):
     """A device of one of the data-parallel pipelines."""
 
     pipeline: int
-    device: int
+    device: DeviceId
 
 
 _NOTHING_ONCE: dict[str, Any] = {"once": (), "gather": None}
 # The workers of a micro-batch's stages, in the order in which it walks them, and those stages.
-_Path = tuple[tuple[Worker, ...], tuple[int, ...]]
+_Path = tuple[tuple[Worker, ...], tuple[StageId, ...]]
 
 
 def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: Mapping[Worker, Fraction]) -> Problem:
@@ -114,7 +115,9 @@ def _moving(stage: Stage, who: Worker, left: list[Worker]) -> Stage:
     return replace(stage, offload=stage.offload._replace(to=left.index(to)))
 
 
-def _copies(devices: tuple[int, ...], left: list[Worker], number: Mapping[Worker, int]) -> list[tuple[int, ...]]:
+def _copies(
+    devices: tuple[DeviceId, ...], left: list[Worker], number: Mapping[Worker, DeviceId]
+) -> list[tuple[DeviceId, ...]]:
     """Return the joined problem's copies of a group of `devices` that share a host or stream: one for each pipeline.
 
     Each is the numbers, in the joined problem, of the group's workers that are left; pipelines without any have none.

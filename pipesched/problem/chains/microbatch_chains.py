@@ -17,11 +17,12 @@ from pipesched.problem.features.walks import Walks
 from pipesched.problem.passes import Pass
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import ChainId, MicrobatchId, StageId
 from pipesched.problem.scaled_stage import scaled_stage
 from pipesched.problem.stage import Stage
 
 # The chain of the problem that micro-batches walk, and their factor.
-_Key = tuple[int, Fraction]
+_Key = tuple[ChainId, Fraction]
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class MicrobatchChains:
 
     of: Problem
     problem: Problem
-    stages: tuple[int, ...]
-    microbatches: tuple[int, ...]
+    stages: tuple[StageId, ...]
+    microbatches: tuple[MicrobatchId, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_place", {j: place for place, j in enumerate(self.microbatches)})
@@ -101,7 +102,7 @@ def is_job_shop(chains: Problem) -> bool:
     return bool(chains.walks.shares) and not chains.walks.queues and set(chains.room) == {None}
 
 
-def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
+def _groups(problem: Problem) -> Iterator[tuple[_Key, list[MicrobatchId]]]:
     """Yield the groups of equal micro-batches, each with its key: the index of its chain, and its factor.
 
     Where the order of micro-batches is fixed, only consecutive ones form a group.
@@ -114,7 +115,7 @@ def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
         yield key, list(group)
 
 
-def _scaled(problem: Problem, number: int, scale: Fraction) -> Stage:
+def _scaled(problem: Problem, number: StageId, scale: Fraction) -> Stage:
     """Return stage `number` for micro-batches with factor `scale`: times and memory times it, with the time of its
     link.
 

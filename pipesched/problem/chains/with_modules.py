@@ -16,6 +16,7 @@ from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.problem.rescale import in_common_steps
 from pipesched.problem.stage import Stage
 
@@ -79,7 +80,7 @@ def with_shared(trunk: Problem, shared: Sequence[tuple[str, Sequence[Stage]]], h
     return with_modules(trunk, modules)
 
 
-def _of_head_part(module: Module, part: int) -> list[StageArc]:
+def _of_head_part(module: Module, part: StageId) -> list[StageArc]:
     """Return the arcs of a head's part on one device, to and from the trunk and the parts on other devices.
 
     With two barriers the backwards of all parts wait for the forwards of all, and the last stage of the trunk waits for

@@ -10,6 +10,7 @@ from pipesched.problem.features.stage_arc import StageArc
 from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import F, PassKind
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import Stage
 
 
@@ -26,11 +27,11 @@ class ChainArcs:
 
     def needs(
         self,
-        stage: int,
+        stage: StageId,
         kinds: tuple[PassKind, ...],
         stages: Sequence[Stage],
         walks: Sequence[range],
-        travel: Callable[[int, int, bool], int],
+        travel: Callable[[StageId, StageId, bool], Ticks],
     ) -> Iterator[Need]:
         """Yield the needs of forwards, or of backwards (`kinds`), of a stage for passes of other chains.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipesched.problem.network.task_network import Reservoir, Resource
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.problem.stage import TaskSpec
 
 # The name of the task that sends a pass's tensor to another device.
@@ -21,22 +22,22 @@ class Pool:
     static memory. If the capacity is smaller than all static memory, nothing fits on the device.
     """
 
-    capacity: int | None = None
-    static: int = 0
+    capacity: MemorySteps | None = None
+    static: MemorySteps = 0
 
 
 class HostPool(NamedTuple):
     """The memory of a host shared by `devices`; `capacity` in the problem's `resolution`, None where unlimited."""
 
-    capacity: int | None
-    devices: tuple[int, ...]
+    capacity: MemorySteps | None
+    devices: tuple[DeviceId, ...]
 
 
 class SharedStream(NamedTuple):
     """A stream that several devices share: it runs one task of all of them at a time."""
 
     stream: str
-    devices: tuple[int, ...]
+    devices: tuple[DeviceId, ...]
 
 
 @dataclass(frozen=True)
@@ -53,28 +54,28 @@ class DeviceResources:
     shared_streams: tuple[SharedStream, ...] = ()
     hosts: tuple[HostPool, ...] = ()
 
-    def on_device(self, device: int, stream: str) -> Resource:
+    def on_device(self, device: DeviceId, stream: str) -> Resource:
         """Return a stream of a device as a resource; a shared stream is that of the first device that shares it."""
         for shared, devices in self.shared_streams:
             if shared == stream and device in devices:
                 return Resource(devices[0], stream)
         return Resource(device, stream)
 
-    def occupied(self, device: int, task: TaskSpec) -> tuple[Resource, ...]:
+    def occupied(self, device: DeviceId, task: TaskSpec) -> tuple[Resource, ...]:
         """Return the resources that a task of a stage of this device occupies, its own stream first."""
         where = (Resource(device, task.stream), *task.also)
         return tuple(dict.fromkeys(self.on_device(*one) for one in where))
 
-    def sends(self, lag: int) -> bool:
+    def sends(self, lag: Ticks) -> bool:
         """Return True if a transfer of `lag` ticks is a task on the transfer stream."""
         return lag > 0 and self.transfer_stream is not None
 
-    def sending(self, lag: int) -> tuple[TaskSpec, ...]:
+    def sending(self, lag: Ticks) -> tuple[TaskSpec, ...]:
         """Return the task that sends a tensor for `lag` ticks, as a tuple; empty if transfers occupy no stream, or take
         no time."""
         return (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
 
-    def host_memory(self, devices: Iterable[int]) -> tuple[Reservoir, ...]:
+    def host_memory(self, devices: Iterable[DeviceId]) -> tuple[Reservoir, ...]:
         """Return the host memories that passes of these devices take from: shared hosts, then a host of its own for
         each other device."""
         using = set(devices)

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.stage import PassMemory, Stage, TaskSpec
 
 _GATHERING, _COMPUTING = "gather", "compute"
 
 
-def gathering_each_pass(stage: Stage, stream: str, ticks: int, memory: int) -> Stage:
+def gathering_each_pass(stage: Stage, stream: str, ticks: Ticks, memory: MemorySteps) -> Stage:
     """Return the stage with a gathering task of `ticks` on `stream` before each F, B and BW, using `memory` as
     workspace.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesched.problem.quantities import StageId
+
 
 class Module(NamedTuple):
     """A module of a model: `copies` times `stages` stages, numbered from `first` on, copy by copy.
@@ -16,16 +18,16 @@ class Module(NamedTuple):
     """
 
     name: str
-    first: int
+    first: StageId
     stages: int
     copies: int
-    feeds: tuple[int, ...]
+    feeds: tuple[StageId, ...]
     serves: int
     shared: bool = False
     barriers: int = 0
 
     @property
-    def chains(self) -> tuple[tuple[int, ...], ...]:
+    def chains(self) -> tuple[tuple[StageId, ...], ...]:
         """The stages of each copy of the module, first to last."""
         begins = range(self.first, self.first + self.stages * self.copies, self.stages)
         return tuple(tuple(range(begin, begin + self.stages)) for begin in begins)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipesched.problem.network.share import Share
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import BW, ONCE, RESHARD, UNSHARD, PassKind, W
+from pipesched.problem.quantities import MemorySteps, MicrobatchId, StageId
 from pipesched.problem.stage import Once, Stage
 
 
@@ -20,7 +21,7 @@ class StageParameters:
     gathered at once; None means no limit.
     """
 
-    holders: tuple[int, ...] = ()
+    holders: tuple[StageId, ...] = ()
     most: int | None = None
     window: int | None = None
 
@@ -29,17 +30,17 @@ class StageParameters:
         if self.holders == tuple(range(len(self.holders))):
             object.__setattr__(self, "holders", ())
 
-    def holder(self, stage: int) -> int:
+    def holder(self, stage: StageId) -> StageId:
         """Return the stage that gathers a stage's parameters and reduces their gradients; the stage itself where none
         are shared."""
         return self.holders[stage] if self.holders else stage
 
-    def users(self, stage: int, stages: int) -> list[int]:
+    def users(self, stage: StageId, stages: int) -> list[StageId]:
         """Return the stages that compute with the parameters that stage `stage` holds; `stages` is the number of all
         stages."""
         return [one for one in range(stages) if self.holder(one) == stage]
 
-    def needs(self, kind: PassKind, stage: int, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
+    def needs(self, kind: PassKind, stage: StageId, stages: Sequence[Stage], walks: Sequence[range]) -> Iterator[Need]:
         """Yield what a reduction, norm or optimizer step of a stage waits for; `walks` are the micro-batches of each
         stage.
 
@@ -70,12 +71,12 @@ class StageParameters:
                 for one in (s for s in self.users(follows, len(stages)) if not stages[s].forward_only):
                     yield Need(((W, one), (BW, one)), 0, share=Share(walks[one], (at,)), bucket=(at, parts))
 
-    def trained(self, stages: Sequence[Stage]) -> list[int]:
+    def trained(self, stages: Sequence[Stage]) -> list[StageId]:
         """Return the stages that hold parameters (`holder`) whose gradients some backward computes, in ascending
         order."""
         return sorted({self.holder(s) for s, stage in enumerate(stages) if not stage.forward_only})
 
-    def line(self, stage: int, stages: Sequence[Stage]) -> list[tuple[int, Once]]:
+    def line(self, stage: StageId, stages: Sequence[Stage]) -> list[tuple[StageId, Once]]:
         """Return the passes that run once an iteration for a stage, in order, each with the stage that runs it.
 
         They are the stage's own and, if it trains, those that one stage runs for all.
@@ -91,7 +92,7 @@ class StageParameters:
 OWN_PARAMETERS = StageParameters()
 
 
-def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
+def numbers(stage: Stage, kind: PassKind, walked: Sequence[MicrobatchId]) -> range:
     """Return the numbers, from 0, of the passes of a kind that a stage runs for its parameters, in place of
     micro-batches.
 
@@ -102,7 +103,7 @@ def numbers(stage: Stage, kind: PassKind, walked: Sequence[int]) -> range:
     return next(range(len(walked) if one.each_microbatch else one.parts) for one in stage.once if one.kind is kind)
 
 
-def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
+def change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory that a pass for parameters takes at its start and at its end (negative: frees), in steps."""
     memory = stage.gather.memory if stage.gather is not None else 0
     return memory * (kind is UNSHARD), -memory * (kind is RESHARD)

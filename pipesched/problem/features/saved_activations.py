@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pipesched.problem.network.task_network import Need
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, F, PassKind
+from pipesched.problem.quantities import MemorySteps, StageId
 from pipesched.problem.stage import Stage
 
 # The passes that move an activation to other memory and back.
@@ -17,13 +18,13 @@ COPIES = (OFFLOAD, RELOAD)
 _AFTER = {RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
 
 
-def needs(kind: PassKind, stage: int) -> list[Need]:
+def needs(kind: PassKind, stage: StageId) -> list[Need]:
     """Return the pass that a copy or recomputation on a stage waits for: a copy back for the copy out, all others for
     F."""
     return [Need(((_AFTER[kind], stage),), 0)]
 
 
-def needs_of_backward(number: int, stage: Stage) -> Iterator[Need]:
+def needs_of_backward(number: StageId, stage: Stage) -> Iterator[Need]:
     """Yield the optional need of a backward for the copy back or the recomputation of its activation, if the stage may
     run some."""
     saving = tuple((kind, number) for kind in stage.saving_kinds if kind is not OFFLOAD)
@@ -41,7 +42,7 @@ def options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
     return tuple(of_mode[mode] for mode in stage.memory_until_backward)
 
 
-def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
+def change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
     """Return the device memory that a copy or recomputation takes at its start and at its end (negative: frees)."""
     if kind in RECOMPUTATIONS:
         return given_up(stage, kind), 0
@@ -49,13 +50,13 @@ def change(stage: Stage, kind: PassKind) -> tuple[int, int]:
     return (0, -moved) if kind is OFFLOAD else (moved, 0)
 
 
-def given_up(stage: Stage, kind: PassKind) -> int:
+def given_up(stage: Stage, kind: PassKind) -> MemorySteps:
     """Return the memory that F frees at its end if the activation is later recomputed by a pass of `kind`; 0 if it is a
     copy."""
     return stage.activation - stage.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
 
 
-def change_elsewhere(stage: Stage, kind: PassKind) -> tuple[int, int]:
+def change_elsewhere(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory that a copy takes at its start and at its end (negative: frees) where activations move to."""
     moved = stage.offload.amount if stage.offload is not None and kind in COPIES else 0
     return (moved, 0) if kind is OFFLOAD else (0, -moved)

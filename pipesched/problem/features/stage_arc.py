@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipesched.problem.network.share import Share
+from pipesched.problem.quantities import StageId
 
 
 class StageArc(NamedTuple):
@@ -19,8 +20,8 @@ class StageArc(NamedTuple):
     the parts of a pass, and the transfer time of `before` applies even on one device.
     """
 
-    before: int
-    after: int
+    before: StageId
+    after: StageId
     backward: bool = False
     places: tuple[int, ...] = ()
     waits_for_forwards: bool = False

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from math import lcm
 
 from pipesched.errors import BadInput
+from pipesched.problem.quantities import MemorySteps, MicrobatchId, Ticks
 from pipesched.problem.stage import Stage
 
 # Why a problem with factors has no overlapped blocks.
@@ -44,7 +45,7 @@ class Walks:
         """Return the common denominator of the factors, which must divide all times and activations."""
         return lcm(*(factor.denominator for factor in self.scale))
 
-    def scaled(self, number: int, microbatch: int) -> int:
+    def scaled(self, number: Ticks | MemorySteps, microbatch: MicrobatchId) -> Ticks | MemorySteps:
         """Return `number`, ticks or memory of a stage, times the factor of a micro-batch.
 
         The division is exact: `rescale.with_microbatch_scale` chose ticks and steps in which all such products are
@@ -55,7 +56,7 @@ class Walks:
         factor = self.scale[microbatch]
         return number * factor.numerator // factor.denominator
 
-    def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]) -> None:
+    def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[Ticks]]) -> None:
         """Raise `BadInput` if the factors are not one positive number for each micro-batch, or make a time or
         activation fractional.
 
@@ -69,7 +70,7 @@ class Walks:
 ALIKE = Walks()
 
 
-def _refuse_scale(walks: Walks, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]) -> None:
+def _refuse_scale(walks: Walks, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[Ticks]]) -> None:
     scale, parts = walks.scale, walks.parts
     if len(scale) != microbatches:
         raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {microbatches}, one each")

@@ -11,7 +11,7 @@ from pipesched.problem.features.chain_arcs import NO_ARCS, ChainArcs
 from pipesched.problem.features.device_resources import DeviceResources
 from pipesched.problem.features.parameters import OWN_PARAMETERS, StageParameters, numbers
 from pipesched.problem.gradient_lag import gradient_lag
-from pipesched.problem.network.task_network import Need
+from pipesched.problem.network.task_network import Need, PassType
 from pipesched.problem.passes import (
     BW,
     OF_PARAMETERS,
@@ -22,6 +22,7 @@ from pipesched.problem.passes import (
     W,
 )
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import StageId, TaskPart, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 
 
@@ -34,13 +35,13 @@ class Dependencies:
 
     placement: Placement
     stages: tuple[Stage, ...]
-    links: tuple[tuple[int, ...], ...]
+    links: tuple[tuple[Ticks, ...], ...]
     resources: DeviceResources
     chain_arcs: ChainArcs = NO_ARCS
     walks: tuple[range, ...] = ()
     parameters: StageParameters = OWN_PARAMETERS
 
-    def needs(self, kind: PassKind, stage: int) -> list[Need]:
+    def needs(self, kind: PassKind, stage: StageId) -> list[Need]:
         """Return the passes that must have ended before a pass of this kind on this stage may start.
 
         F needs the F of the stage before. B and BW need their own F, the gradient of the next stage's backward (B or
@@ -64,22 +65,22 @@ class Dependencies:
             needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
         return [*needs, *saved_activations.needs_of_backward(stage, self.stages[stage])]
 
-    def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> Iterator[Need]:
+    def _arcs_into(self, stage: StageId, kinds: tuple[PassKind, ...]) -> Iterator[Need]:
         """Yield the passes of other chains that passes of these kinds of a stage need."""
         return self.chain_arcs.needs(stage, kinds, self.stages, self.walks, self._travel)
 
-    def numbers(self, kind: PassKind, stage: int) -> range:
+    def numbers(self, kind: PassKind, stage: StageId) -> range:
         """Return the micro-batches with a pass of this kind on the stage; passes for parameters are numbered from 0."""
         return numbers(self.stages[stage], kind, self.walks[stage]) if kind in OF_PARAMETERS else self.walks[stage]
 
-    def lag(self, sender: int, receiver: int) -> int:
+    def lag(self, sender: StageId, receiver: StageId) -> Ticks:
         """Return the ticks from a pass's end to the arrival of its tensor at a neighbour on the chain.
 
         The tensor is an activation if `receiver` follows `sender` on the chain, else a gradient.
         """
         return self._travel(sender, receiver, self.placement.next[sender] != receiver)
 
-    def _travel(self, sender: int, receiver: int, gradient: bool) -> int:
+    def _travel(self, sender: StageId, receiver: StageId, gradient: bool) -> Ticks:
         """Return the transfer ticks of an activation, or a gradient, between two stages; 0 on one device.
 
         The stage's part of the time is that of the stage whose F is first. The file's key `transfer` gives either
@@ -93,7 +94,7 @@ class Dependencies:
         return gradient_lag(first, ticks) if gradient else ticks
 
     @cached_property
-    def tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
+    def tasks(self) -> dict[PassType, tuple[TaskSpec, ...]]:
         """The tasks of each kind of pass of each stage, followed by the task that sends its tensor, if transfers are
         tasks."""
         where, found = self.placement, {}
@@ -104,7 +105,7 @@ class Dependencies:
                 found[kind, s] = (*stage.tasks_of(kind), *self.resources.sending(lag))
         return found
 
-    def ends_of(self, kind: PassKind, stage: int, bucket: tuple[int, int] | None = None) -> tuple[int, ...]:
+    def ends_of(self, kind: PassKind, stage: StageId, bucket: tuple[int, int] | None = None) -> tuple[TaskPart, ...]:
         """Return the indices of the tasks after which a pass has ended; a task that sends its tensor follows them.
 
         They are all tasks of a W, and the last task of any other pass. With `bucket` (index, number of buckets) they

@@ -20,12 +20,13 @@ from pipesched.problem.network.task_network import (
     TaskType,
 )
 from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 
 
 def network_of(
     passes: Dependencies,
     modes: frozenset[Mode],
-    room: tuple[int | None, ...],
+    room: tuple[MemorySteps | None, ...],
     scale: tuple[Fraction, ...],
 ) -> TaskNetwork:
     """Return the task network of passes whose backwards run in these `modes`; `room` is each device's activation
@@ -71,7 +72,7 @@ def network_of(
     )
 
 
-def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[int, int], int]]:
+def _blocks(passes: Dependencies) -> Iterator[tuple[tuple[StageId, StageId], Ticks]]:
     """Yield the stages of a forward and of a backward that may run as one block, with its ticks."""
     for here in passes.placement.stages_of:
         for pair in product(here, here):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipesched.problem.features import parameters, saved_activations
 from pipesched.problem.passes import BW, OF_PARAMETERS, SAVING, B, F, PassKind
+from pipesched.problem.quantities import MemorySteps
 from pipesched.problem.stage import Stage
 
 
-def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
+def device_change(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory that a pass takes at its start and at its end (negative: frees), in units of the resolution.
 
     Memory that F frees at its end because the activation is recomputed is in `saved_activations.given_up` instead.
@@ -17,7 +18,7 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
     return taken + running + stage.until_end.until_end(kind), given - running
 
 
-def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[int, int]:
+def _change_of_activation(stage: Stage, kind: PassKind) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory that a pass takes at its start and at its end, as `device_change`, without that of running
     passes.
 

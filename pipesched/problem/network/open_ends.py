@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.network.task_network import Arc, PassType, TaskNetwork, TaskType
 from pipesched.problem.passes import BW, OFFLOAD, ONCE, RELOAD, B, F, PassKind, W
+from pipesched.problem.quantities import DeviceId, MicrobatchId
 
 # Kinds of passes that run in any case, and those of which one runs if another does.
 _ALWAYS = {F, *ONCE}
 _WITH: dict[PassKind, PassKind] = {W: B, RELOAD: OFFLOAD}
 
 
-def devices_with_open_ends(network: TaskNetwork) -> frozenset[int]:
+def devices_with_open_ends(network: TaskNetwork) -> frozenset[DeviceId]:
     """Return the devices that have a task without a certain predecessor or without a certain successor.
 
     If this is one device, its first task is the first of all and its last task the last of all in every schedule: every
@@ -61,5 +62,5 @@ def _out_of(network: TaskNetwork, task: TaskType) -> Iterator[Arc]:
             yield arc
 
 
-def _are_among(numbers: Sequence[int], others: Sequence[int]) -> bool:
+def _are_among(numbers: Sequence[MicrobatchId], others: Sequence[MicrobatchId]) -> bool:
     return numbers == others or set(numbers) <= set(others)

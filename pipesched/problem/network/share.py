@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.problem.quantities import MicrobatchId
+
 
 class Share(NamedTuple):
     """A rule by which micro-batches in `after` wait for those in `before`.
@@ -16,10 +18,10 @@ class Share(NamedTuple):
     With more in `after`, several consecutive ones wait for one in common; with more in `before`, one waits for several.
     """
 
-    before: Sequence[int]
-    after: Sequence[int]
+    before: Sequence[MicrobatchId]
+    after: Sequence[MicrobatchId]
 
-    def numbers(self, microbatch: int) -> Sequence[int]:
+    def numbers(self, microbatch: MicrobatchId) -> Sequence[MicrobatchId]:
         """Return the micro-batches of `before` that a micro-batch of `after` waits for; none for one that is not in
         `after`."""
         if microbatch not in self.after:

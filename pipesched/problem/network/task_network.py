@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 from pipesched.problem.network.share import Share
 from pipesched.problem.passes import BW, OF_PARAMETERS, RESHARD, SAVING, UNSHARD, B, F, Pass, PassKind, W
+from pipesched.problem.quantities import DeviceId, MemorySteps, ReservoirId, StageId, TaskPart, Ticks
 from pipesched.problem.resource import Resource as Resource  # noqa: PLC0414 - who reads a network names its resources
 
 # A pass of any micro-batch.
-PassType = tuple[PassKind, int]
+PassType = tuple[PassKind, StageId]
 
 
 class Mode(StrEnum):
@@ -34,8 +35,8 @@ class TaskType(NamedTuple):
     """A task of any micro-batch: kind of pass, stage, and `part`, counted from 0 along the pass."""
 
     kind: PassKind
-    stage: int
-    part: int = 0
+    stage: StageId
+    part: TaskPart = 0
 
     @property
     def pass_type(self) -> PassType:
@@ -43,16 +44,16 @@ class TaskType(NamedTuple):
 
 
 class MemoryChange(NamedTuple):
-    """Memory that a pass takes at its start and at its end (negative: frees).
+    """Memory that a pass takes at its start and at its end, in steps of the resolution (negative: frees).
 
     A pass starts with the first of its tasks, and ends when the last of its tasks in `TaskNetwork.ends` has ended.
     """
 
-    at_start: int
-    at_end: int
+    at_start: MemorySteps
+    at_end: MemorySteps
 
     @property
-    def total(self) -> int:
+    def total(self) -> MemorySteps:
         return self.at_start + self.at_end
 
 
@@ -64,7 +65,7 @@ class TaskTemplate(NamedTuple):
     """
 
     resources: tuple[Resource, ...]
-    ticks: int
+    ticks: Ticks
     name: str
 
 
@@ -77,7 +78,7 @@ class Arc(NamedTuple):
 
     after: TaskType
     alternatives: tuple[TaskType, ...]
-    lag: int
+    lag: Ticks
     optional: bool = False
     share: Share | None = None
 
@@ -91,7 +92,7 @@ class Need(NamedTuple):
     """
 
     alternatives: tuple[PassType, ...]
-    lag: int
+    lag: Ticks
     optional: bool = False
     share: Share | None = None
     bucket: tuple[int, int] | None = None
@@ -100,8 +101,8 @@ class Need(NamedTuple):
 class Reservoir(NamedTuple):
     """A memory that passes take from: its size `room` (None: unlimited), and the devices whose passes take from it."""
 
-    room: int | None
-    devices: tuple[int, ...]
+    room: MemorySteps | None
+    devices: tuple[DeviceId, ...]
 
 
 @dataclass(frozen=True)
@@ -133,27 +134,27 @@ class TaskNetwork:
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
-    ends: Mapping[PassType, tuple[int, ...]]
+    ends: Mapping[PassType, tuple[TaskPart, ...]]
     change: Mapping[PassType, MemoryChange]
     arcs: tuple[Arc, ...]
-    room: tuple[int | None, ...]
+    room: tuple[MemorySteps | None, ...]
     modes: frozenset[Mode]
-    options: Mapping[int, tuple[frozenset[PassKind], ...]] = field(default_factory=dict)
-    given_up: Mapping[PassType, int] = field(default_factory=dict)
-    elsewhere: Mapping[PassType, tuple[tuple[int, MemoryChange], ...]] = field(default_factory=dict)
+    options: Mapping[StageId, tuple[frozenset[PassKind], ...]] = field(default_factory=dict)
+    given_up: Mapping[PassType, MemorySteps] = field(default_factory=dict)
+    elsewhere: Mapping[PassType, tuple[tuple[ReservoirId, MemoryChange], ...]] = field(default_factory=dict)
     hosts: tuple[Reservoir, ...] = ()
     numbers: Mapping[PassType, range] = field(default_factory=dict)
-    blocks: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    blocks: Mapping[tuple[StageId, StageId], Ticks] = field(default_factory=dict)
     scale: tuple[Fraction, ...] = ()
-    device_of: tuple[int, ...] = ()
-    until_end: Mapping[PassType, int] = field(default_factory=dict)
+    device_of: tuple[DeviceId, ...] = ()
+    until_end: Mapping[PassType, MemorySteps] = field(default_factory=dict)
 
     def drop(
         self,
         passes: Collection[PassType] = (),
         leading: Mapping[PassType, int] = MappingProxyType({}),
         arcs: Callable[[Arc], bool] = lambda _: False,
-        limits: Collection[int] = (),
+        limits: Collection[DeviceId] = (),
         further_resources: bool = False,
     ) -> TaskNetwork:
         """Return a relaxation: without these passes, the first tasks of some passes, some arcs, and memory limits of
@@ -232,7 +233,7 @@ class TaskNetwork:
         return {pass_type: tuple(arcs) for pass_type, arcs in found.items()}
 
     @cached_property
-    def begins(self) -> Mapping[PassType, tuple[int, ...]]:
+    def begins(self) -> Mapping[PassType, tuple[TaskPart, ...]]:
         """The indices of the tasks of each type of pass that wait for no other task of the same pass."""
         found = dict[PassType, tuple[int, ...]]()
         for pass_type, tasks in self.tasks.items():
@@ -275,7 +276,7 @@ class TaskNetwork:
         lag = arc.lag + sum(task.ticks for task in sending)
         return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.share)
 
-    def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
+    def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, Ticks]]:
         """Yield the passes that `p` waits for, each with its lag in ticks.
 
         Of alternatives it is the one in `present`; if none is, the first, or nothing if the need is optional.
@@ -317,19 +318,19 @@ class TaskNetwork:
         own = (Reservoir(room, tuple(sorted(devices))) for room, devices in zip(self.room, users, strict=True))
         return (*own, *self.hosts)
 
-    def changes(self, pass_type: PassType) -> tuple[tuple[int, MemoryChange], ...]:
+    def changes(self, pass_type: PassType) -> tuple[tuple[ReservoirId, MemoryChange], ...]:
         """Return the memories that a pass changes as (index in `reservoirs`, change), that of its own device first."""
         own = self.device_of[pass_type[1]], self.change[pass_type]
         return own, *self.elsewhere.get(pass_type, ())
 
-    def changes_of_others(self, reservoir: int) -> Mapping[PassType, MemoryChange]:
+    def changes_of_others(self, reservoir: ReservoirId) -> Mapping[PassType, MemoryChange]:
         """Return by type of pass the changes of a memory (an index in `reservoirs`) that is not that of the pass's own
         device."""
         return {
             of: change for of, changes in self.elsewhere.items() for number, change in changes if number == reservoir
         }
 
-    def mode_passes_taking(self, reservoir: int) -> tuple[PassType, ...]:
+    def mode_passes_taking(self, reservoir: ReservoirId) -> tuple[PassType, ...]:
         """Return the types of copies and recomputations that take memory of a reservoir, given as an index in
         `reservoirs`.
 
@@ -345,31 +346,31 @@ class TaskNetwork:
         )
 
     @cached_property
-    def memory_in_flight(self) -> tuple[int, ...]:
+    def memory_in_flight(self) -> tuple[MemorySteps, ...]:
         """Return by stage the memory of one micro-batch from the start of F to the end of its backward, in steps."""
         return tuple(self._taken_for_later((kind, s)) for kind, s in self.change if kind is F)
 
     @cached_property
-    def memory_until_weight(self) -> tuple[int, ...]:
+    def memory_until_weight(self) -> tuple[MemorySteps, ...]:
         """Return by stage the memory of one micro-batch from the end of B to the end of W, in steps; 0 if never
         split."""
         stages = range(len(self.memory_in_flight))
         return tuple(-self._taken_for_later((W, s)) if (W, s) in self.change else 0 for s in stages)
 
-    def _taken_for_later(self, of: PassType) -> int:
+    def _taken_for_later(self, of: PassType) -> MemorySteps:
         """Return the memory that a pass takes and a later pass frees; negative where it frees memory that an earlier
         pass took."""
         return self.change[of].total - self.until_end.get(of, 0)
 
     @cached_property
-    def memory_until_last(self) -> tuple[int, ...]:
+    def memory_until_last(self) -> tuple[MemorySteps, ...]:
         """Return by stage the memory of one micro-batch that the last pass of its backward frees (W if split is
         allowed, else BW)."""
         last = self.backwards[0][-1]
         return tuple(-self._taken_for_later((last, s)) for s in range(len(self.memory_in_flight)))
 
     @cached_property
-    def freed_by_backward(self) -> tuple[int, ...]:
+    def freed_by_backward(self) -> tuple[MemorySteps, ...]:
         """Return by stage the memory that B frees; negative where it takes more than it frees."""
         return tuple(
             whole - until_weight

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pipesched.problem.features.gather_each_pass import gathering_of
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 
 NEVER_LIMITS = "memory never limits this problem"
 # So many times what can ever be held.
@@ -30,13 +31,13 @@ def why_never_limited(problem: Problem) -> str | None:
     )
 
 
-def asked(most: Fraction | int, capacity: Fraction | int) -> str:
+def asked(most: Fraction | MemorySteps, capacity: Fraction | MemorySteps) -> str:
     """Return a question on the units, to end the sentence, if the capacity is over 10 times the most memory in use;
     else empty."""
     return "; are capacity and activation in one unit?" if capacity > _FAR * most else ""
 
 
-def _all_at_once(problem: Problem, device: int) -> int:
+def _all_at_once(problem: Problem, device: DeviceId) -> MemorySteps:
     """Return an upper bound, in steps of the resolution, of the memory that a device can need.
 
     It has all its micro-batches at once, with workspace, and all activations that other devices move there.
@@ -54,7 +55,7 @@ def _all_at_once(problem: Problem, device: int) -> int:
     return int(total)
 
 
-def _number(problem: Problem, stage: int) -> Fraction | int:
+def _number(problem: Problem, stage: StageId) -> Fraction | int:
     """Return the sum of the factors of a stage's micro-batches: their number if all are equal."""
     scale, walked = problem.walks.scale, problem.microbatches_of[stage]
     return sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, ONCE, B, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 
-def least_parameter_ticks(problem: Problem) -> int:
+def least_parameter_ticks(problem: Problem) -> Ticks:
     """Return a lower bound on the ticks that an iteration takes before its first forward and after its last backward.
 
     For a span, on those that any one device takes.
@@ -20,7 +21,7 @@ def least_parameter_ticks(problem: Problem) -> int:
     return _least_before_forwards(problem) + _least_after_backwards(problem)
 
 
-def _least_of_a_device(problem: Problem) -> int:
+def _least_of_a_device(problem: Problem) -> Ticks:
     """Return the minimum over devices of the ticks that each surely takes before its first forward and after its last
     backward."""
     found, visited = [], {where.device for where in _further_resources(problem)}
@@ -42,13 +43,13 @@ def _further_resources(problem: Problem) -> Iterator[Resource]:
             yield from task.resources[1:]
 
 
-def _is_sent(problem: Problem, stage: int) -> bool:
+def _is_sent(problem: Problem, stage: StageId) -> bool:
     """Return True if a task sends the gradient of a stage, which may last until reduction and step have ended."""
     to, where = problem.placement.previous[stage], problem.placement.stage_device
     return problem.resources.transfer_stream is not None and to is not None and where[to] != where[stage]
 
 
-def _least_after_backwards(problem: Problem) -> int:
+def _least_after_backwards(problem: Problem) -> Ticks:
     """Return the least ticks from the end of all backwards to the end of the iteration.
 
     The last pass of a micro-batch to end is a backward of some stage, whose reduction and step follow.
@@ -61,19 +62,19 @@ def _least_after_backwards(problem: Problem) -> int:
     )
 
 
-def _least_before_forwards(problem: Problem) -> int:
+def _least_before_forwards(problem: Problem) -> Ticks:
     """Return the least ticks until the first forward: those of gathering its parameters, the least over the chains'
     first stages."""
     first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
     return min(_gathering(problem, stage) for stage in first)
 
 
-def _gathering(problem: Problem, stage: int) -> int:
+def _gathering(problem: Problem, stage: StageId) -> Ticks:
     own = problem.stages[problem.parameters.holder(stage)].gather
     return 0 if own is None else own.task.ticks
 
 
-def _once(problem: Problem, stage: int, device: int) -> int:
+def _once(problem: Problem, stage: StageId, device: DeviceId) -> Ticks:
     """Return a lower bound on the ticks that a device works after the last task of a stage's backwards.
 
     It is the stage's reduction and step. After a pass of all stages on which these wait, it is all that the device
@@ -90,7 +91,7 @@ def _once(problem: Problem, stage: int, device: int) -> int:
     return later + once[0].task.ticks * _parts_after(problem, stage, once[0].parts)
 
 
-def _after_all(problem: Problem, device: int) -> int:
+def _after_all(problem: Problem, device: DeviceId) -> Ticks:
     """Return the most ticks that one stream of a device works after the last pass that serves all stages; 0 without
     one."""
     kinds = [one.kind for stage in problem.stages for one in stage.once if one.of_all]
@@ -102,13 +103,13 @@ def _after_all(problem: Problem, device: int) -> int:
     return max(on.values(), default=0)
 
 
-def _awaited(problem: Problem, stage: int) -> bool:
+def _awaited(problem: Problem, stage: StageId) -> bool:
     """Return True if a task of W waits for the last task of B; otherwise B may end after reduction and step."""
     last = len(problem.tasks_of(B, stage)) - 1
     return any(task.after in (None, last) for task in problem.tasks_of(W, stage))
 
 
-def _parts_after(problem: Problem, stage: int, number: int) -> int:
+def _parts_after(problem: Problem, stage: StageId, number: int) -> int:
     """Return the least number of the reduction's `number` buckets that start only after a stage's last weight task has
     ended."""
     of = problem.dependencies

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipesched.problem.partners import groups_of_partners
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 from pipesched.problem.relaxed.least_memory import with_least_activations
 
 ARGUMENT = (
@@ -24,10 +25,10 @@ class _Shared(NamedTuple):
     `activation` is by stage of these devices the memory that a micro-batch in flight there keeps in the group.
     """
 
-    devices: tuple[int, ...]
-    group: tuple[int, ...]
-    room: int
-    activation: dict[int, int]
+    devices: tuple[DeviceId, ...]
+    group: tuple[DeviceId, ...]
+    room: MemorySteps
+    activation: dict[StageId, MemorySteps]
 
 
 def share_memory(problem: Problem) -> Problem:
@@ -51,7 +52,7 @@ def share_memory(problem: Problem) -> Problem:
     return found.with_stages(activation=activation, freed=freed).with_room(room)
 
 
-def sharing(problem: Problem) -> tuple[int, ...]:
+def sharing(problem: Problem) -> tuple[DeviceId, ...]:
     """Return the devices for which fewer activations fit into the group's memory than into their own, counting one
     activation of each stage."""
     return tuple(sorted(device for shared in _shared(problem) for device in shared.devices))
@@ -67,7 +68,7 @@ def note(problem: Problem) -> str:
     )
 
 
-def _named(devices: Sequence[int]) -> str:
+def _named(devices: Sequence[DeviceId]) -> str:
     """Return "device 1", "devices 1 and 2", "devices 1, 2 and 3"."""
     *first, last = map(str, devices)
     return f"devices {', '.join(first)} and {last}" if first else f"device {last}"
@@ -92,7 +93,7 @@ def _shared(problem: Problem) -> tuple[_Shared, ...]:
     return tuple(found)
 
 
-def _with_partners(problem: Problem, group: tuple[int, ...]) -> dict[int, int]:
+def _with_partners(problem: Problem, group: tuple[DeviceId, ...]) -> dict[StageId, MemorySteps]:
     """Return for each stage of a group the memory that a micro-batch in flight keeps there and on partners' stages
     before it."""
     where, found = problem.placement.stage_device, dict[int, int]()
@@ -105,7 +106,7 @@ def _with_partners(problem: Problem, group: tuple[int, ...]) -> dict[int, int]:
     return found
 
 
-def _kept_in_group(problem: Problem, stage: int) -> int:
+def _kept_in_group(problem: Problem, stage: StageId) -> MemorySteps:
     """Return the least memory of devices, over the modes of a stage's activation, that it keeps from forward to
     backward."""
     own = problem.stages[stage]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps
 from pipesched.problem.stage import PassMemory
 
 ARGUMENT = (
@@ -25,7 +26,7 @@ def drop_pass_memory(problem: Problem) -> Problem:
     return problem.with_room(room).with_stages(workspace=none, until_end=none)
 
 
-def _least_workspace(problem: Problem, device: int) -> int:
+def _least_workspace(problem: Problem, device: DeviceId) -> MemorySteps:
     """Return the least workspace among a device's passes that take memory which later passes free."""
     if problem.network.mode_passes_taking(device):
         return 0  # these have no workspace

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipesched.problem.network.task_network import TaskNetwork
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class Relaxation:
     name: str
     relax: Callable[[Problem], Problem]
     argument: str
-    added_back: Callable[[Problem], int] = lambda _: 0
+    added_back: Callable[[Problem], Ticks] = lambda _: 0
     note: Callable[[Problem], str] = lambda _: ""
     drop: Callable[[Problem], TaskNetwork] | None = None
-    sharing: Callable[[Problem], tuple[int, ...]] = lambda _: ()
+    sharing: Callable[[Problem], tuple[DeviceId, ...]] = lambda _: ()
 
 
 class RelaxationStep(NamedTuple):
@@ -56,7 +57,7 @@ class RelaxedProblem:
         )
 
     @cached_property
-    def added_back(self) -> int:
+    def added_back(self) -> Ticks:
         """The ticks to add to a lower bound of the relaxed problem to get one of the original problem."""
         return sum(step.relaxation.added_back(step.of) for step in self.steps)
 
@@ -66,6 +67,6 @@ class RelaxedProblem:
         return tuple(note for step in reversed(self.steps) if (note := step.relaxation.note(step.of)))
 
     @cached_property
-    def sharing(self) -> tuple[int, ...]:
+    def sharing(self) -> tuple[DeviceId, ...]:
         """The devices whose memory in the relaxed problem is that of their whole group of partners."""
         return tuple(sorted({device for step in self.steps for device in step.relaxation.sharing(step.of)}))

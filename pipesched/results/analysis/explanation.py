@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.analysis.bottleneck import Bottleneck
 
 
@@ -37,7 +38,7 @@ class Perturbation:
     text: str
     problem: Problem
     relaxes: bool
-    device: int | None = None
+    device: DeviceId | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.analysis.explanation import Effect, Explanation, PerturbationKind
 
 INCONCLUSIVE = "inconclusive"
@@ -62,7 +63,7 @@ def _text(effects: Sequence[Effect]) -> str:
     return f"one more activation on {_listed(devices)}" if devices else effects[0].change.text
 
 
-def _listed(devices: Sequence[int]) -> str:
+def _listed(devices: Sequence[DeviceId]) -> str:
     if len(devices) == 1:
         return f"device {devices[0]}"
     return f"one of devices {', '.join(map(str, devices))}"

@@ -9,6 +9,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.schedule.timeline import Timeline
 
 # Parts of a device's row, which is 1 high: white space below its lanes, and a side lane for each compute lane.
@@ -24,9 +25,9 @@ class Box(NamedTuple):
     """
 
     of: Pass
-    device: int
-    start: int
-    end: int
+    device: DeviceId
+    start: Ticks
+    end: Ticks
     top: float
     bottom: float
     overlapped: bool = False
@@ -59,7 +60,7 @@ def boxes_of(timeline: Timeline) -> Iterator[Box]:
             yield Box(one.task.of, device, one.start, one.end, top, bottom, False, *named)
 
 
-def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float, bottom: float) -> Iterator[Box]:
+def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: DeviceId, top: float, bottom: float) -> Iterator[Box]:
     half = (bottom - top) / len(slot)
     for number, p in enumerate(slot):
         upper = device + top + number * half

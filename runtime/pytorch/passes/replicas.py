@@ -10,6 +10,7 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 
 
 def sum_replicas(problem: Problem, stages: Mapping[int, PipelineStage]) -> None:
@@ -21,7 +22,7 @@ def sum_replicas(problem: Problem, stages: Mapping[int, PipelineStage]) -> None:
             _add(stage.submod, where.stage_device[twin], stages.get(twin), first=number < twin)
 
 
-def _position(problem: Problem, stage: int) -> int:
+def _position(problem: Problem, stage: StageId) -> int:
     where = problem.placement
     return where.chains[where.chain_index[stage]].index(stage)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.quantities import MicrobatchId
 from runtime.profiling.profile import KINDS, Samples, StageProfile
 from runtime.pytorch.profiling.memory_meter import Meter, meter
 from runtime.pytorch.profiling.stage_passes import StagePasses
@@ -43,7 +44,7 @@ class StageBench:
             BW: lambda j: self._passes.fused(j, self._gradient),
         }
 
-    def run(self, kind: PassKind, microbatch: int) -> None:
+    def run(self, kind: PassKind, microbatch: MicrobatchId) -> None:
         """Run one pass of a micro-batch."""
         self._runs[kind](microbatch)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.distributed.pipelining._backward import stage_backward, stage_backward_input, stage_backward_weight
 from torch.utils.checkpoint import checkpoint
 
+from pipesched.problem.quantities import MicrobatchId
 from runtime.pytorch.passes.weight_split import Todo, WeightStore, store_weight_gradients
 
 
@@ -31,20 +32,20 @@ class StagePasses:
         self._graphs: dict[int, tuple[Any, ...]] = {}
         self._todo: dict[int, Todo] = {}
 
-    def forward(self, microbatch: int, x: Tensor) -> None:
+    def forward(self, microbatch: MicrobatchId, x: Tensor) -> None:
         """Run F; `x` requires a gradient unless the stage is the first."""
         output = self._module(x)
         result = output if self._loss is None else self._loss(output)
         self._forwarded[microbatch] = output, result, [x]
 
-    def fused(self, microbatch: int, gradient: Tensor | None) -> None:
+    def fused(self, microbatch: MicrobatchId, gradient: Tensor | None) -> None:
         """Run BW: gradients of the input and of the weights."""
         _, result, inputs = self._forwarded.pop(microbatch)
         stage_backward(result, gradient, inputs)
         if self._store is not None:
             self._store()()
 
-    def backward(self, microbatch: int, gradient: Tensor | None) -> None:
+    def backward(self, microbatch: MicrobatchId, gradient: Tensor | None) -> None:
         """Run B: the gradient of the input, as far as the split can separate it; the remainder is kept for W.
 
         `gradient` is that of the output, None for the loss.
@@ -60,7 +61,7 @@ class StagePasses:
             _, groups = stage_backward_input([result], grads, inputs, self._module.parameters())
         self._graphs[microbatch] = inputs, groups, result, gradient
 
-    def weight(self, microbatch: int) -> None:
+    def weight(self, microbatch: MicrobatchId) -> None:
         """Run W: the gradients of the weights."""
         if self._store is not None:
             self._todo.pop(microbatch)()
