@@ -49,7 +49,10 @@ def computing_alone(stage: Stage) -> Stage:
     if W in tasks and dict(stage.tasks)[B][0].gathers:
         tasks[W] = _moved(tasks[W], -1)
     found = stage.with_tasks(tasks)
-    plain = W not in tasks and all(len(own) == 1 and own[0].stream == stage.stream for own in tasks.values())
+    # A single task with a name of its own stays: orders of tasks name it.
+    plain = W not in tasks and all(
+        len(own) == 1 and (own[0].stream, own[0].name) == (stage.stream, _COMPUTING) for own in tasks.values()
+    )
     return replace(found, tasks=()) if plain else found
 
 

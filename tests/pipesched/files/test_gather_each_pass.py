@@ -169,3 +169,12 @@ def test_no_schedule_takes_more_memory_than_the_last_level_of_a_frontier() -> No
     assert max(measure(timeline).peak_memory) <= MemoryLevels(problem).most()
     assert MemoryLevels(problem).most() == 2 * (1 + 1 + 1)
     assert frontier(problem, 3, counted(1)).points
+
+
+@pytest.mark.parametrize("names", [("attention", "attention"), ("compute", "compute"), ("compute", "gather")])
+def test_a_single_task_keeps_its_name_when_written(names: tuple[str, str]) -> None:
+    """Orders of tasks in a schedule file name the tasks, so a pass of one named task may not be written as plain."""
+    tasks = {key: [{"name": name, "time": 3}] for key, name in zip(("forward", "backward"), names, strict=True)}
+    problem = problem_from(DOCUMENT | {"times": {}, "tasks": tasks, "streams": ["compute", "dp"]})
+    again = problem_from(problem_document(problem))
+    assert [stage.tasks for stage in again.stages] == [stage.tasks for stage in problem.stages]
