@@ -13,16 +13,16 @@ from math import ceil, floor, gcd
 from pipesched.checking.coverage import unknown
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import StageId, Ticks
 
 
-def least_attainable(problem: Problem, at_least: Fraction | int) -> Fraction:
+def least_attainable(problem: Problem, at_least: Fraction | Ticks) -> Fraction:
     """Return the least attainable value, in ticks, that is at least `at_least`."""
     step = _step(problem)
     return min(step * Fraction(ceil(at_least * parts / step), parts) for parts in range(1, denominators(problem) + 1))
 
 
-def least_attainable_above(problem: Problem, refuted: Fraction | int) -> Fraction:
+def least_attainable_above(problem: Problem, refuted: Fraction | Ticks) -> Fraction:
     """Return the least attainable value, in ticks, that is above `refuted`."""
     step = _step(problem)
     return min(
@@ -30,7 +30,7 @@ def least_attainable_above(problem: Problem, refuted: Fraction | int) -> Fractio
     )
 
 
-def greatest_attainable_below(problem: Problem, bound: Fraction | int) -> Fraction:
+def greatest_attainable_below(problem: Problem, bound: Fraction | Ticks) -> Fraction:
     """Return the greatest attainable value, in ticks, that is smaller than `bound`."""
     step = _step(problem)
     return max(step * Fraction(ceil(bound * parts / step) - 1, parts) for parts in range(1, denominators(problem) + 1))

@@ -36,6 +36,7 @@ from pipesched.checking.streams.weights import stream_weights
 from pipesched.errors import OutOfRange
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
@@ -54,7 +55,8 @@ from pipesched.results.evidence import (
     UnknownForm,
 )
 
-Value = Fraction | int
+# A lower bound in ticks.
+Value = Fraction | Ticks
 Argument = Callable[[Problem, Any, Value], Value]
 
 
@@ -125,7 +127,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({certificate.name}, checked from its evidence)")
 
 
-def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[int, ...] | None) -> Fraction | int:
+def _proved(problem: Problem, certificate: Certificate, stage_of: tuple[StageId, ...] | None) -> Value:
     """Return the lower bound that the evidence proves, in ticks, before it is rounded up to a value that a schedule can
     have.
 

@@ -11,7 +11,7 @@ from pipesched.layers.free_memory import reserving_more
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 
 
 def check_most_free(plan: PlanProblem, bound: Fraction) -> list[Finding]:
@@ -55,7 +55,7 @@ def check_most_left(problem: Problem, bound: Fraction) -> Finding:
     return Finding(Verdict.NOT_VERIFIED, f"no schedule leaves more than {stated} of memory free: shown is {proved}")
 
 
-def _needed(problem: Problem, chain: Sequence[int], device: DeviceId) -> int:
+def _needed(problem: Problem, chain: Sequence[StageId], device: DeviceId) -> MemorySteps:
     """Return the least memory, in steps of the resolution, that a device needs for one micro-batch of a chain.
 
     The largest over its micro-batches, if their factors differ.

@@ -17,7 +17,7 @@ from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.streams.load import stream_load
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.results.evidence import ModeMultipliers, OnDevice, OnStage, OnStream
 
 
@@ -73,8 +73,8 @@ class _Mode(NamedTuple):
 
     stage: StageId
     split: bool
-    forward: int | None
-    gradient: int  # ticks until the gradient is there
+    forward: StageId | None
+    gradient: Ticks  # ticks until the gradient is there
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
@@ -131,7 +131,7 @@ def _memory_shares(unit: Problem, multipliers: tuple[Fraction, ...]) -> _MemoryS
     return _MemoryShares(waiting, per_unit, transfers)
 
 
-def _room_in_steps(unit: Problem, device: DeviceId) -> int:
+def _room_in_steps(unit: Problem, device: DeviceId) -> MemorySteps:
     """Return the memory of a device rounded down to a multiple of all amounts on it; 0 where it limits nothing."""
     here = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     sizes = [unit.stages[s].activation for s in here]
@@ -140,7 +140,8 @@ def _room_in_steps(unit: Problem, device: DeviceId) -> int:
     return 0 if room is None or room <= 0 or not any(sizes) else room - room % gcd(*sizes)
 
 
-def _modes(unit: Problem, s: int) -> Iterator[_Mode]:
+def _modes(unit: Problem, s: StageId) -> Iterator[_Mode]:
+    """Yield the modes of the backward of stage `s`: split if allowed, fused, and in each block that it may join."""
     stage = unit.stages[s]
     if stage.weight is not None:
         yield _Mode(s, True, None, stage.backward)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Slot, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 from pipesched.schedule.gathered import uses_parameters
 from pipesched.schedule.schedule import Schedule, Wait
 
@@ -58,7 +58,7 @@ class _Device:
                 self._later.setdefault(stage, []).append(place)
         self._count = Counter[int]()
 
-    def _used_by(self, slot: Slot) -> list[int]:
+    def _used_by(self, slot: Slot) -> list[StageId]:
         problem = self._problem
         users = [p for p in slot if uses_parameters(problem, p.kind, p.stage)]
         stages = dict.fromkeys(problem.parameters.holder(p.stage) for p in users)
@@ -99,11 +99,11 @@ class _Device:
             self._drop(stage, after_last_use, found)
         return self._earlier(found)
 
-    def _full(self, level: int, gathered: int) -> bool:
+    def _full(self, level: MemorySteps, gathered: int) -> bool:
         """Return True if this memory level, or this number of gathered stages, exceeds the limit."""
         return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
-    def _farthest(self, stages: list[StageId]) -> int | None:
+    def _farthest(self, stages: list[StageId]) -> StageId | None:
         """Choose the stage to drop: one that is never used again, else that whose next use is farthest; None if none
         may be.
 
@@ -118,7 +118,7 @@ class _Device:
         self.left = None if self.left is None else self.left - 1
         return max(able, key=lambda stage: self._later[stage][-1])
 
-    def _drop(self, stage: StageId, after_last_use: dict[int, int], found: list[Slot]) -> int:
+    def _drop(self, stage: StageId, after_last_use: dict[StageId, int], found: list[Slot]) -> MemorySteps:
         """Insert the drop of a stage's parameters after their last use; returns the memory that it frees."""
         place = after_last_use.pop(stage)
         found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))

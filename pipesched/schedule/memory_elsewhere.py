@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipesched.problem.passes import Pass
+from pipesched.problem.quantities import DeviceId, MemorySteps, ReservoirId, Ticks
 from pipesched.schedule.timeline import Timeline
 
 
@@ -20,14 +21,14 @@ class ReservoirChange(NamedTuple):
     moves there and back at one tick then counts as never there, though a schedule must have room for it.
     """
 
-    reservoir: int
-    tick: int
-    amount: int
+    reservoir: ReservoirId
+    tick: Ticks
+    amount: MemorySteps
     later: bool
     of: Pass
 
 
-def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[ReservoirChange]:
+def changes_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> Iterator[ReservoirChange]:
     """Yield the changes of a reservoir by passes for which it is not their own device's memory, in no order.
 
     Two for each such pass: at its start and at its end, 0 where it changes nothing then.
@@ -43,7 +44,7 @@ def changes_elsewhere(timeline: Timeline, reservoir: int) -> Iterator[ReservoirC
             yield ReservoirChange(reservoir, end, at_end, False, p)
 
 
-def steps_elsewhere(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]:
+def steps_elsewhere(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
     """Return the memory of a reservoir that passes of other devices take, as steps (tick, level from then on) from (0,
     0) on."""
     at = Counter({0: 0})
@@ -56,7 +57,7 @@ def steps_elsewhere(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]
     return steps
 
 
-def host_steps(timeline: Timeline) -> list[tuple[tuple[int, ...], list[tuple[int, int]]]]:
+def host_steps(timeline: Timeline) -> list[tuple[tuple[DeviceId, ...], list[tuple[Ticks, MemorySteps]]]]:
     """Return the devices of each host that activations may move to, and its memory as steps (tick, level from then
     on)."""
     network = timeline.problem.network

@@ -14,7 +14,7 @@ from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.objectives.span import SPAN
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, ReservoirId, StageId, Ticks
 from pipesched.schedule.memory_elsewhere import changes_elsewhere
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
@@ -33,11 +33,11 @@ class Metrics:
     """
 
     problem: Problem = field(repr=False, compare=False)
-    makespan_ticks: int
-    span_ticks: int
-    work_ticks: tuple[int, ...]
-    peak_quanta: tuple[int, ...]
-    period_ticks: int | None = None
+    makespan_ticks: Ticks
+    span_ticks: Ticks
+    work_ticks: tuple[Ticks, ...]
+    peak_quanta: tuple[MemorySteps, ...]
+    period_ticks: Ticks | None = None
 
     @property
     def makespan(self) -> float:
@@ -61,7 +61,7 @@ class Metrics:
         parts = zip(self.peak_quanta, self.problem.static, strict=True)
         return [float(sum(both) * self.problem.resolution) for both in parts]
 
-    def value_ticks(self, objective: Objective) -> int:
+    def value_ticks(self, objective: Objective) -> Ticks:
         """Return the objective's value; ValueError for the period of a timeline that is no unrolled pattern."""
         if objective.repeats:
             if self.period_ticks is None:
@@ -94,7 +94,7 @@ class Metrics:
         """The idle ratio: 1 - total work / (devices x makespan)."""
         return self._idle(sum(self.work_ticks), len(self.work_ticks), MAKESPAN) or 0.0
 
-    def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
+    def _idle(self, work: Ticks, devices: int, objective: Objective) -> float | None:
         """Return the idle share 1 - work / (devices x value), where the value of a period is multiplied by the
         micro-batches."""
         if objective.repeats and self.period_ticks is None:
@@ -123,7 +123,7 @@ def measure(timeline: Timeline) -> Metrics:
     )
 
 
-def device_reach(timeline: Timeline, device: DeviceId) -> tuple[int, int]:
+def device_reach(timeline: Timeline, device: DeviceId) -> tuple[Ticks, Ticks]:
     """Return the start of a device's first task and the end of its last, in ticks; (0, 0) for a device without
     tasks."""
     rows = timeline.schedule.columns.on(device)
@@ -133,7 +133,7 @@ def device_reach(timeline: Timeline, device: DeviceId) -> tuple[int, int]:
     return min((start for start, _ in own), default=0), max((end for _, end in own), default=0)
 
 
-def _work(timeline: Timeline) -> tuple[int, ...]:
+def _work(timeline: Timeline) -> tuple[Ticks, ...]:
     """Return the work of each device's first stream, in ticks."""
     ticks, first = work_of_rows(timeline), timeline.problem.streams[0]
     elsewhere = {
@@ -151,7 +151,7 @@ def work_of_rows(timeline: Timeline) -> Whole:
     forward."""
     problem, columns = timeline.problem, timeline.schedule.columns
 
-    def alone(kind: PassKind, stage: StageId) -> int:
+    def alone(kind: PassKind, stage: StageId) -> Ticks:
         return sum(task.ticks for task in problem.tasks_of(kind, stage) if task.stream == problem.streams[0])
 
     rows = len(columns)
@@ -160,7 +160,7 @@ def work_of_rows(timeline: Timeline) -> Whole:
     return np.where(block < 0, ticks, block * columns.each(lambda kind, _: kind is F, rows))
 
 
-def _memory(timeline: Timeline, reservoir: int) -> tuple[Whole, Whole]:
+def _memory(timeline: Timeline, reservoir: ReservoirId) -> tuple[Whole, Whole]:
     """Return the times at which passes start or end, and the level of a memory from each on; beginning with 0 at time
     0.
 
@@ -206,7 +206,7 @@ def given_up(timeline: Timeline) -> Whole:
     return by_microbatch(timeline.problem, found, columns.microbatch, 2 * len(columns))
 
 
-def memory_steps(timeline: Timeline, reservoir: int) -> list[tuple[int, int]]:
+def memory_steps(timeline: Timeline, reservoir: ReservoirId) -> list[tuple[Ticks, MemorySteps]]:
     """Return the level of a memory as steps (tick, level from then on), beginning with (0, 0).
 
     The memory is a reservoir of the task network: a device by its number, or a host.

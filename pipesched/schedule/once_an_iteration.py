@@ -111,7 +111,7 @@ def of_microbatches(timeline: Timeline) -> Timeline:
     )
 
 
-def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:
+def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[StageId, int]:
     """Return by stage that holds parameters the index in the device's order of the last backward that computes their
     gradients."""
     found: dict[int, int] = {}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.deadline import SHORT, asking
+from pipesched.problem.network.task_network import PassType
 from pipesched.problem.passes import Pass, PassKind, Slot
 from pipesched.problem.quantities import DeviceId, StageId
 
@@ -35,7 +36,7 @@ class PassTable:
         slot: Ints,
         microbatch: Ints,
         pass_type: Ints,
-        pass_types: Sequence[tuple[PassKind, int]],
+        pass_types: Sequence[PassType],
     ) -> None:
         self.devices, self.device, self.slot = devices, device, slot
         self.microbatch, self.pass_type, self.pass_types = microbatch, pass_type, list(pass_types)
@@ -73,7 +74,7 @@ class PassTable:
             found.append(tuple([cast(Slot, tuple(islice(passes, width))) for width in widths]))
         return tuple(found)
 
-    def each(self, of: Callable[[PassKind, int], int], times: int = 4, rows: slice = slice(None)) -> Whole:
+    def each(self, of: Callable[[PassKind, StageId], int], times: int = 4, rows: slice = slice(None)) -> Whole:
         """Return an array with the value of a function of kind and stage for every row, or for `rows`.
 
         Up to `times` of the numbers can be added exactly, as `whole` says.

@@ -80,7 +80,7 @@ class Schedule:
         return self._given if isinstance(self._given, PassTable) else PassTable.of(self._given)
 
     @cached_property
-    def fused(self) -> frozenset[tuple[int, int]]:
+    def fused(self) -> frozenset[tuple[StageId, MicrobatchId]]:
         """The (stage, micro-batch) pairs whose backward is fused."""
         return frozenset((p.stage, p.microbatch) for p in self.passes() if p.kind is BW)
 

@@ -7,10 +7,11 @@ from functools import cached_property
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import Task
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.pass_table import Ints, PassTable, Whole
 
 
-class StartTable(Mapping[Task, int]):
+class StartTable(Mapping[Task, Ticks]):
     """Start times of tasks: task `part` of row r of `columns` starts at tick `ticks[first[r] + part]`.
 
     Row r has `parts[r]` tasks.
@@ -32,12 +33,12 @@ class StartTable(Mapping[Task, int]):
         return self.columns is columns and bool((self.parts == parts).all() and (self.ticks >= 0).all())
 
     @cached_property
-    def _tasks(self) -> dict[Task, int]:
+    def _tasks(self) -> dict[Task, Ticks]:
         ticks = self.ticks.tolist()
         rows = zip(self.columns.passes, self.first.tolist(), self.parts.tolist(), strict=True)
         return {Task(p, part): ticks[first + part] for p, first, parts in asking(rows, SHORT) for part in range(parts)}
 
-    def __getitem__(self, task: Task) -> int:
+    def __getitem__(self, task: Task) -> Ticks:
         return self._tasks[task]
 
     def __iter__(self) -> Iterator[Task]:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipesched.problem.network.task_network import Resource
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.timeline import Timeline
 
-Interval = tuple[int, int]
+# Start and end.
+Interval = tuple[Ticks, Ticks]
 
 
 class StreamUse(NamedTuple):
@@ -16,8 +18,8 @@ class StreamUse(NamedTuple):
     run."""
 
     of: Resource
-    busy: int
-    exposed: int
+    busy: Ticks
+    exposed: Ticks
 
 
 def stream_use(timeline: Timeline) -> Iterator[StreamUse]:
@@ -44,7 +46,7 @@ def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
         yield begin, until
 
 
-def _shared(intervals: list[Interval], others: list[Interval]) -> int:
+def _shared(intervals: list[Interval], others: list[Interval]) -> Ticks:
     """Return the length of the intersection of two sorted lists of disjoint intervals."""
     ticks, one, other = 0, 0, 0
     while one < len(intervals) and other < len(others):

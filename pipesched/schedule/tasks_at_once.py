@@ -19,6 +19,7 @@ from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 
 _Orders = Mapping[Resource, Sequence[Task]]
@@ -161,7 +162,7 @@ def _shortest_cycle(needs: Mapping[Task, Sequence[Task]], through: Sequence[Task
     return found
 
 
-def _ranks(problem: Problem, needs: Mapping[Task, Sequence[Task]]) -> dict[Task, tuple[int, int]]:
+def _ranks(problem: Problem, needs: Mapping[Task, Sequence[Task]]) -> dict[Task, tuple[Ticks, int]]:
     """Return for each task its earliest start in ticks, if resources never delay it, and its place among tasks of one
     start.
 

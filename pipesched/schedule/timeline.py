@@ -13,7 +13,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.html_of import html_of
 from pipesched.problem.passes import Pass, PassKind, Slot, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, TaskPart, Ticks
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
@@ -37,7 +37,7 @@ class Timeline:
 
     problem: Problem
     schedule: Schedule
-    starts: Mapping[Task, int]
+    starts: Mapping[Task, Ticks]
 
     def __repr__(self) -> str:
         return f"<Timeline of {self.schedule.name!r} for {self.problem.name!r}: {len(self.schedule.columns)} passes>"
@@ -47,7 +47,7 @@ class Timeline:
         return html_of(self)
 
     @cached_property
-    def _blocks(self) -> dict[Pass, int]:
+    def _blocks(self) -> dict[Pass, Ticks]:
         """The duration in ticks of the overlapped block of each pass that runs inside one."""
         blocks: dict[Pass, int] = {}
         for order in self.schedule.orders:
@@ -57,14 +57,14 @@ class Timeline:
                     blocks.update(dict.fromkeys(slot, ticks))
         return blocks
 
-    def start(self, p: Pass) -> int:
+    def start(self, p: Pass) -> Ticks:
         """Return the start of the first of a pass's tasks, in ticks."""
         if p in self._blocks:
             return self.starts[Task(p)]
         parts = range(self.problem.dependencies.ends_of(p.kind, p.stage)[-1] + 1)
         return min(self.starts[Task(p, part)] for part in parts)
 
-    def end(self, p: Pass) -> int:
+    def end(self, p: Pass) -> Ticks:
         """Return the end of a pass in ticks: of its last task, except the task that sends its tensor."""
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
@@ -87,7 +87,7 @@ class Timeline:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
 
-    def _extent(self, parts_of: Callable[[PassKind, int], int]) -> tuple[Whole, Whole]:
+    def _extent(self, parts_of: Callable[[PassKind, StageId], int]) -> tuple[Whole, Whole]:
         """Return the first start and the last end over the first `parts_of` tasks of every pass, as arrays by row.
 
         A pass in a block has one task.
@@ -121,7 +121,7 @@ class Timeline:
         )
 
     @cached_property
-    def elsewhere(self) -> Mapping[int, Sequence[Occupied]]:
+    def elsewhere(self) -> Mapping[DeviceId, Sequence[Occupied]]:
         """The tasks that occupy a stream of each device besides that of their own pass; empty where none does."""
         found: dict[int, list[Occupied]] = {}
         if self.problem.network.occupies_several:
@@ -136,7 +136,7 @@ class Timeline:
         """Return True if `p` runs inside an overlapped block of one duration."""
         return p in self._blocks
 
-    def busy(self, device: DeviceId, stream: str = "") -> list[tuple[int, int]]:
+    def busy(self, device: DeviceId, stream: str = "") -> list[tuple[Ticks, Ticks]]:
         """Return the (start, end) intervals, in ticks, in which a stream of a device works, pass by pass; by default
         its first."""
         intervals: list[tuple[int, int]] = []
@@ -154,7 +154,7 @@ class Timeline:
         return intervals + [(one.start, one.end) for one in self.elsewhere.get(device, ()) if one.stream == stream]
 
 
-def _ticks(tasks: Sequence[TaskSpec], part: int) -> int:
+def _ticks(tasks: Sequence[TaskSpec], part: TaskPart) -> Ticks:
     return tasks[part].ticks if part < len(tasks) else 0
 
 
@@ -167,6 +167,6 @@ def blocks(problem: Problem, schedule: Schedule) -> Whole:
     return whole([-1 if block is None else block for block in ticks])
 
 
-def block_ticks(problem: Problem, slot: Slot) -> int | None:
+def block_ticks(problem: Problem, slot: Slot) -> Ticks | None:
     """Return the ticks of a slot that runs as one overlapped block; None for every other slot."""
     return problem.overlapped_ticks(slot[0], slot[1]) if len(slot) == 2 else None

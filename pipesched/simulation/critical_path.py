@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipesched.problem.passes import Task
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.timeline import Timeline
-from pipesched.simulation.precedence_graph import Graph
+from pipesched.simulation.precedence_graph import Graph, Node
 
 
 def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
@@ -25,7 +26,7 @@ def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
     return path[::-1]
 
 
-def _last(timeline: Timeline, graph: Graph, start: list[int]) -> int | None:
+def _last(timeline: Timeline, graph: Graph, start: list[Ticks]) -> Node | None:
     """Return the node (index in `graph.tasks`) at which the path ends; None for a schedule without passes."""
     if not start:
         return None

@@ -12,10 +12,10 @@ from itertools import accumulate, pairwise
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import KINDS
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
-from pipesched.simulation.precedence_graph import Graph
+from pipesched.simulation.precedence_graph import Graph, Node
 
 _COLLECTIVES = tuple(kind for kind, row in KINDS.items() if row.collective)
 
@@ -60,7 +60,7 @@ class IdleTimes:
     """The idle ticks of each device by cause, from time 0 to the makespan; their sum is its idle time."""
 
     devices: tuple[Idle, ...]
-    makespan: int
+    makespan: Ticks
 
     def shares(self) -> dict[IdleCause, float]:
         """Return the share of all devices' time by cause, in the order of the causes.
@@ -121,7 +121,7 @@ class _Nodes:
             if needed:
                 self._arrives[node], self._last[node] = max(needed)
 
-    def _needed(self, node: int) -> list[tuple[int, int]]:
+    def _needed(self, node: Node) -> list[tuple[Ticks, Node]]:
         """Return (arrival tick, node that it is from) of all that a node waits for, except its turn on the stream."""
         needed = [(self._end[one] + int(lag), one) for one, lag in self._graph.waits[node]]
         for before in self._turns.get(node, ()):
@@ -130,13 +130,13 @@ class _Nodes:
                 needed.remove(in_turn)
         return needed
 
-    def _other_piece(self, one: int, node: int) -> bool:
+    def _other_piece(self, one: Node, node: Node) -> bool:
         """Return True if nodes `one` and `node` belong to different pieces on the same stage of the model."""
         count = self._timeline.problem.chain_arcs.pieces
         earlier, later = (self._graph.tasks[each][0].of.stage for each in (one, node))
         return earlier != later and earlier // count == later // count
 
-    def _for_pieces(self, node: int, since: int, until: int) -> int:
+    def _for_pieces(self, node: Node, since: Ticks, until: Ticks) -> Ticks:
         """Return the ticks from `since` to `until` in which a node, or one that it waits for, lacks only another
         piece."""
         found = 0
@@ -149,7 +149,7 @@ class _Nodes:
             node = before
         return found
 
-    def idle(self, device: DeviceId, makespan: int) -> Idle:
+    def idle(self, device: DeviceId, makespan: Ticks) -> Idle:
         """Return the device's idle ticks by cause.
 
         Gaps are examined in order of time; for n passes that takes O(n log n).
@@ -167,7 +167,7 @@ class _Nodes:
                     found[cause] += ticks
         return +found
 
-    def _outside(self, device: DeviceId, makespan: int) -> Iterator[tuple[int, IdleCause]]:
+    def _outside(self, device: DeviceId, makespan: Ticks) -> Iterator[tuple[Ticks, IdleCause]]:
         """Yield (ticks, cause) for the time before a device's first pass and after its last one."""
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
@@ -182,7 +182,12 @@ class _Nodes:
         yield makespan - max(ended, reduced), IdleCause.COOL_DOWN
 
     def _in_gap(
-        self, device: DeviceId, since: int, until: int, waiting: _Waiting, steps: list[tuple[int, int]]
+        self,
+        device: DeviceId,
+        since: Ticks,
+        until: Ticks,
+        waiting: _Waiting,
+        steps: list[tuple[Ticks, MemorySteps]],
     ) -> Iterator[tuple[int, IdleCause]]:
         """Yield (ticks, cause) for the parts of an idle interval between two tasks of a device.
 
@@ -199,7 +204,9 @@ class _Nodes:
             fits = self._fits(waiting.least(begin), device, level)
             yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
 
-    def _before_any(self, device: DeviceId, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
+    def _before_any(
+        self, device: DeviceId, since: Ticks, ready: Ticks, first: Node
+    ) -> Iterator[tuple[Ticks, IdleCause]]:
         """Yield (ticks, cause) of the wait, from `since` to `ready`, for the inputs of `first`, the node that could
         start first.
 
@@ -214,7 +221,7 @@ class _Nodes:
         yield sent - since - pieces, on_device if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
-    def _fits(self, takes: Fraction | int, device: DeviceId, level: int) -> bool:
+    def _fits(self, takes: Fraction | MemorySteps, device: DeviceId, level: MemorySteps) -> bool:
         """Return True if a device at this memory level has room for a pass that takes `takes` at its start."""
         room = self._timeline.problem.room[device]
         return room is None or takes == 0 or level + takes <= room
@@ -228,7 +235,7 @@ class _Waiting:
     memory.
     """
 
-    def __init__(self, row: list[int], arrives: list[int], takes: list[Fraction | int]) -> None:
+    def __init__(self, row: list[Node], arrives: list[Ticks], takes: list[Fraction | MemorySteps]) -> None:
         self._row, self._takes, self._at, self._arrived = row, takes, 0, 0
         self._sorted = sorted((arrives[node], node) for node in row)
         # The least from each place on.
@@ -244,16 +251,16 @@ class _Waiting:
         return self
 
     @property
-    def first(self) -> tuple[int, int]:
+    def first(self) -> tuple[Ticks, Node]:
         """Return (tick at which its inputs are there, node) of the waiting node that has its inputs first."""
         return self._first[self._at]
 
-    def arrivals(self, since: int, until: int) -> Iterator[int]:
+    def arrivals(self, since: Ticks, until: Ticks) -> Iterator[Ticks]:
         """Yield the ticks strictly inside an idle interval, in which no node runs, at which some node has all its
         inputs."""
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
-    def least(self, moment: int) -> Fraction | int:
+    def least(self, moment: Ticks) -> Fraction | MemorySteps:
         """Return the least memory taken by a waiting node that has its inputs by the tick `moment`; 0 if there is
         none."""
         while self._arrived < len(self._sorted) and self._sorted[self._arrived][0] <= moment:
@@ -263,7 +270,7 @@ class _Waiting:
         return min((takes for takes, number in self._number.items() if number > 0), default=0)
 
 
-def _between(pairs: list[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
+def _between(pairs: list[tuple[int, int]], since: Ticks, until: Ticks) -> list[tuple[int, int]]:
     """Return the sorted pairs whose first number is strictly between `since` and `until`."""
     return pairs[bisect_right(pairs, since, key=_tick) : bisect_left(pairs, until, key=_tick)]
 

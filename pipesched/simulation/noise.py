@@ -34,7 +34,7 @@ class Noise(NamedTuple):
 class Distribution:
     """One figure of a schedule under noise: its value without noise, and its samples, in ticks."""
 
-    nominal: int
+    nominal: Ticks
     samples: Floats
 
     @property

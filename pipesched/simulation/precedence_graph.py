@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.gathered import gathered
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
@@ -24,6 +26,8 @@ from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline, blocks
 from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
 
+# A node of the graph: an index in `Graph.tasks`.
+Node: TypeAlias = int
 # Nodes that are waited for, those that wait, and for how many ticks past their end: all as long, or each its own.
 Arcs = tuple[Ints, Ints, int | Whole]
 Bools = NDArray[np.bool_]
@@ -213,7 +217,7 @@ class Graph:
     def _row_of(self) -> dict[Pass, int]:
         return {p: row for row, p in enumerate(self._columns.passes)}
 
-    def _node(self, task: Task) -> int:
+    def _node(self, task: Task) -> Node:
         row = self._row_of.get(task.of)
         if row is None:
             raise BadInput(f"{self.text(task)} is in the order of a stream, and {task.of} is not in the schedule")
@@ -233,7 +237,7 @@ class Graph:
         return np.where(known[place] == microbatches, each[place], -1)
 
     @cached_property
-    def waits(self) -> list[list[tuple[int, int]]]:
+    def waits(self) -> list[list[tuple[Node, Ticks]]]:
         """Return for each node the (node, lag in ticks) pairs that it waits for."""
         waits: list[list[tuple[int, int]]] = [[] for _ in self.ticks]
         for node, (begin, end) in asking(enumerate(pairwise(self.at)), SHORT):

@@ -9,13 +9,14 @@ import numpy as np
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import Numbers, earliest, latest
 from pipesched.simulation.precedence_graph import Graph
 
 
-def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | None = None) -> Timeline:
+def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[Ticks] | None = None) -> Timeline:
     """Return the timeline of an order with every task as early as possible.
 
     `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, if the order
@@ -36,12 +37,12 @@ def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = No
     return _timeline(problem, graph, latest_openings(graph))
 
 
-def _timeline(problem: Problem, graph: Graph, not_before: Sequence[int]) -> Timeline:
+def _timeline(problem: Problem, graph: Graph, not_before: Sequence[Ticks]) -> Timeline:
     start, _ = run_order(graph, not_before)
     return Timeline(problem, graph.schedule, graph.starts(start))
 
 
-def latest_openings(graph: Graph) -> list[int]:
+def latest_openings(graph: Graph) -> list[Ticks]:
     """Return by device the latest start of its first pass, in ticks, for which no device ends later than with earliest
     times."""
     start, sequence = run_order(graph, [0] * len(graph.opening))
@@ -53,7 +54,7 @@ def latest_openings(graph: Graph) -> list[int]:
     return [int(min((by[node] for node in nodes), default=0)) for nodes in graph.opening]
 
 
-def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers]:
+def run_order(graph: Graph, not_before: Sequence[Ticks]) -> tuple[Numbers, Numbers]:
     """Return the earliest start of every node in ticks, and the nodes in an order in which each follows its
     predecessors.
 

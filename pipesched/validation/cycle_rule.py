@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import B, Pass, Task, W
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.gather_rules import tied_by_gathers
 from pipesched.validation.pass_rules import all_tasks, awaits, needed, needed_of_others, own_tasks, waited_for
@@ -92,7 +93,7 @@ def _ends(timeline: Timeline) -> dict[Pass, Task]:
     return found
 
 
-def _ticks(timeline: Timeline, task: Task) -> int:
+def _ticks(timeline: Timeline, task: Task) -> Ticks:
     if timeline.in_block(task.of):
         return timeline.end(task.of) - timeline.start(task.of)
     return all_tasks(timeline.problem, task.of.kind, task.of.stage)[task.part].ticks

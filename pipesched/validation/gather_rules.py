@@ -8,6 +8,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import BW, OFFLOAD, ONCE, RELOAD, RESHARD, UNSHARD, B, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.violation import Violation
@@ -50,7 +51,7 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         yield Violation("parameters", (), f"parameters are gathered {count} times; the limit is {limit}")
 
 
-def _at_place(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
+def _at_place(problem: Problem, p: Pass, there: dict[StageId, int], gone: dict[StageId, int]) -> Iterator[Violation]:
     """Yield the violations of a pass at its place in the order.
 
     `there` and `gone` count by stage the gatherings so far, of stages gathered now and of stages dropped since; both
@@ -121,6 +122,6 @@ def needs_no_parameters(problem: Problem, p: Pass) -> bool:
     return p.kind in _NO_USE or (problem.stages[p.stage].forward_only and p.kind in _BACKWARDS)
 
 
-def _owner(problem: Problem, p: Pass) -> int:
+def _owner(problem: Problem, p: Pass) -> StageId:
     """Return the stage that holds the parameters with which a pass computes, or for which it runs."""
     return problem.parameters.holder(p.stage)

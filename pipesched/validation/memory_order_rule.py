@@ -21,7 +21,7 @@ from pipesched.problem.formatting import memory_text
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import RECOMPUTATIONS, F, Pass
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.memory_rule import host_name
 from pipesched.validation.pass_rules import (
@@ -54,7 +54,7 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
         if p.kind in RECOMPUTATIONS:
             again[p.stage, p.microbatch] = for_one(problem, (dropped(problem, p.kind, p.stage), 0), p.microbatch)[0]
 
-    def changes(p: Pass, device: DeviceId) -> tuple[int, int]:
+    def changes(p: Pass, device: DeviceId) -> tuple[MemorySteps, MemorySteps]:
         if problem.device(p) != device:
             return for_one(problem, changes_elsewhere(problem, p.kind, p.stage), p.microbatch)
         at_start, at_end = for_one(problem, memory_changes(problem, p.kind, p.stage), p.microbatch)
@@ -78,8 +78,8 @@ class _Memory(NamedTuple):
     """A memory: its name, its capacity for passes, and its static use (None for a host)."""
 
     name: str
-    capacity: int
-    static: int | None
+    capacity: MemorySteps
+    static: MemorySteps | None
 
 
 def _first_above(

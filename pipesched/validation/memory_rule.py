@@ -10,7 +10,7 @@ import numpy as np
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.pass_rules import (
@@ -73,9 +73,9 @@ class _CopyOfOther(NamedTuple):
     """A change of a device's memory by a copy of another device: tick, amount, and True for `later` if it is taken, not
     freed."""
 
-    tick: int
+    tick: Ticks
     later: bool
-    change: int
+    change: MemorySteps
     of: Pass
 
 

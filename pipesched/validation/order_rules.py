@@ -11,7 +11,7 @@ import numpy as np
 from pipesched.problem.pass_names import pass_text, stage_text
 from pipesched.problem.passes import BW, OF_PARAMETERS, ONCE, RESHARD, UNSHARD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MicrobatchId, StageId
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.pass_rules import run_once, saving_options
@@ -70,7 +70,7 @@ def _times_in(numbers: Ints, walked: range) -> Ints:
 
 
 def _not_once(
-    problem: Problem, stage: StageId, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]
+    problem: Problem, stage: StageId, j: MicrobatchId, times: dict[PassKind, int], alternatives: list[set[PassKind]]
 ) -> Iterator[Violation]:
     """Yield violations where passes of a micro-batch run twice, or do not together form one of the `alternatives`."""
     found = sorted(kind for kind in times if times[kind])

@@ -22,7 +22,7 @@ from pipesched.problem.passes import (
     W,
 )
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId, TaskPart, Ticks
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
@@ -46,7 +46,7 @@ def all_tasks(problem: Problem, kind: PassKind, stage: StageId) -> tuple[TaskSpe
     return (*own, TaskSpec(stream, ticks, "transfer")) if ticks else own
 
 
-def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[PassKind, int, int]]:
+def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[PassKind, StageId, Ticks]]:
     """Yield kinds and stages of the same micro-batch that must have ended before a pass starts, with the lag in ticks.
 
     Of the two kinds that may send the gradient a schedule contains one; of those that restore an activation at most
@@ -70,7 +70,7 @@ def needed(problem: Problem, kind: PassKind, stage: StageId) -> Iterator[tuple[P
             yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, True)
 
 
-def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
+def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, Ticks]]:
     """Yield passes of other chains or micro-batches that must have ended before a pass starts, with the lag in ticks.
 
     Of two kinds given for one backward a schedule contains one. Passes that run once begin after every backward for the
@@ -108,8 +108,8 @@ def needed_of_others(problem: Problem, p: Pass) -> Iterator[tuple[Pass, int]]:
 
 
 def waiting_pairs(
-    problem: Problem, before: int, after: int, backward: bool, places: tuple[int, ...]
-) -> Iterator[tuple[int, int]]:
+    problem: Problem, before: StageId, after: StageId, backward: bool, places: tuple[int, ...]
+) -> Iterator[tuple[MicrobatchId, MicrobatchId]]:
     """Yield pairs (micro-batch of stage `before`, micro-batch of stage `after`) of which the second waits for the
     first.
 
@@ -194,7 +194,7 @@ def waited_for(problem: Problem, p: Pass, other: Pass) -> range:
     return range(since if other.kind is W else until - 1, until)
 
 
-def needs_input(problem: Problem, kind: PassKind, stage: StageId) -> int:
+def needs_input(problem: Problem, kind: PassKind, stage: StageId) -> TaskPart:
     """Return the index of the task of a pass that waits for its inputs: in F, B and BW the first that needs other
     passes, else 0."""
     tasks = own_tasks(problem, kind, stage) if kind in (F, B, BW) else ()
@@ -207,7 +207,7 @@ def receives(problem: Problem, kind: PassKind, stage: StageId) -> bool:
     return kind in (F, B, BW) and tasks[needs_input(problem, kind, stage)].receives
 
 
-def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: int | None) -> int:
+def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: StageId | None) -> TaskPart:
     """Return the index of the task of a pass that waits for a pass of stage `sender` on its chain (None: of other
     chains).
 
@@ -217,7 +217,7 @@ def awaits(problem: Problem, kind: PassKind, stage: StageId, sender: int | None)
     return part + (receives(problem, kind, stage) and sender in (None, stage))
 
 
-def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
+def for_microbatches(problem: Problem, number: Ticks | MemorySteps, microbatches: Ints) -> Whole | int:
     """Return an array of `number`, ticks or memory, scaled for each of these micro-batches; the number itself if all
     are equal.
 
@@ -229,7 +229,9 @@ def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole
     return whole([each[j] for j in microbatches.tolist()], 2 * len(microbatches) + 2)
 
 
-def for_one(problem: Problem, changes: tuple[int, int], microbatch: MicrobatchId) -> tuple[int, int]:
+def for_one(
+    problem: Problem, changes: tuple[MemorySteps, MemorySteps], microbatch: MicrobatchId
+) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory changes of a pass at its start and end, scaled for this micro-batch."""
     scale = problem.walks.scale[microbatch] if problem.walks.scale else 1
     return int(changes[0] * scale), int(changes[1] * scale)
@@ -244,7 +246,7 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
     return whole([int(number * scale[j]) for number, j in pairs], 2 * len(numbers) + 2)
 
 
-def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) -> int:
+def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) -> Ticks:
     """Return the ticks of a transfer between stages: those of the stage that is first on the chain, and those of the
     link."""
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
@@ -255,14 +257,14 @@ def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) ->
     return gradient_lag(lower, ticks) if back else ticks
 
 
-def memory_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
+def memory_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory taken by a pass at its start and at its end, in steps; negative if freed."""
     at_start, at_end = _for_activations(problem, kind, stage)
     running, stays = passing_memory(problem, kind, stage)
     return at_start + running + stays, at_end - running
 
 
-def passing_memory(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
+def passing_memory(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory that a pass needs while it runs, and that it keeps until the end of the iteration."""
     space, kept = problem.stages[stage].workspace, problem.stages[stage].until_end
     match kind:
@@ -278,7 +280,7 @@ def passing_memory(problem: Problem, kind: PassKind, stage: StageId) -> tuple[in
     return 0, 0
 
 
-def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
+def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory of activations taken by a pass at its start and at its end; negative if freed."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
     # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
@@ -303,7 +305,7 @@ def _for_activations(problem: Problem, kind: PassKind, stage: StageId) -> tuple[
     )
 
 
-def dropped(problem: Problem, kind: PassKind, stage: StageId) -> int:
+def dropped(problem: Problem, kind: PassKind, stage: StageId) -> MemorySteps:
     """Return the memory freed after the forward and taken again by a recomputation of this kind."""
     if kind not in RECOMPUTATIONS:
         return 0
@@ -311,7 +313,7 @@ def dropped(problem: Problem, kind: PassKind, stage: StageId) -> int:
     return problem.stages[stage].activation - mode.keeps
 
 
-def changes_elsewhere(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
+def changes_elsewhere(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
     """Return the memory that a copy takes where activations move to, host or device, at its start and at its end.
 
     OFFLOAD takes it at its start, RELOAD frees it (negative) at its end, limited or not; other kinds take 0. Factors
@@ -322,13 +324,13 @@ def changes_elsewhere(problem: Problem, kind: PassKind, stage: StageId) -> tuple
     return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)
 
 
-def host_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[int, int]:
+def host_changes(problem: Problem, kind: PassKind, stage: StageId) -> tuple[MemorySteps, MemorySteps]:
     """Return the host memory taken by a pass at its start and at its end; negative if freed, 0 if activations move to a
     device."""
     return (0, 0) if peer_of(problem, stage) is not None else changes_elsewhere(problem, kind, stage)
 
 
-def peer_of(problem: Problem, stage: StageId) -> int | None:
+def peer_of(problem: Problem, stage: StageId) -> DeviceId | None:
     """Return the device whose memory a stage's activations move to; None where it is the host's, or none moves."""
     copies = problem.stages[stage].offload
     return copies.to if copies else None
@@ -348,7 +350,8 @@ def copies_to(schedule: Schedule, problem: Problem, device: DeviceId) -> list[Pa
     ]
 
 
-def _moved(problem: Problem, stage: StageId) -> int:
+def _moved(problem: Problem, stage: StageId) -> MemorySteps:
+    """Return the memory of an activation that an offload moves; 0 for a stage that never offloads."""
     copies = problem.stages[stage].offload
     return copies.amount if copies else 0
 
@@ -375,7 +378,7 @@ def streams_besides(problem: Problem, device: DeviceId, task: TaskSpec) -> Itera
             yield Resource(*where)
 
 
-def stream_owner(problem: Problem, device: DeviceId, stream: str) -> int:
+def stream_owner(problem: Problem, device: DeviceId, stream: str) -> DeviceId:
     """Return the device whose order lists a stream: the given device, or the first of those that share the stream."""
     sharing = [
         one.devices for one in problem.resources.shared_streams if one.stream == stream and device in one.devices

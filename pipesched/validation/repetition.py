@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.pass_rules import passing_memory
 
@@ -55,7 +55,7 @@ class _Part:
         found = self._places[kind, stage, index % self._copies]
         return found.node, (index - found.number) // self._copies
 
-    def arcs(self) -> Iterator[tuple[int, int, int, int]]:
+    def arcs(self) -> Iterator[tuple[int, int, Ticks, int]]:
         """Yield (earlier slot, later slot, ticks between their starts, repetitions between them)."""
         first: dict[int, int] = {}
         for node, device in enumerate(self._device):
@@ -69,7 +69,11 @@ class _Part:
                     if sooner != node or ahead:
                         yield sooner, node, self._ticks(sooner) + lag, -ahead
 
-    def _needs(self, p: Pass) -> Iterator[tuple[PassKind, int, int]]:
+    def _needs(self, p: Pass) -> Iterator[tuple[PassKind, StageId, Ticks]]:
+        """Yield kind and stage of the passes of the same micro-batch that `p` waits for, with the lag in ticks.
+
+        B stands for the gradient of the next stage, whichever of B and BW computes it.
+        """
         (chain,) = (chain for chain in self._problem.placement.chains if p.stage in chain)
         at, lag = chain.index(p.stage), self._problem.lag
         if p.kind is W:
@@ -81,7 +85,8 @@ class _Part:
             if at + 1 < len(chain):
                 yield B, chain[at + 1], lag(chain[at + 1], p.stage)
 
-    def _ticks(self, node: int) -> int:
+    def _ticks(self, node: int) -> Ticks:
+        """Return the ticks of a slot: of its pass, or of the block of its two passes."""
         slot = self.slots[node]
         if len(slot) == 2:
             forward, backward = (self._problem.stages[one.stage] for one in slot)
@@ -95,7 +100,7 @@ class _Part:
         rooms = [self._problem.room[device] for device in self._device]
         return all(room is None or self._level(node) <= room for node, room in enumerate(rooms))
 
-    def _level(self, node: int) -> int:
+    def _level(self, node: int) -> MemorySteps:
         """Return the memory level of a slot's device while the slot runs, including what all earlier repetitions
         left."""
         total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
@@ -120,7 +125,7 @@ class _Part:
         return place.number // self._copies + (1 if place.node < before else 0)
 
 
-def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
+def repeats_every(problem: Problem, schedule: Schedule, period: Ticks) -> bool:
     """Return True if a part of the order repeats with a micro-batch every `period` ticks; for plain passes only."""
     if not problem.network.one_task_each or problem.walks.scale:
         return False
@@ -171,7 +176,7 @@ def _index(problem: Problem, p: Pass) -> int:
     return p.microbatch - problem.microbatches_of[p.stage].start
 
 
-def _possible(part: _Part, length: int) -> bool:
+def _possible(part: _Part, length: Ticks) -> bool:
     """Return True if starts can be chosen with a repetition every `length` ticks: no cycle is longer than those it
     spans."""
     arcs = [(sooner, later, ticks - ahead * length) for sooner, later, ticks, ahead in part.arcs()]

@@ -127,7 +127,7 @@ def _needs(problem: Problem, state: State, tasks: Mapping[Task, Ran]) -> Iterato
                 yield Violation("precedence", (other.of, task.of), text)
 
 
-def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
+def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, Ticks]]:
     """Yield the existing tasks that must have ended before a task starts, with the lag in ticks."""
     p, part = task
     if p.kind is W:
@@ -144,7 +144,7 @@ def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, int]]:
             yield from _ends(problem, other, lag, p)
 
 
-def _ends(problem: Problem, p: Pass, lag: Ticks, before: Pass) -> Iterator[tuple[Task, int]]:
+def _ends(problem: Problem, p: Pass, lag: Ticks, before: Pass) -> Iterator[tuple[Task, Ticks]]:
     """Yield the tasks with which a pass ends for another one, or the task that sends its tensor, if that occupies a
     stream."""
     if p.kind not in problem.stages[p.stage].kinds:
@@ -214,7 +214,7 @@ def _memory(problem: Problem, tasks: Mapping[Task, Ran]) -> Iterator[Violation]:
 
 def _of_copies(
     problem: Problem, tasks: Mapping[Task, Ran], copies: list[Pass], turn: int
-) -> list[tuple[int, bool, int, int, Pass]]:
+) -> list[tuple[Ticks, bool, int, MemorySteps, Pass]]:
     """Return the changes of a memory by copies, as (tick, True if taken, place among changes of a tick, amount, copy).
 
     At a tick memory is freed before it is taken.
@@ -227,8 +227,12 @@ def _of_copies(
 
 
 def _over(
-    problem: Problem, events: list[tuple[int, bool, int, int, Pass]], room: MemorySteps | None, where: str
+    problem: Problem, events: list[tuple[Ticks, bool, int, MemorySteps, Pass]], room: MemorySteps | None, where: str
 ) -> Iterator[Violation]:
+    """Yield the violation of the first change, as of `_of_copies`, that exceeds `room`; none where that is None.
+
+    `where` is the memory's name for the message.
+    """
     level = 0
     for _, _, _, change, p in sorted(events):
         level += change

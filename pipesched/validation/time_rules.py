@@ -12,7 +12,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import ONCE, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import StageId, TaskPart, Ticks
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
@@ -107,7 +107,7 @@ def between_chains(timeline: Timeline) -> Iterator[Violation]:
                 yield _too_early(timeline, other, p, come)
 
 
-def _given(timeline: Timeline, p: Pass, other: Pass) -> int:
+def _given(timeline: Timeline, p: Pass, other: Pass) -> Ticks:
     """Return the tick at which a pass has ended as far as pass `p` waits for it: all of it, or a bucket's gradients."""
     tasks = own_tasks(timeline.problem, other.kind, other.stage)
     parts = waited_for(timeline.problem, p, other)
@@ -143,7 +143,7 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _after_the_earlier(
-    timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]
+    timeline: Timeline, earlier: tuple[Ints, TaskPart, Ticks], later: tuple[Ints, TaskPart]
 ) -> Iterator[Violation]:
     """Yield violations unless, for each micro-batch, the later of two tasks starts after the other's end.
 
@@ -165,7 +165,8 @@ def _after_the_earlier(
         yield Violation("precedence", guilty, text)
 
 
-def _too_early(timeline: Timeline, before: Pass, p: Pass, come: int) -> Violation:
+def _too_early(timeline: Timeline, before: Pass, p: Pass, come: Ticks) -> Violation:
+    """Return the violation of a pass that starts before `come`, when the tensor of pass `before` has arrived."""
     problem, ended = timeline.problem, timeline.end(before)
     wait = f" and its transfer ends at {amount(problem, come)}" if come > ended else ""
     late, early = pass_text(problem, p), pass_text(problem, before)
@@ -289,7 +290,7 @@ def _busy(timeline: Timeline, parts: Ints) -> _Busy:
     return _Busy._make(map(np.concatenate, zip(*found, strict=True)))
 
 
-def _of_part(timeline: Timeline, part: int, rows: Ints) -> _Busy:
+def _of_part(timeline: Timeline, part: TaskPart, rows: Ints) -> _Busy:
     """Return task number `part` of the passes in these rows, on the stream of its own device."""
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 

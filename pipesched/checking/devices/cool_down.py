@@ -18,14 +18,14 @@ from pipesched.checking.devices.one_device import Item, OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.deadline import asking
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.results.evidence import ReturnTo
 
 # More numbers of backwards than this are not gone through.
 _MOST_NUMBERS = 2_000
 
 
-def cool_down(problem: Problem, evidence: ReturnTo) -> int:
+def cool_down(problem: Problem, evidence: ReturnTo) -> Ticks:
     """Return a lower bound, in ticks, of the makespan, or of the span of the other device."""
     here = OneDevice(problem, evidence.device)
     if len(here.chains) != 1:
@@ -48,7 +48,7 @@ class _Other:
     backward the bounded time ends, `head` the least ticks from the start of its forward to the first device's first.
     """
 
-    def __init__(self, here: OneDevice, number: int) -> None:
+    def __init__(self, here: OneDevice, number: DeviceId) -> None:
         self.here, where = here, here.problem.placement.stage_device
         first, last = here.stages[0], here.stages[-1]
         chain = next(chain for chain in here.problem.placement.chains if first in chain)
@@ -61,7 +61,7 @@ class _Other:
         self.gate = chain[0] if makespan else self.sooner[0]
         self.head = here.times[first].begins - here.times[self.gate].begins
 
-    def after(self, early: int, late: int) -> int:
+    def after(self, early: int, late: int) -> Ticks:
         """Return the least ticks from the end of the first device's last forward to the last end that the bound counts.
 
         `early` and `late` are the numbers of backwards that the first device then has left, on its first stage and on
@@ -69,7 +69,7 @@ class _Other:
         """
         return max(self._returning(early, late), self._running(early, late))
 
-    def _returning(self, early: int, late: int) -> int:
+    def _returning(self, early: int, late: int) -> Ticks:
         """Return the least ticks, from the first device's last forward on, until its last gradients have reached the
         stage `gate`.
 
@@ -85,7 +85,7 @@ class _Other:
             of_all + return_path(self.here, stages[0], self.gate),
         )
 
-    def _running(self, early: int, late: int) -> int:
+    def _running(self, early: int, late: int) -> Ticks:
         """Return the least ticks, from the first device's last forward on, until the other device has run its
         backwards.
 
@@ -102,7 +102,7 @@ class _Other:
         work = accumulate(ticks for _, ticks in arrivals)
         return max(since + ticks for (since, _), ticks in zip(arrivals, work, strict=True))
 
-    def _arrives(self, start: StageId, stages: list[StageId]) -> int:
+    def _arrives(self, start: StageId, stages: list[StageId]) -> Ticks:
         """Return the ticks from the start of a gradient of stage `start` to its arrival at the last one of `stages`.
 
         `stages` are in chain order, so that a gradient reaches the last one first.
@@ -110,12 +110,12 @@ class _Other:
         times = self.here.times
         return times[stages[-1]].gradient_begins - times[start].gradient_begins
 
-    def _each(self, stages: list[StageId]) -> int:
+    def _each(self, stages: list[StageId]) -> Ticks:
         """Return the ticks of one micro-batch's backwards on these stages together."""
         return sum(least_backward(self.here.problem.stages[s]) for s in stages)
 
 
-def _left(here: OneDevice) -> Iterator[tuple[int, int, int]]:
+def _left(here: OneDevice) -> Iterator[tuple[int, int, Ticks]]:
     """Yield the possible numbers of backwards left, on the first and on the last stage, with the most ticks of work
     then left."""
     stages, numbers = [here.problem.stages[s] for s in here.stages], 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pipesched.checking.devices.one_device import OneDevice
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.evidence import OnDevice, OnStage
 
 
-def load(problem: Problem, evidence: OnDevice) -> int:
+def load(problem: Problem, evidence: OnDevice) -> Ticks:
     """Argument: a device does all its work, one pass at a time, after the earliest start of its first pass.
 
     Returns the lower bound in ticks.
@@ -17,7 +18,7 @@ def load(problem: Problem, evidence: OnDevice) -> int:
     return (here.first_start if problem.objective.from_zero else 0) + here.work
 
 
-def round_trip(problem: Problem, evidence: OnDevice) -> int:
+def round_trip(problem: Problem, evidence: OnDevice) -> Ticks:
     """Argument: a device's work and its idle time, before the first backward and after the last forward.
 
     If a backward starts before the last forward, the two idle times are apart and add up. If none does, they may be the
@@ -31,7 +32,7 @@ def round_trip(problem: Problem, evidence: OnDevice) -> int:
     return load(problem, evidence) + idle
 
 
-def in_flight_limit(problem: Problem, evidence: OnStage) -> int:
+def in_flight_limit(problem: Problem, evidence: OnStage) -> Ticks:
     """Argument: memory admits a number of micro-batches to a stage at once, and each next one waits until one frees
     memory.
 

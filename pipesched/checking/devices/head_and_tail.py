@@ -9,7 +9,7 @@ from pipesched.checking.devices.memory_over_time import before_last_forward, bef
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.results.evidence import AroundDevice
 
 
@@ -26,7 +26,7 @@ def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
     return head + min(_to_last_forward(here, chain) + tail for chain, tail in tails)
 
 
-def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
+def gates_of(problem: Problem, owner: DeviceId | None, here: OneDevice) -> list[StageId]:
     """Return for each chain of the device its first stage on the device `owner`, whose span is bounded (the chain's
     gate).
 
@@ -47,7 +47,7 @@ def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:
     return gates
 
 
-def return_path(here: OneDevice, stage: StageId, gate: int) -> int:
+def return_path(here: OneDevice, stage: StageId, gate: StageId) -> Ticks:
     """Return the least ticks from the end of a stage's gradient to the end of the same micro-batch's backward on stage
     `gate`."""
     if stage == gate:
@@ -68,7 +68,7 @@ def _to_last_gradient(here: OneDevice) -> Fraction:
     return max(Fraction(by_work), before_last_gradient(here))
 
 
-def _to_last_forward(here: OneDevice, last: list[int]) -> Fraction:
+def _to_last_forward(here: OneDevice, last: list[StageId]) -> Fraction:
     """Return the least ticks from the device's first start, by its last forward, to that micro-batch's gradient.
 
     All work counts, except backwards pending when the last forward ends; the gradient's path and its pass follow.

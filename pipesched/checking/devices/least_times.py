@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import Stage
 
 
@@ -19,14 +20,14 @@ class LeastTimes(NamedTuple):
     pass.
     """
 
-    forward: int
-    gradient: int
-    backward: int
-    begins: int
-    gradient_begins: int
+    forward: Ticks
+    gradient: Ticks
+    backward: Ticks
+    begins: Ticks
+    gradient_begins: Ticks
 
     @property
-    def returned(self) -> int:
+    def returned(self) -> Ticks:
         """Return the least ticks from the start of the micro-batch's first forward to the end of this gradient pass."""
         return self.gradient_begins + self.gradient
 
@@ -50,7 +51,7 @@ def least_times(problem: Problem) -> list[LeastTimes]:
     return [found[stage] for stage in range(len(problem.stages))]
 
 
-def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tuple[int, int, int]:
+def least_durations(problem: Problem, number: StageId, mates: Collection[StageId]) -> tuple[Ticks, Ticks, Ticks]:
     """Return the least ticks of the forward, the gradient pass, and the whole backward of stage `number`.
 
     They may run in blocks with passes of the stages `mates`.
@@ -64,6 +65,6 @@ def least_durations(problem: Problem, number: int, mates: Collection[int]) -> tu
     return forward, min(stage.backward, full), min(stage.backward + stage.weight, full)
 
 
-def least_backward(stage: Stage) -> int:
+def least_backward(stage: Stage) -> Ticks:
     """Return the least compute ticks of a micro-batch's backward outside of blocks."""
     return stage.fused if stage.weight is None else min(stage.fused, stage.backward + stage.weight)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pipesched.checking.devices.one_device import OneDevice, most_in
+from pipesched.problem.quantities import StageId
 
 
 def before_last_gradient(here: OneDevice) -> Fraction:
@@ -73,10 +74,11 @@ def _pace(here: OneDevice) -> Fraction:
 
 
 def _needed(here: OneDevice) -> int:
+    """Return the least memory times ticks of all micro-batches on all stages of the device."""
     return sum(area(here, s) * here.count[s] for s in here.stages)
 
 
-def area(here: OneDevice, s: int) -> int:
+def area(here: OneDevice, s: StageId) -> int:
     """Return the least memory times ticks of one micro-batch on stage `s`, until its backward has ended.
 
     A fused backward keeps all until its end; after a split one the weight pass may follow at once and keeps only its
@@ -93,7 +95,7 @@ def area(here: OneDevice, s: int) -> int:
     return before + min(split, whole)
 
 
-def _after_gradient(here: OneDevice, s: int) -> Fraction:
+def _after_gradient(here: OneDevice, s: StageId) -> Fraction:
     """Return the ticks of the memory-time `area` that may remain when B has ended, for each unit of memory then in
     use."""
     stage, times = here.problem.stages[s], here.times[s]

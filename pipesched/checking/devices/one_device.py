@@ -10,10 +10,10 @@ from math import floor
 from pipesched.checking.devices.least_times import LeastTimes, least_backward, least_times
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, MemorySteps
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 
 # Value, memory that one takes, how many there are.
-Item = tuple[int, int, int]
+Item = tuple[int, MemorySteps, int]
 
 
 class OneDevice:
@@ -40,7 +40,7 @@ class OneDevice:
         self.blocks = any(stage.in_blocks for stage in problem.stages)
 
     @property
-    def firsts(self) -> list[list[int]]:
+    def firsts(self) -> list[list[StageId]]:
         """Return the device's stages on each chain whose micro-batch may be the device's first.
 
         It is for each queue the chain with the queue's first micro-batch.
@@ -48,14 +48,14 @@ class OneDevice:
         return self._ends_of_queues(False)
 
     @property
-    def lasts(self) -> list[list[int]]:
+    def lasts(self) -> list[list[StageId]]:
         """Return the device's stages on each chain whose micro-batch may be the device's last.
 
         It is for each queue the chain with the queue's last micro-batch.
         """
         return self._ends_of_queues(True)
 
-    def _ends_of_queues(self, last: bool) -> list[list[int]]:
+    def _ends_of_queues(self, last: bool) -> list[list[StageId]]:
         """Return for each queue the device's stages on the chain with the queue's first, or last, micro-batch.
 
         A queue is a set of stages whose passes keep the order of micro-batches.
@@ -65,18 +65,18 @@ class OneDevice:
         # What is written later stays.
         return [*{queue_of[chain[0]]: chain for chain in ordered}.values()]
 
-    def blocks_of_forward(self, s: int) -> list[int]:
+    def blocks_of_forward(self, s: StageId) -> list[Ticks]:
         """Return the ticks of the blocks in which the device may run a forward of stage `s`."""
         stages = self.problem.stages
         return [ticks for b in self.stages if (ticks := stages[s].block_with(stages[b])) is not None]
 
-    def blocks_of_backward(self, s: int) -> list[int]:
+    def blocks_of_backward(self, s: StageId) -> list[Ticks]:
         """Return the ticks of the blocks in which the device may run a full backward of stage `s`."""
         stages = self.problem.stages
         return [ticks for f in self.stages if (ticks := stages[f].block_with(stages[s])) is not None]
 
     @property
-    def work(self) -> int:
+    def work(self) -> Ticks:
         """The least ticks of all passes of the device: each alone in its faster mode, less the most that blocks may
         save."""
         stages = self.problem.stages
@@ -89,7 +89,7 @@ class OneDevice:
         return max(0, alone - saved * sum(self.count[s] for s in self.stages))
 
     @property
-    def first_start(self) -> int:
+    def first_start(self) -> Ticks:
         """The earliest start, in ticks from time 0, of any pass of the device."""
         return min(self.times[chain[0]].begins for chain in self.firsts)
 
@@ -99,7 +99,7 @@ class OneDevice:
         everything = sum(self.problem.stages[s].activation * self.count[s] for s in self.stages)
         return self.room is not None and everything > self.room
 
-    def until_first_backward(self) -> int:
+    def until_first_backward(self) -> Ticks:
         """Return the least ticks from the device's first start to the start of its first backward.
 
         That is a backward of a chain's last stage here, whose micro-batch has walked all stages of the chain on this
@@ -107,7 +107,7 @@ class OneDevice:
         """
         return min(self.times[chain[-1]].gradient_begins - self.times[chain[0]].begins for chain in self.firsts)
 
-    def idle_at_first(self, some_forward_later: bool) -> int:
+    def idle_at_first(self, some_forward_later: bool) -> Ticks:
         """Return the least idle ticks before the first backward: only forwards run then, and their activations stay in
         memory.
 
@@ -121,7 +121,7 @@ class OneDevice:
             runs = min(runs, all_of_them - min(ticks for ticks, _, _ in forwards))
         return max(0, self.until_first_backward() - runs)
 
-    def idle_at_last(self) -> int:
+    def idle_at_last(self) -> Ticks:
         """Return the least idle ticks between the end of the last forward and that micro-batch's last backward on the
         device."""
         stages, idle = self.problem.stages, []
@@ -132,7 +132,7 @@ class OneDevice:
             idle.append(max(0, wait - backwards - self.left_of_others(last)))
         return min(idle)
 
-    def idle_between(self, round_trips_more: int) -> int:
+    def idle_between(self, round_trips_more: int) -> Ticks:
         """Return the least idle ticks in round trips between the first and the last, and in `round_trips_more` others.
 
         Only on a device that one chain visits. From the end of a micro-batch's last forward here to its first backward
@@ -154,7 +154,7 @@ class OneDevice:
         idle = max(0, last.gradient_begins - last.begins - last.forward - runs - self.left_of_others(chain))
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
-    def rounds(self, number: int) -> tuple[int, int]:
+    def rounds(self, number: StageId) -> tuple[int, Ticks]:
         """Return the number of micro-batches that memory admits to a stage at once, and the least ticks until one more
         is admitted.
 
@@ -172,7 +172,7 @@ class OneDevice:
             room_after = min(times.backward, 2 * times.gradient)
         return admitted, times.gradient_begins - times.begins + room_after
 
-    def left_of_others(self, last: list[int]) -> int:
+    def left_of_others(self, last: list[StageId]) -> Ticks:
         """Return the most ticks of work that other micro-batches have left when a forward of chain `last` was the
         device's last.
 
@@ -190,7 +190,7 @@ class OneDevice:
                 items.append((stage.weight, stage.activation - stage.freed, count))
         return min(everything, most_in(room, items))
 
-    def weight_passes(self) -> list[tuple[int, int, int]]:
+    def weight_passes(self) -> list[tuple[Ticks, MemorySteps, int]]:
         """Return (ticks of W, memory until its end, number of micro-batches) of each stage of the device that has a
         W."""
         stages = self.problem.stages

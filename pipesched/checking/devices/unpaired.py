@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from pipesched.checking.devices.head_and_tail import gates_of, return_path
 from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.results.evidence import OnDevice
 
 # Rows are numbers outside of blocks, columns numbers of splits.
@@ -54,7 +54,7 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
     return numbers, np.minimum.reduce(values)
 
 
-def _owners(here: OneDevice) -> list[int | None]:
+def _owners(here: OneDevice) -> list[DeviceId | None]:
     """Return the devices that every chain passes before it reaches this device, and this device itself: a bound holds
     for the span of each."""
     device_of, found = here.problem.placement.stage_device, set[int]()
@@ -117,10 +117,11 @@ class ModeNumbers:
         return _lesser(self.sums(by_least) + self.sums(self._fused), self.sums(by_pair))
 
     @property
-    def _fused(self) -> dict[int, int]:
+    def _fused(self) -> dict[StageId, Ticks]:
+        """Return by stage of the device the ticks of a fused backward."""
         return {s: one.fused for s, one in self.stages.items()}
 
-    def sums(self, value: dict[int, int], most: bool = True) -> Table:
+    def sums(self, value: dict[StageId, int], most: bool = True) -> Table:
         """Return an array whose entry n is the largest (or least) sum of `value`, given by stage, over n passes of the
         device.
 
@@ -129,7 +130,7 @@ class ModeNumbers:
         each = sorted((value[s] for s in self.stages for _ in range(self.here.count[s])), reverse=most)
         return np.array([0, *accumulate(each)], np.int64)
 
-    def arguments(self, owner: int | None, full: bool, kept_free: int) -> Iterator[Any]:
+    def arguments(self, owner: DeviceId | None, full: bool, kept_free: MemorySteps) -> Iterator[Table]:
         """Yield a table of bounds in ticks for each argument, on the span of device `owner`, or on the makespan if it
         is None.
 
@@ -157,7 +158,11 @@ class ModeNumbers:
             last.append(begin_mixed + self.work - self._left_at_last_forward(chain, full) + until)
         yield np.minimum.reduce(last)  # any chain's forward may be the last
 
-    def _forwards_at_first(self, kept_free: int) -> Table:
+    def _forwards_at_first(self, kept_free: MemorySteps) -> Table:
+        """Return by number of passes outside of blocks the most ticks of such forwards before the first backward.
+
+        Memory admits them, without `kept_free` of it.
+        """
         room = None if self.here.room is None else self.here.room - kept_free
         ticks = {s: one.forward for s, one in self.stages.items()}
         fit = most_in(room, [(ticks[s], one.activation, self.here.count[s]) for s, one in self.stages.items()])
@@ -173,7 +178,7 @@ class ModeNumbers:
         most = self.sums({s: one.weight or 0 for s, one in self.stages.items()})[self.split]
         return _lesser(most, most_in(self.here.room, self.here.weight_passes()))
 
-    def _left_at_last_forward(self, last: list[int], full: bool) -> Table:
+    def _left_at_last_forward(self, last: list[StageId], full: bool) -> Table:
         """Return a table of the most ticks of backwards left when a forward of chain `last` was the device's last.
 
         Those backwards are outside of blocks, and their activations are in memory in addition to that micro-batch's

@@ -14,13 +14,14 @@ from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.deadline import asking
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.results.evidence import OnDevice
 
 # Where there are more sums of forwards than this, a device counts as able to switch at any time.
 _MOST_SUMS = 10_000
 
 
-def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
+def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
     """Return `bound` if no schedule is below it: a device on the chain could not run its first backward early enough.
 
     Else raise `RefusedEvidenceError`.
@@ -52,7 +53,7 @@ def integral_warm_up(problem: Problem, evidence: OnDevice, bound: Fraction | int
     raise RefusedEvidenceError(f"device {last.device} and those it waits for can run their first backwards in time")
 
 
-def _apart(outer: OneDevice, inner: OneDevice) -> int:
+def _apart(outer: OneDevice, inner: OneDevice) -> Ticks:
     """Return the least ticks by which the outer device's first backward, after its start, follows the inner one's.
 
     They are the first forward's path from the outer to the inner device, and the gradient's path back.
@@ -61,7 +62,7 @@ def _apart(outer: OneDevice, inner: OneDevice) -> int:
     return there + outer.times[outer.stages[-1]].gradient_begins - inner.times[inner.stages[-1]].gradient_begins
 
 
-def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int | None:
+def _first_backward(here: OneDevice, ready: Ticks, bound: Fraction | Ticks) -> Ticks | None:
     """Return the earliest start of a device's first backward, in ticks after the start of its first forward.
 
     None if the device cannot end before `bound`. `ready` is the least ticks from the first forward until a gradient may
@@ -83,12 +84,13 @@ def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int |
     return min((total for total in sums if total > ready), default=None) if needed < bound else None
 
 
-def _forwards(here: OneDevice) -> list[tuple[int, int, int]]:
+def _forwards(here: OneDevice) -> list[tuple[Ticks, MemorySteps, int]]:
+    """Return (ticks of its forward, memory of its activation, number of micro-batches) of each stage of the device."""
     stages = here.problem.stages
     return [(stages[s].forward, stages[s].activation, here.count[s]) for s in here.stages]
 
 
-def _sums(here: OneDevice) -> set[int] | None:
+def _sums(here: OneDevice) -> set[Ticks] | None:
     """Return the total ticks of all sets of forwards whose activations fit into memory together; None if too many."""
     least = {0: 0}  # the memory that a duration takes at least
     for ticks, size, count in _forwards(here):

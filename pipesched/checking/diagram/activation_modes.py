@@ -35,6 +35,7 @@ from pipesched.checking.diagram.mode_times import run
 from pipesched.checking.diagram.replay import least_end
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.diagram_evidence import Diagram
 
 # What problems may use besides that activations are offloaded or recomputed.
@@ -42,7 +43,7 @@ _KNOWN = frozenset(("offload", "recompute", "may_keep", "hosts", "shared_streams
 _MAX_THRESHOLD = 2**50
 
 
-def activation_mode_diagram(problem: Problem, evidence: Diagram) -> int:
+def activation_mode_diagram(problem: Problem, evidence: Diagram) -> Ticks:
     """Return the least end, in ticks, of all orders that end before the threshold `evidence.below`, or else that
     threshold."""
     require_covered(problem, _KNOWN)
@@ -95,7 +96,7 @@ class ActivationModes:
         micro-batch's fifth."""
         return sum_over(self._orders.rank, state)
 
-    def children(self, state: State, labels: Sequence[Label], threshold: int) -> Iterator[tuple[State, Label, int]]:
+    def children(self, state: State, labels: Sequence[Label], threshold: Ticks) -> Iterator[tuple[State, Label, Ticks]]:
         """Yield (new state, times after the move, least end) for each label of a state and each move that may end in
         time.
 
@@ -137,7 +138,7 @@ class _Left:
             back = min(stage.back for stage in stages)
             self._left.append((orders.owner in (None, device), gradients > 0, work, later, back))
 
-    def least_end(self, times: Times) -> int:
+    def least_end(self, times: Times) -> Ticks:
         """Return a lower bound, in ticks, of the end of all orders that continue from these times.
 
         Also raises the times in place to the latest for which no remaining step runs later.

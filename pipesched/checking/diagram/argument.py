@@ -30,12 +30,13 @@ from __future__ import annotations
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.results.diagram_evidence import Diagram
 
 _MAX_LABELS, _MAX_THRESHOLD = 1024, 2**50
 
 
-def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[int, ...] | None = None) -> int:
+def decision_diagram(problem: Problem, evidence: Diagram, stage_of: tuple[StageId, ...] | None = None) -> Ticks:
     """Return the least end, in ticks, of the orders of the evidence's stages, or the threshold `below` if that is less.
 
     Where stages are tasks, `stage_of` gives for each the number of the stage that its tasks belong to.

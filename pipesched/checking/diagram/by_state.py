@@ -11,6 +11,7 @@ import numpy as np
 from pipesched.checking.diagram.model import Labels, Layer, Numbers, Reached, Successors
 from pipesched.deadline import asking
 from pipesched.int64_arrays import int64_array
+from pipesched.problem.quantities import Ticks
 
 Label = tuple[int, ...]
 State = TypeVar("State", bound=Hashable)
@@ -33,7 +34,7 @@ class StateModel(Protocol[State]):
     def layer_of(self, state: State) -> int:
         """Return the number of the layer of a state, which every move raises by at least 1."""
 
-    def children(self, state: State, labels: Sequence[Label], threshold: int) -> Iterator[tuple[State, Label, int]]:
+    def children(self, state: State, labels: Sequence[Label], threshold: Ticks) -> Iterator[tuple[State, Label, Ticks]]:
         """Yield after each move the new state, its label, and the least end of any completion, if before the
         `threshold`.
 
@@ -53,7 +54,7 @@ class ByState(Generic[State]):
         self._numbers, self._states, self._given = {model.first: 0}, {0: model.first}, 1
         self.root = Layer(np.zeros(1, np.int64), np.array([0, 1]), _rows([model.begin()]))
 
-    def successors(self, layer: Layer, done: int, threshold: int) -> Iterator[Successors]:
+    def successors(self, layer: Layer, done: int, threshold: Ticks) -> Iterator[Successors]:
         """Yield the labels reached from a layer by all moves, in groups of many labels; `done` is the number of the
         layer."""
         ahead, tried, end = dict[int, tuple[list[int], list[Label]]](), 0, None
@@ -75,7 +76,7 @@ class ByState(Generic[State]):
                 ahead, tried, end = {}, 0, None
         yield Successors(_arrays(ahead), tried, end)
 
-    def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> None:
+    def admitted(self, found: Layer, order: Numbers, done: int, threshold: Ticks) -> None:
         """Return None: there are no completion bounds, since the model itself omits orders that end late."""
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:  # noqa: ARG002 - as a model is asked

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipesched.checking.devices.least_times import LeastTimes, least_times
 from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 
 # Any number of weight passes may be pending; and more than a micro-batch that is not done counts.
 ANY, _DONE = -1, 5
@@ -42,15 +43,15 @@ class ActivationMode(NamedTuple):
     recomputed one has one step, on the compute stream.
     """
 
-    stage: int
+    stage: StageId
     slot: int
-    holds: tuple[int, ...]
-    work: tuple[int, ...]
+    holds: tuple[MemorySteps, ...]
+    work: tuple[Ticks, ...]
     ready: int
     waits: int = 0
     ran: int = 0
-    out: tuple[int, int] = (0, 0)
-    back: tuple[int, int] = (0, 0)
+    out: tuple[int, Ticks] = (0, 0)
+    back: tuple[int, Ticks] = (0, 0)
 
     @property
     def slots(self) -> range:
@@ -68,9 +69,9 @@ class ModelledStage(NamedTuple):
 
     device: int
     number: int
-    activation: int
+    activation: MemorySteps
     times: LeastTimes
-    back: int
+    back: Ticks
     begun: int
     forward_queue: int
     gradient_queue: int
@@ -79,7 +80,7 @@ class ModelledStage(NamedTuple):
     modes: list[ActivationMode]
 
     @property
-    def later(self) -> int:
+    def later(self) -> Ticks:
         """The ticks of a backward that remain after its gradient pass."""
         return self.times.backward - self.times.gradient
 
@@ -110,7 +111,7 @@ class Orders:
     """All orders of the modelled stages' steps: the layout of states and labels, and the moves possible in each
     state."""
 
-    def __init__(self, problem: Problem, stages: tuple[int, ...], owner: int | None) -> None:
+    def __init__(self, problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None) -> None:
         where, plain = problem.placement, least_times(problem.keeping_activations())
         self.devices = list(dict.fromkeys(where.stage_device[s] for s in stages))
         self.owner = None if owner is None else self.devices.index(owner)
@@ -134,7 +135,7 @@ class Orders:
             for entry in range(len(self.devices), self._entries)
         )
 
-    def _add(self, problem: Problem, s: int, times: LeastTimes, done: int, first: bool, last: bool) -> None:
+    def _add(self, problem: Problem, s: StageId, times: LeastTimes, done: Ticks, first: bool, last: bool) -> None:
         """Add stage `s` to the model, after those before it on its chain.
 
         `done` is the least ticks from the beginning of a micro-batch to its end; `first` and `last` are True for the
@@ -195,7 +196,7 @@ class Orders:
             self._streams.append((device, name))
         return self._streams.index((device, name))
 
-    def _limits(self, problem: Problem, stages: tuple[int, ...]) -> None:
+    def _limits(self, problem: Problem, stages: tuple[StageId, ...]) -> None:
         """Set by device the memory, the least memory that a pending weight pass occupies, and the ticks of the longest
         weight pass."""
         self._rooms = [problem.room[device] for device in self.devices]
@@ -262,7 +263,7 @@ class Orders:
                 if state[mode.slot + phase]:
                     yield from self._saving(state, mode, phase, in_use[device])
 
-    def _saving(self, state: State, mode: ActivationMode, phase: int, in_use: int) -> Iterator[Move]:
+    def _saving(self, state: State, mode: ActivationMode, phase: int, in_use: MemorySteps) -> Iterator[Move]:
         """Yield the next moves of a micro-batch after `phase` steps in a mode: a copy or a recomputation.
 
         The end of an offload is a move too, which occupies no stream. `in_use` is the memory level of the device.
@@ -300,11 +301,11 @@ class Orders:
                 new[entry] += change
         return tuple(new)
 
-    def _fits(self, device: int, in_use: int) -> bool:
+    def _fits(self, device: int, in_use: MemorySteps) -> bool:
         room = self._rooms[device]
         return room is None or in_use <= room
 
-    def _pending_weights(self, device: int, in_use: int) -> int:
+    def _pending_weights(self, device: int, in_use: MemorySteps) -> int:
         """Return the number of weight passes that may be pending at a memory level; `ANY` without a limit."""
         room, memory_each = self._rooms[device], self._open[device]
         return ANY if room is None or memory_each <= 0 else (room - in_use) // memory_each

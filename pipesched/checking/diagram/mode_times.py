@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pipesched.checking.diagram.mode_steps import ANY, COPIED, END, FORWARD, FREE, RUN, Move, Orders, Times, sum_over
+from pipesched.problem.quantities import Ticks
 
 
-def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | None:
+def run(orders: Orders, times: Times, move: Move, over: Ticks | None) -> Times | None:
     """Return the times after a move; None if the first offload to end, at tick `over`, ends before the move starts.
 
     That offload's end is a move of its own, taken before this one.
@@ -24,7 +25,7 @@ def run(orders: Orders, times: Times, move: Move, over: int | None) -> Times | N
     return None if over is not None and start >= over else new
 
 
-def _forward(orders: Orders, new: Times, move: Move) -> int:
+def _forward(orders: Orders, new: Times, move: Move) -> Ticks:
     stage = orders.stages[move.mode.stage]
     soonest = 0 if orders.owner is not None else stage.times.begins
     if stage.before is not None:
@@ -39,7 +40,7 @@ def _forward(orders: Orders, new: Times, move: Move) -> int:
     return start
 
 
-def _gradient(orders: Orders, new: Times, move: Move) -> int:
+def _gradient(orders: Orders, new: Times, move: Move) -> Ticks:
     stage = orders.stages[move.mode.stage]
     soonest = max(new[move.mode.ready].pop(0), new[stage.gradient_queue].pop(0) if stage.after is not None else 0)
     start, end = _step(
@@ -53,7 +54,7 @@ def _gradient(orders: Orders, new: Times, move: Move) -> int:
     return start
 
 
-def _save(orders: Orders, new: Times, move: Move) -> int:
+def _save(orders: Orders, new: Times, move: Move) -> Ticks:
     """Run a copy or recomputation of the mode's first waiting micro-batch; changes `new` and returns the start."""
     mode, stage = move.mode, orders.stages[move.mode.stage]
     if mode.waits and move.phase == 0:
@@ -73,7 +74,7 @@ def _save(orders: Orders, new: Times, move: Move) -> int:
 
 def _step(
     orders: Orders, new: Times, stream: int, device: int, what: tuple[int, int, int], open_: int
-) -> tuple[int, int]:
+) -> tuple[Ticks, Ticks]:
     """Run a step on a stream; changes `new` and returns its start and end.
 
     `what` is the earliest start, the ticks, and the weight work added; `open_` is the number of weight passes that may
@@ -89,7 +90,7 @@ def _step(
     return start, start + ticks
 
 
-def _others(orders: Orders, times: Times, device: int, open_: int) -> int:
+def _others(orders: Orders, times: Times, device: int, open_: int) -> Ticks:
     """Return the tick at which all weight passes but `open_` pending ones have ended; 0 if any number may be
     pending."""
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

@@ -16,6 +16,7 @@ from pipesched.checking.diagram.labels import prune_and_merge
 from pipesched.checking.diagram.model import Labels, Layer, Model, Numbers, Reached
 from pipesched.checking.finding import NotCoveredError
 from pipesched.deadline import ask
+from pipesched.problem.quantities import Ticks
 
 # Labels at once, which have gigabytes; more than any end.
 _MOST_AT_ONCE, _LATE = 4_000_000, 2**60
@@ -23,7 +24,7 @@ _MOST_AT_ONCE, _LATE = 4_000_000, 2**60
 _NO_WIDTH = 2**40
 
 
-def least_end(model: Model, width: int | None, threshold: int | None, layers: list[Layer] | None = None) -> int:
+def least_end(model: Model, width: int | None, threshold: Ticks | None, layers: list[Layer] | None = None) -> Ticks:
     """Return the least end, in ticks, of all orders that end before `threshold`, or `threshold` if none does.
 
     `width` is the most labels of a state, of which others are merged; None: no labels are merged. Layers are appended
@@ -52,7 +53,7 @@ def least_end(model: Model, width: int | None, threshold: int | None, layers: li
     return least
 
 
-def _reduced(model: Model, found: Reached, done: int, width: int, limit: int) -> Layer:
+def _reduced(model: Model, found: Reached, done: int, width: int, limit: Ticks) -> Layer:
     """Return the layer of the labels that completion bounds admit, after pruning and merging to `width` labels a state.
 
     `done` is the number of steps run, `limit` the ticks before which an order has to end.

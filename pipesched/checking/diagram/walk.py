@@ -16,7 +16,7 @@ from pipesched.checking.diagram.model import Numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 MOST_TICKS, _MOST_STATES = 2**50, 2**62
 # No device; and what follows an end that nothing that counts waits for.
@@ -77,11 +77,11 @@ class Walk(NamedTuple):
     stages: Numbers
     ends: Numbers
     devices: tuple[DeviceId, ...]
-    longest: int
+    longest: Ticks
 
 
 def walk_along(
-    problem: Problem, stages: tuple[StageId, ...], owner: int | None, stage_of: tuple[int, ...] | None = None
+    problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None, stage_of: tuple[int, ...] | None = None
 ) -> Walk:
     """Return the steps along these stages; devices are numbered in the order of their first stage.
 
@@ -137,7 +137,7 @@ def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -
     return found
 
 
-def _step_rows(problem: Problem, stages: tuple[StageId, ...], owner: int | None) -> Numbers:
+def _step_rows(problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | None) -> Numbers:
     """Return an array with a row for each quantity and a column for each step, chain by chain.
 
     The rows are: stage, 1 for a gradient and 0 for a forward, earliest start, earliest end; then the chain's first

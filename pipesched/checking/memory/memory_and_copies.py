@@ -16,7 +16,7 @@ from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 from pipesched.problem.stage import Stage
 from pipesched.results.evidence import ResourceWeights
 
@@ -66,7 +66,7 @@ class _Resources:
         between += min(self.device.times[s].gradient for s in self.device.stages)
         self.fixed += [Fraction(self._first + between + self._back)] * len(self._copying)
 
-    def _whole_room(self) -> int:
+    def _whole_room(self) -> MemorySteps:
         """Return the part of the capacity that sums of the passes' amounts can fill exactly; 0 without a limit."""
         amounts = [n for stage in self._own for n in (stage.activation, stage.freed)]
         amounts += [keeps for stage in self._own for keeps, _ in stage.memory_until_backward.values()]
@@ -98,7 +98,7 @@ class _Resources:
             empty = 0
         return self._first + Fraction(empty, self._room) + max(0, self._back - longest_weight)
 
-    def needs(self, s: int, mode: PassKind | None, keeps: int) -> list[Fraction]:
+    def needs(self, s: StageId, mode: PassKind | None, keeps: MemorySteps) -> list[Fraction]:
         """Return the ticks of each resource that one activation of stage `s` needs, in a mode that keeps `keeps` on the
         device."""
         stage, times = self.device.problem.stages[s], self.device.times[s]

@@ -21,6 +21,7 @@ from pipesched.checking.devices.unpaired import LARGEST, ModeNumbers, Table, val
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 from pipesched.results.evidence import OnDevice
 
 
@@ -30,11 +31,11 @@ class _Weights(NamedTuple):
     `passing` applies during its forward or gradient, `weight` during its W.
     """
 
-    passing: int
-    weight: int
+    passing: MemorySteps
+    weight: MemorySteps
 
 
-def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int) -> Fraction | int:
+def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | Ticks) -> Fraction | Ticks:
     """Return `bound` if no schedule is better, since the memory of the evidence's device would not suffice for any
     lower value.
 
@@ -70,7 +71,7 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | int
     return bound
 
 
-def _weights(limited: OneDevice) -> tuple[dict[int, _Weights], int]:
+def _weights(limited: OneDevice) -> tuple[dict[StageId, _Weights], int]:
     """Return by stage of any device the memory in use during its passes, and the memory times ticks during all
     transfers.
 
@@ -92,7 +93,7 @@ def _weights(limited: OneDevice) -> tuple[dict[int, _Weights], int]:
     return found, lags
 
 
-def _require_short(numbers: ModeNumbers, weights: Mapping[int, _Weights]) -> None:
+def _require_short(numbers: ModeNumbers, weights: Mapping[StageId, _Weights]) -> None:
     """Raise `NotCoveredError` if sums of memory times ticks might exceed 64 bits."""
     ticks = sum(s.forward + s.fused + s.backward + (s.weight or 0) for s in numbers.stages.values())
     memory = sum(sum(weights[s]) + one.activation for s, one in numbers.stages.items())
@@ -108,7 +109,7 @@ def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
     return most
 
 
-def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[int, _Weights]) -> Table:
+def _delays(numbers: ModeNumbers, splits: Table, weights: Mapping[StageId, _Weights]) -> Table:
     """Return by number of passes outside of blocks the least memory times ticks in use while the device runs its
     passes.
 

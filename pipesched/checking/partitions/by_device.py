@@ -20,7 +20,7 @@ from pipesched.checking.partitions.stage_options import Array, Costs, Fits, Opti
 from pipesched.layers.even import even_counts
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.objectives.period import PERIOD
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 # Rows beyond which nothing is said, and the bits that products of memory and time may take.
 _MOST_ROWS, _BITS = 8_000_000, 61
@@ -137,7 +137,7 @@ class _ByDevice:
                 return True
         return False
 
-    def _with_stage(self, rows: _Rows, k: int, options: Options, needed: int) -> _Rows:
+    def _with_stage(self, rows: _Rows, k: int, options: Options, needed: Ticks) -> _Rows:
         """Return each row extended by each stage between cuts k and k + 1 that fits the known cuts and the time left.
 
         With the stage, the devices so far must do the work `needed`, since the others have no time for more.

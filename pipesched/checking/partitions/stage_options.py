@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.problem.quantities import MemorySteps, Ticks
 
 Array = npt.NDArray[np.int64]
 Fits = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ class Costs:
         totals = [*accumulate((floor(each / unit) for each in numbers), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
-    def times(self, slowness: Fraction) -> tuple[tuple[Array, int], ...]:
+    def times(self, slowness: Fraction) -> tuple[tuple[Array, Ticks], ...]:
         """Return the times of F, of the least B, of a whole backward and of the work of B, on a device of this
         slowness.
 
@@ -75,7 +76,7 @@ class Costs:
             (self.sums(until, unit), backward),
         )
 
-    def options(self, slowness: Fraction, fastest: Fraction, most: int) -> Options:
+    def options(self, slowness: Fraction, fastest: Fraction, most: Ticks) -> Options:
         """Return every possible stage whose F and backward of a micro-batch take at most `most` ticks on a device of
         this slowness.
 
@@ -108,7 +109,7 @@ class Costs:
                 )
         return Options(*np.array(rows, np.int64).reshape(-1, len(Options._fields)).T)
 
-    def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[int, int, int]]:
+    def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[Ticks, MemorySteps, MemorySteps]]:
         """Return (ticks, memory from F to B, memory until the end of W) of each recomputation mode of a layer, and of
         none.
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
 from pipesched.problem.stage import Stage
 from pipesched.results.evidence import MemoryOfPartners
 
@@ -44,7 +44,7 @@ def with_memory_of_partners(poorer: Problem, problem: Problem, relaxation: Memor
     return replace(poorer, pools=tuple(pools), stages=tuple(stages))
 
 
-def _group(problem: Problem, device: DeviceId) -> set[int]:
+def _group(problem: Problem, device: DeviceId) -> set[DeviceId]:
     """Return the devices that store activations in a device's memory or take them from it, directly or not, with
     itself."""
     moves = [
@@ -59,7 +59,7 @@ def _group(problem: Problem, device: DeviceId) -> set[int]:
     return found & set(range(problem.devices))
 
 
-def _kept_since_last_own_stage(problem: Problem, stage: StageId, group: set[int]) -> int:
+def _kept_since_last_own_stage(problem: Problem, stage: StageId, group: set[DeviceId]) -> MemorySteps:
     """Return the memory that a micro-batch keeps in the group for a stage, and for those before up to the last on its
     device."""
     where, before = problem.placement.stage_device, problem.placement.previous
@@ -70,7 +70,7 @@ def _kept_since_last_own_stage(problem: Problem, stage: StageId, group: set[int]
     return total
 
 
-def _kept(stage: Stage) -> int:
+def _kept(stage: Stage) -> MemorySteps:
     """Return the least memory of an activation, over its modes, that stays in the memory of some device."""
     amounts = [stage.activation] if stage.may_keep else []
     if stage.offload is not None:

@@ -11,6 +11,7 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.walks import Walks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.problem.stage import PassMemory, Stage
 
 
@@ -47,7 +48,7 @@ def with_equal_microbatches(problem: Problem) -> Problem:
     )
 
 
-def _times(problem: Problem, number: int, factor: Fraction) -> Stage:
+def _times(problem: Problem, number: StageId, factor: Fraction) -> Stage:
     """Return a stage with time and memory scaled by `factor`, and the time of its link, the same in both directions."""
     own, where = problem.stages[number], problem.placement
     after = where.next[number]

@@ -17,7 +17,7 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 
 
 def without_parameters(problem: Problem) -> Problem:
@@ -45,7 +45,7 @@ def without_parameters(problem: Problem) -> Problem:
     )
 
 
-def around_passes(problem: Problem) -> int:
+def around_passes(problem: Problem) -> Ticks:
     """Return the least ticks of work for parameters before and after all passes of micro-batches; 0 if there is none.
 
     For a span it is the least that any one device takes.
@@ -73,7 +73,7 @@ def _sends(problem: Problem, stages: Sequence[StageId]) -> bool:
     return problem.resources.transfer_stream is not None and any(where[one] != where[stage] for one, stage in pairs)
 
 
-def after_backwards(problem: Problem) -> int:
+def after_backwards(problem: Problem) -> Ticks:
     """Return the ticks by which an iteration surely lasts beyond its last pass of a micro-batch, for parameters.
 
     The last of these passes is, or precedes, a last backward task: a BW, a W, or a B whose end no W waits for. What
@@ -87,7 +87,7 @@ def after_backwards(problem: Problem) -> int:
     return least or 0
 
 
-def follows(problem: Problem, stage: StageId, devices: Iterable[DeviceId]) -> int:
+def follows(problem: Problem, stage: StageId, devices: Iterable[DeviceId]) -> Ticks:
     """Return the least ticks of a stage's reduction and step after its last weight task has ended.
 
     After a pass of all stages they are the most that one of these `devices` runs once on a stream.
@@ -123,7 +123,7 @@ def follows(problem: Problem, stage: StageId, devices: Iterable[DeviceId]) -> in
     return took + min(waiting) * before[0].task.ticks
 
 
-def _after_barrier(problem: Problem, device: DeviceId, kinds: Collection[PassKind]) -> int:
+def _after_barrier(problem: Problem, device: DeviceId, kinds: Collection[PassKind]) -> Ticks:
     """Return the most ticks that one stream of a device works for passes of these kinds, which run once an iteration.
 
     Passes of stages that no gradient reaches do not count.
@@ -137,7 +137,7 @@ def _after_barrier(problem: Problem, device: DeviceId, kinds: Collection[PassKin
     return max(works.values(), default=0)
 
 
-def ahead_of_forwards(problem: Problem) -> int:
+def ahead_of_forwards(problem: Problem) -> Ticks:
     """Return the least ticks of gathering before the first forward: the least over the first stages of chains; 0
     without any."""
     least = None

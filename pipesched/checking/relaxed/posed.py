@@ -44,6 +44,7 @@ from pipesched.checking.relaxed.pass_memory import without_pass_memory
 from pipesched.checking.relaxed.single_tasks import without_single_tasks
 from pipesched.checking.streams.tasks_as_stages import as_plain
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
@@ -74,8 +75,8 @@ class Posed(NamedTuple):
     problem: Problem
     certificate: Certificate
     valued: Problem
-    added_back: int
-    stage_of: tuple[int, ...] | None = None
+    added_back: Ticks
+    stage_of: tuple[StageId, ...] | None = None
 
 
 def posed(problem: Problem, certificate: Certificate) -> Posed:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.results.evidence import OnStream
 
 # Quantities of a problem that only add tasks, or waits between them.
 HARMLESS = frozenset({"tasks", "transfer_stream", "offload", "recompute", "may_keep", "hosts", "shared_streams"})
 
 
-def stream_load(problem: Problem, evidence: OnStream) -> int:
+def stream_load(problem: Problem, evidence: OnStream) -> Ticks:
     """Return the ticks of all tasks on a stream, each backward in the mode that uses the stream less."""
     if not 0 <= evidence.device < problem.devices:
         raise RefusedEvidenceError(f"there is no device {evidence.device}")
@@ -30,7 +30,7 @@ def stream_load(problem: Problem, evidence: OnStream) -> int:
     return total
 
 
-def _ticks(problem: Problem, stage: StageId, evidence: OnStream, *kinds: PassKind) -> int:
+def _ticks(problem: Problem, stage: StageId, evidence: OnStream, *kinds: PassKind) -> Ticks:
     """Return the ticks in which one micro-batch's passes of these kinds on a stage occupy the evidence's stream."""
     tasks = (task for kind in kinds for task in problem.stages[stage].tasks_of(kind))
     own, where = problem.placement.stage_device[stage] == evidence.device, (evidence.device, evidence.stream)

@@ -15,7 +15,7 @@ from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.checking.streams.tasks import TasksBetween, between_by_chain, limited_room, split_and_checked
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.results.evidence import StreamMemory
 
 
@@ -47,7 +47,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     return head + work + tail
 
 
-def _gifts(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Node], int]]:
+def _gifts(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Node], MemorySteps]]:
     """Yield the last tasks of each kind of pass on the device that frees memory, with the amount that it frees."""
     problem = paths.problem
     for stage in {node.stage for node, where in paths.where.items() if where[0] == device}:
@@ -71,7 +71,7 @@ def _ended_by(between: TasksBetween, ends: Sequence[Node], count: int) -> int:
     return sum(max(each) < between.head for each in zip(*known, strict=True))
 
 
-def _by_stage(problem: Problem, items: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _by_stage(problem: Problem, items: Sequence[tuple[Ticks, StageId, int]]) -> list[tuple[Ticks, MemorySteps, int]]:
     """Return (ticks of its forward on the stream, memory of its activation, number of micro-batches) of each stage.
 
     `items` are (ticks of a task, stage, number of micro-batches) of the forwards' tasks.

@@ -16,7 +16,7 @@ from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.checking.streams.tasks import limited_room, split_and_checked, to_and_from
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 from pipesched.results.evidence import MemoryOfDevice
 
 
@@ -51,12 +51,12 @@ def memory_of_tasks(problem: Problem, evidence: MemoryOfDevice) -> Fraction:
     return min(path for path in to if path is not None) + Fraction(needed, usable) + min(known)
 
 
-def _least(times: list[int] | None) -> int | None:
+def _least(times: list[Ticks] | None) -> Ticks | None:
     """Return the earliest of a task's times, which are ascending by micro-batch; None if no path leads to the task."""
     return None if times is None else times[0]
 
 
-def _parts_of_activation(paths: TaskPaths, stage: StageId) -> Iterator[tuple[int, list[Node]]]:
+def _parts_of_activation(paths: TaskPaths, stage: StageId) -> Iterator[tuple[MemorySteps, list[Node]]]:
     """Yield each part of a stage's activation as its memory, with the tasks of which the last to end frees it."""
     own = paths.problem.stages[stage]
     if own.weight is None:
@@ -66,7 +66,7 @@ def _parts_of_activation(paths: TaskPaths, stage: StageId) -> Iterator[tuple[int
     yield own.activation - own.freed, [Node(W, stage, number) for number in range(len(own.tasks_of(W)))]
 
 
-def _since(paths: TaskPaths, begin: Node) -> dict[Node, int]:
+def _since(paths: TaskPaths, begin: Node) -> dict[Node, Ticks]:
     """Return the least ticks from the start of a task to its end, and to the end of each task that always follows
     it."""
     found = {begin: paths.ticks[begin]}

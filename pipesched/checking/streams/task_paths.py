@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId, Ticks
+from pipesched.problem.quantities import StageId, TaskPart, Ticks
 
 
 class Node(NamedTuple):
@@ -16,7 +16,7 @@ class Node(NamedTuple):
 
     kind: PassKind
     stage: StageId
-    number: int
+    number: TaskPart
 
 
 class Needed(NamedTuple):
@@ -33,7 +33,7 @@ class TaskPaths:
     where they may be.
     """
 
-    def __init__(self, problem: Problem, chain: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, chain: Sequence[StageId]) -> None:
         self.problem, self.splits = problem, problem.stages[chain[0]].weight is not None
         self.ticks: dict[Node, int] = {}
         self.where: dict[Node, tuple[int, str]] = {}
@@ -52,7 +52,7 @@ class TaskPaths:
                 of = self._last(B, stage) if task.after is None else Node(B, stage, task.after)
                 self._add(Node(W, stage, number), task.ticks, task.stream, [Needed(of, 0)])
 
-    def _pass(self, kind: PassKind, stage: StageId, needs: list[Needed], to: Sequence[int]) -> Node:
+    def _pass(self, kind: PassKind, stage: StageId, needs: list[Needed], to: Sequence[StageId]) -> Node:
         """Add the tasks of a pass, one after the other, the first after `needs`; returns the task that the tensor's
         receiver needs.
 
@@ -75,7 +75,7 @@ class TaskPaths:
         """Return the task with which a pass has ended, before its tensor is sent."""
         return Node(kind, stage, len(self.problem.stages[stage].tasks_of(kind)) - 1)
 
-    def _lag(self, stage: StageId, to: Sequence[int]) -> int:
+    def _lag(self, stage: StageId, to: Sequence[StageId]) -> Ticks:
         """Return the ticks from the end of a pass until its tensor arrives at stage `to`, if any; 0 where a task sends
         it."""
         return self.problem.lag(stage, to[0]) if to and self.problem.resources.transfer_stream is None else 0

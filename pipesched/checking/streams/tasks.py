@@ -18,7 +18,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.gradient_lag import gradient_lag
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.evidence import MemoryOfDevice, StreamMemory, StreamTasks, StreamWeights
 
@@ -101,8 +101,8 @@ def _of_all_chains(problem: Problem) -> TaskPaths:
 
 
 def to_and_from(
-    paths: TaskPaths, owner: int | None
-) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
+    paths: TaskPaths, owner: DeviceId | None
+) -> tuple[dict[Node, list[Ticks] | None], dict[Node, list[Ticks] | None]]:
     """Return the least ticks before the start of each task, and after the end of each task, within the span of device
     `owner`.
 
@@ -121,10 +121,10 @@ def to_and_from(
 
 def _times(
     paths: TaskPaths,
-    owner: int | None,
+    owner: DeviceId | None,
     sequence: Iterable[Node],
-    neighbours: dict[Node, list[tuple[Node, int]]],
-) -> dict[Node, list[int] | None]:
+    neighbours: dict[Node, list[tuple[Node, Ticks]]],
+) -> dict[Node, list[Ticks] | None]:
     """Return for each task the least ticks to the start of its first, second, ... run (or from its end, if backwards).
 
     None where no path from a task of device `owner` leads to it.
@@ -156,7 +156,7 @@ def split_and_checked(problem: Problem, evidence: OfOwner) -> Problem:
     return with_split_backwards(problem)
 
 
-def limited_room(problem: Problem, device: DeviceId) -> int:
+def limited_room(problem: Problem, device: DeviceId) -> MemorySteps:
     """Return the memory of a device; `RefusedEvidenceError` if it has no limit, or there is no such device."""
     room = problem.room[device] if 0 <= device < problem.devices else None
     if room is None:

@@ -25,11 +25,12 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, TaskPart
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.evidence import TasksAsStages
 
 # A stage, and the indices of a task of its F, of its B (BW if never split) and of its W; None: without one.
-Row = tuple[int, int | None, int | None, int | None]
+Row = tuple[StageId, TaskPart | None, TaskPart | None, TaskPart | None]
 
 
 def as_plain(problem: Problem, relaxation: TasksAsStages) -> Problem:
@@ -87,7 +88,7 @@ def _in_one_go(stage: Stage) -> bool:
     return interleaves(fused, backward, weight)
 
 
-def _require_rows(stage: Stage, number: int, rows: Sequence[Row]) -> None:
+def _require_rows(stage: Stage, number: StageId, rows: Sequence[Row]) -> None:
     """Raise `RefusedEvidenceError` if the rows of a stage could not be stages of one pass each.
 
     Their tasks must exist and be on one stream a row, those of F in ascending and those of B in descending order, and
@@ -111,7 +112,7 @@ def _require_rows(stage: Stage, number: int, rows: Sequence[Row]) -> None:
             raise RefusedEvidenceError(f"a row of stage {number} on several streams")
 
 
-def _waits(weight: TaskSpec, backward: int | None) -> bool:
+def _waits(weight: TaskSpec, backward: TaskPart | None) -> bool:
     return weight.after is None or (backward is not None and weight.after >= backward)
 
 
@@ -126,7 +127,7 @@ def _tasks_of(stage: Stage, row: Row) -> list[TaskSpec]:
     return [_tasks(stage, kind)[number] for kind, number in pairs if number is not None]
 
 
-def _stages(problem: Problem, rows: Sequence[Row], where: Sequence[int]) -> Iterator[Stage]:
+def _stages(problem: Problem, rows: Sequence[Row], where: Sequence[DeviceId]) -> Iterator[Stage]:
     holding = set[int]()
     for at, row in enumerate(rows):
         number = row[0]

@@ -9,7 +9,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, Ticks
+from pipesched.problem.quantities import DeviceId, TaskPart, Ticks
 from pipesched.schedule.timeline import Timeline
 
 # Parts of a device's row, which is 1 high: white space below its lanes, and a side lane for each compute lane.
@@ -32,7 +32,7 @@ class Box(NamedTuple):
     bottom: float
     overlapped: bool = False
     name: str = ""
-    part: int = 0
+    part: TaskPart = 0
     stream: str = ""
 
     @property
@@ -84,6 +84,6 @@ def row_shares(problem: Problem) -> float:
     return 1 + SIDE_LANE * (len(problem.streams) - 1)
 
 
-def makespan(timeline: Timeline) -> int:
+def makespan(timeline: Timeline) -> Ticks:
     """Return the end of the last pass, in ticks; 0 for a timeline without passes."""
     return int(timeline.times[1].max(initial=0))
