@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 Ticks: TypeAlias = int
 # An amount of memory, as a number of steps of the problem's resolution (`Units.resolution`).
 MemorySteps: TypeAlias = int
+# Memory in use over time: steps of memory times ticks.
+MemoryTicks: TypeAlias = int
 # A device, from 0: an index in whatever has one entry for each device.
 DeviceId: TypeAlias = int
 # A stage, from 0 over all devices and chains: an index in whatever has one entry for each stage.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pipesched.compiled import inner
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from solver.beam.children import MATE
 from solver.beam.nodes import offsets
 from solver.beam.tables import Numbers, Walks
@@ -36,7 +37,7 @@ class CompletionBounds(NamedTuple):
     layers: list[CompletionRows]
     raises: Numbers
     number: Numbers
-    value: int
+    value: Ticks
 
 
 def completion_bounds(problem: Problem, stop: Event) -> CompletionBounds | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 
 
-def openings(problem: Problem) -> list[list[int]]:
+def openings(problem: Problem) -> list[list[Ticks]]:
     """Return candidates for the opening times of all devices in ticks: 0, or for the span the arrival of the first
     forward.
 

@@ -11,9 +11,10 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.beam.nodes import at_first, offsets, take
 from solver.beam.tables import Step, Walks, steps_of_chains
+from solver.diagram.steps import StepId
 
 
-def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[int, int, int]]) -> Schedule:
+def schedule_of_moves(problem: Problem, walks: Walks, moves: Sequence[tuple[StepId, StepId, int]]) -> Schedule:
     """Return the schedule in which all devices run the given moves: (step, gradient in a block with it or -1, delay).
 
     Weight passes are added where the moves run them.

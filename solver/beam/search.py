@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.problem.quantities import Ticks
 from solver.beam.children import DELAY, MATE, STEP, expand
 from solver.beam.children import Children as Rows
 from solver.beam.completion import CompletionBounds, rank_by_completion
@@ -16,6 +17,7 @@ from solver.beam.ranks import SUMS, Preference
 from solver.beam.tables import Numbers, Walks
 from solver.diagram.compile import Progress, compilation
 from solver.diagram.model import Arcs, Children, ReducedLayer
+from solver.diagram.steps import StepId
 
 # Rows for children that one call of compiled code fills, which nothing can interrupt.
 _AT_ONCE = 4_000
@@ -29,8 +31,8 @@ class BeamOrder(NamedTuple):
     neither time nor memory requires that.
     """
 
-    value: int
-    moves: list[tuple[int, int, int]]
+    value: Ticks
+    moves: list[tuple[StepId, StepId, int]]
 
 
 class _Nodes(NamedTuple):

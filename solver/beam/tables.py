@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from pipesched.int64_arrays import int64_array, int64_sum
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import ChainId, DeviceId, MemoryArray, MemorySteps, StageId, TickArray, Ticks
 from pipesched.problem.stage import Stage
+from solver.diagram.steps import StepId
 
 Numbers = NDArray[np.int64]
 
@@ -38,22 +40,22 @@ class Walks(NamedTuple):
     """
 
     device: Numbers
-    ticks: Numbers
-    lag: Numbers
+    ticks: TickArray
+    lag: TickArray
     before: Numbers
     last: Numbers
     first: Numbers
     microbatches: Numbers
-    weight: Numbers
-    takes: Numbers
-    gives: Numbers
-    later: Numbers
-    tail: Numbers
-    reach: Numbers
-    block: Numbers
-    room: Numbers
-    opens: Numbers
-    saved: Numbers
+    weight: TickArray
+    takes: MemoryArray
+    gives: MemoryArray
+    later: MemoryArray
+    tail: TickArray
+    reach: TickArray
+    block: TickArray
+    room: MemoryArray
+    opens: TickArray
+    saved: TickArray
     waits: Numbers
     since: Numbers
     chain: Numbers
@@ -65,8 +67,8 @@ class Walks(NamedTuple):
 class Step(NamedTuple):
     """A step of a chain: its stage, and True if it is a gradient pass (B or BW), False if a forward."""
 
-    chain: int
-    stage: int
+    chain: ChainId
+    stage: StageId
     gradient: bool
 
 
@@ -91,7 +93,7 @@ def steps_of_chains(problem: Problem) -> list[Step]:
     return found
 
 
-def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
+def walks_of(problem: Problem, opens: Sequence[Ticks] | None = None) -> Walks:
     """Return the arrays of a problem for which `covers` is true; `opens` are the opening times of devices in ticks,
     else 0."""
     opens = opens or [0] * problem.devices
@@ -141,8 +143,8 @@ def walks_of(problem: Problem, opens: Sequence[int] | None = None) -> Walks:
 
 
 def _paths(
-    ticks: Sequence[int], lag: Sequence[int], device: Sequence[int], last: Sequence[int], devices: int
-) -> tuple[list[int], Numbers]:
+    ticks: Sequence[Ticks], lag: Sequence[Ticks], device: Sequence[DeviceId], last: Sequence[StepId], devices: int
+) -> tuple[list[Ticks], TickArray]:
     """Return the ticks from the start of each step to the end of its chain, and to the next step on each device.
 
     The second is an array by step and device, 0 for the step's own device, -1 where no later step is on it.
@@ -159,10 +161,10 @@ def _paths(
 
 def _holding(
     steps: Sequence[Step],
-    device: Sequence[int],
-    given_back: Sequence[Sequence[int]],
-    ticks: Sequence[Sequence[int]],
-    tails: Sequence[int],
+    device: Sequence[DeviceId],
+    given_back: Sequence[Sequence[MemorySteps]],
+    ticks: Sequence[Sequence[Ticks]],
+    tails: Sequence[Ticks],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return `occupied` and `area` of `Walks`, as arrays by step and device.
 
@@ -191,7 +193,7 @@ def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
     return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
 
 
-def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
+def _blocks(problem: Problem, steps: Sequence[Step]) -> TickArray:
     where, found = problem.placement.stage_device, np.full((len(steps), len(steps)), -1, np.int64)
     for one, forward in enumerate(steps):
         for other, backward in enumerate(steps):
@@ -201,8 +203,8 @@ def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
 
 
 def _saved(
-    steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[int], block: Numbers, problem: Problem
-) -> list[int]:
+    steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[DeviceId], block: TickArray, problem: Problem
+) -> list[Ticks]:
     """Return for each device the mean ticks that its blocks save against their two passes in turn; 0 without blocks."""
     found = []
     for one in range(problem.devices):
@@ -216,7 +218,7 @@ def _saved(
     return found
 
 
-def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[int]) -> Numbers:
+def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[DeviceId]) -> Numbers:
     """Return `safe` of `Walks`, by chain and device: the last forward of a single chain on the device.
 
     Of several chains it is the last forward on any device, as they may wait for each other elsewhere. -1 where a chain

@@ -10,6 +10,7 @@ from threading import Event
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.critical_paths import Paths
@@ -61,7 +62,7 @@ def bounds_of_activation_modes(
         return
     paths, best = Paths(problem.keeping_activations()), 0
 
-    def between() -> tuple[int, int]:
+    def between() -> tuple[Ticks, Ticks]:
         proved, known = open_ticks()
         return max(best, ceil(proved)), ceil(known)
 
@@ -69,7 +70,7 @@ def bounds_of_activation_modes(
         stages = tuple(stage for chain in walked_chains(problem) for stage in stages_on(problem, chain, devices))
         relaxation = mode_relaxation(problem, paths, stages, owner)
 
-        def least_end_before(value: int, work: int) -> Least:
+        def least_end_before(value: Ticks, work: int) -> Least:
             least = least_end(relaxation, value, min(_PARAMS.most_labels, work // _PARAMS.label_cost), stop)  # noqa: B023 - called in this round
             return least._replace(work=least.work * _PARAMS.label_cost)
 
@@ -84,7 +85,7 @@ def bounds_of_activation_modes(
                 yield Certificate(KIND, best, _text(problem, devices, best), devices[0], evidence)
 
 
-def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
+def _kept(problem: Problem) -> Iterator[tuple[tuple[StageId, ...], DeviceId | None]]:
     """Yield the sets of devices to model, with the device whose span counts (None: makespan): each device, then pairs.
 
     For the span of pairs the device on which the only chain begins must be one of the two, and its span counts.
@@ -100,7 +101,7 @@ def _kept(problem: Problem) -> Iterator[tuple[tuple[int, ...], int | None]]:
             yield two, every[0]
 
 
-def _text(problem: Problem, devices: tuple[int, ...], least: int) -> str:
+def _text(problem: Problem, devices: tuple[DeviceId, ...], least: Ticks) -> str:
     on = " and ".join(f"device {device}" for device in devices)
     return (
         f"Forwards, backwards, copies and recomputations take turns on {on}: each starts only while memory "

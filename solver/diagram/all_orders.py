@@ -10,6 +10,7 @@ from collections.abc import Iterator, MutableMapping
 from threading import Event
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.certificate import certificate_of
@@ -26,7 +27,7 @@ def bounds_of_all_orders(
     stop: Event,
     width: int = DIAGRAMS.width,
     work: int = DIAGRAMS.most_labels,
-    done: MutableMapping[Trial, int] | None = None,
+    done: MutableMapping[Trial, Ticks] | None = None,
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels in all.
 

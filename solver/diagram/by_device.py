@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.results.certificate import Certificate
 from solver.diagram.modelled_stages import stages_on, walked_chains
 from solver.diagram.projected_completion import SmallerDiagram
@@ -25,9 +26,9 @@ _ROWS = 64
 class _Single(NamedTuple):
     """A device, the completion bounds `by` of the diagram with all its stages, and the bound proved by it in ticks."""
 
-    device: int
+    device: DeviceId
     by: SmallerDiagram
-    proved: int
+    proved: Ticks
 
 
 def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
@@ -62,7 +63,7 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
         yield from search.certificates(kept, smaller, step, shortest, _ROWS)
 
 
-def _on(problem: Problem, chains: Sequence[tuple[int, ...]], devices: Sequence[int]) -> tuple[int, ...]:
+def _on(problem: Problem, chains: Sequence[tuple[StageId, ...]], devices: Sequence[DeviceId]) -> tuple[StageId, ...]:
     """Return the stages that some devices run, chain by chain in chain order."""
     return tuple(stage for chain in chains for stage in stages_on(problem, chain, devices))
 

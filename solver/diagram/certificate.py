@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from solver.diagram.modelled_stages import by_chain, devices_of
@@ -16,10 +17,10 @@ KIND = "decision diagram"
 def certificate_of(
     problem: Problem,
     kept: ModelledSteps,
-    least: int,
+    least: Ticks,
     width: int | None = None,
-    threshold: int | None = None,
-    completion_stages: tuple[int, ...] = (),
+    threshold: Ticks | None = None,
+    completion_stages: tuple[StageId, ...] = (),
     rows: int | None = None,
 ) -> Certificate:
     """Return the certificate that no schedule takes less than `least` ticks, proved by a diagram of the steps `kept`.
@@ -32,7 +33,7 @@ def certificate_of(
     return Certificate(KIND, least, _text(problem, evidence, least), devices_of(problem, kept.stages)[0], evidence)
 
 
-def _text(problem: Problem, evidence: Diagram, least: int) -> str:
+def _text(problem: Problem, evidence: Diagram, least: Ticks) -> str:
     devices, chains = devices_of(problem, evidence.stages), len(by_chain(problem, evidence.stages))
     where = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
     which = (

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.compiled import compiled, inlined, substituted
+from pipesched.problem.quantities import Ticks
 from solver.diagram.layers import Labels
 from solver.diagram.modelled_stages import distribution_count
 from solver.diagram.moves import is_over_with, most_moves, moves_from, slack_of
@@ -47,7 +48,7 @@ class Among(NamedTuple):
 
     layers: Sequence[Labels]
     rows: int
-    value: int
+    value: Ticks
 
 
 def completion(steps: Steps, most: int, stop: Event, among: Among | None = None) -> list[CompletionRows] | None:

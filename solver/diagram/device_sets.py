@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from solver.diagram.modelled_stages import devices_of, stages_on, state_count
 from solver.diagram.params import DIAGRAMS
 
@@ -13,11 +14,11 @@ from solver.diagram.params import DIAGRAMS
 class Trial(NamedTuple):
     """A chain, and its stages on a set of devices, both in chain order."""
 
-    chain: tuple[int, ...]
-    stages: tuple[int, ...]
+    chain: tuple[StageId, ...]
+    stages: tuple[StageId, ...]
 
 
-def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
+def trials(problem: Problem, chains: Iterable[tuple[StageId, ...]]) -> list[Trial]:
     """Return the sets of modelled stages that are few enough to be tried, in ascending order of estimated work.
 
     With overlapped passes the devices of a chain's first and last stage are tried first, unless they have many states:
@@ -38,7 +39,7 @@ def trials(problem: Problem, chains: Iterable[tuple[int, ...]]) -> list[Trial]:
     return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
 
 
-def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
+def in_even_steps(problem: Problem, chain: Sequence[StageId], most: int) -> Iterator[tuple[StageId, ...]]:
     """Yield the stages on the first device of a chain and on 1 to `most` others at even intervals up to the last.
 
     Most devices first; nothing for a chain on one device.
@@ -49,7 +50,7 @@ def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator
         yield stages_on(problem, chain, (first, *some))
 
 
-def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _device_sets(problem: Problem, chain: Sequence[StageId]) -> Iterator[tuple[DeviceId, ...]]:
     """Yield sets of a chain's devices that contain its first one.
 
     The first alone, then with the busiest, the middle, or the second device, with pairs, with every other device, and
@@ -67,7 +68,7 @@ def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, 
         yield (first, *(device for device in others if device in more))
 
 
-def _rows(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _rows(problem: Problem, chain: Sequence[StageId]) -> Iterator[tuple[DeviceId, ...]]:
     """Yield the first three, four, ... devices, but not all, of a chain that visits no device twice; else nothing.
 
     Between neighbours forwards and gradients wait for each other, so these sets prove more than devices far apart.

@@ -15,16 +15,17 @@ from threading import Event
 import numpy as np
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, TickArray
 from pipesched.results.certificate import Certificate
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.params import DIAGRAMS
-from solver.diagram.steps import ModelledSteps, Numbers
+from solver.diagram.steps import ModelledSteps
 from solver.diagram.threshold_bounds import bounds_of_devices
 from solver.diagram.threshold_search import Open, ThresholdSearch
 
 
 def bounds_of_joint_weights(
-    plain: Problem, stage_of: Sequence[int], stop: Event, open_ticks: Open, work: int = DIAGRAMS.most_labels
+    plain: Problem, stage_of: Sequence[StageId], stop: Event, open_ticks: Open, work: int = DIAGRAMS.most_labels
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value, each above the bound proved so far.
 
@@ -37,7 +38,7 @@ def bounds_of_joint_weights(
         yield from (one for one in found if one.value_ticks > open_ticks()[0])
 
 
-def has_joint_weights(plain: Problem, stage_of: Sequence[int]) -> bool:
+def has_joint_weights(plain: Problem, stage_of: Sequence[StageId]) -> bool:
     """True if several weight tasks of one original stage run on one device with limited memory.
 
     `stage_of` maps each stage of the problem `plain`, in which tasks are stages, to its original stage.
@@ -56,9 +57,9 @@ class _JointSearch(ThresholdSearch):
     """Threshold search over steps in which the weight tasks of one original stage (`stage_of`) occupy memory
     together."""
 
-    stage_of: Sequence[int] = ()
+    stage_of: Sequence[StageId] = ()
 
-    def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
+    def kept(self, stages: Sequence[StageId], owner: DeviceId | None) -> ModelledSteps | None:
         """Return the steps to model for these stages, weight tasks joint; None where numbers are too large.
 
         `owner` is the device whose span counts, None for the makespan.
@@ -67,7 +68,7 @@ class _JointSearch(ThresholdSearch):
         return None if kept is None else with_joint_weights(kept, self.problem, self.stage_of)
 
 
-def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[int]) -> ModelledSteps:
+def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[StageId]) -> ModelledSteps:
     """Return the steps in which the weight tasks of an original stage on one device occupy memory together.
 
     They do so from the gradient of the one among its tasks with the activation on, until all of them have run.
@@ -91,7 +92,7 @@ def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[i
     return kept._replace(steps=joint, joint=True)
 
 
-def _least_pending_memory(kept: ModelledSteps, plain: Problem, ticks: Numbers, device: int) -> int:
+def _least_pending_memory(kept: ModelledSteps, plain: Problem, ticks: TickArray, device: int) -> MemorySteps:
     """Return the least memory that a pending weight task occupies on a device; 0 if some of them occupy none.
 
     `ticks` has for each step the ticks of weight tasks that occupy memory from this gradient on; `device` is an index.

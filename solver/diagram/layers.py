@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.problem.quantities import Ticks
 from solver.diagram.steps import Numbers, Steps
 
 
@@ -51,7 +52,7 @@ class Least(NamedTuple):
     greater width might prove more.
     """
 
-    ticks: int | None
+    ticks: Ticks | None
     work: int
     merged: bool
 

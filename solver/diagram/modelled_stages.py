@@ -6,32 +6,33 @@ from collections.abc import Iterator, Sequence
 from math import comb
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 
 
-def walked_chains(problem: Problem) -> Iterator[tuple[int, ...]]:
+def walked_chains(problem: Problem) -> Iterator[tuple[StageId, ...]]:
     """Yield the stages of each chain that has micro-batches, in chain order."""
     for chain, walk in zip(problem.placement.chains, problem.walking, strict=True):
         if len(walk):
             yield chain
 
 
-def by_chain(problem: Problem, stages: Sequence[int]) -> list[tuple[int, ...]]:
+def by_chain(problem: Problem, stages: Sequence[StageId]) -> list[tuple[StageId, ...]]:
     """Return the given stages of each chain in chain order; chains without any are left out."""
     chains = (tuple(stage for stage in chain if stage in stages) for chain in walked_chains(problem))
     return [own for own in chains if own]
 
 
-def devices_of(problem: Problem, stages: Sequence[int]) -> tuple[int, ...]:
+def devices_of(problem: Problem, stages: Sequence[StageId]) -> tuple[DeviceId, ...]:
     """Return the devices of the stages, each once, in the order of the stages."""
     return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in stages))
 
 
-def stages_on(problem: Problem, chain: Sequence[int], devices: Sequence[int | None]) -> tuple[int, ...]:
+def stages_on(problem: Problem, chain: Sequence[StageId], devices: Sequence[DeviceId | None]) -> tuple[StageId, ...]:
     """Return the stages of `chain` that run on one of `devices`, in chain order."""
     return tuple(stage for stage in chain if problem.placement.stage_device[stage] in devices)
 
 
-def owner_of(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
+def owner_of(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageId]) -> DeviceId | None:
     """Return the device whose span the modelled stages of a chain bound best; None for the makespan.
 
     It is the device of the chain's first stage; None also if that stage is not modelled.
@@ -48,7 +49,7 @@ def in_flight(problem: Problem, stage: int) -> int:
     return count if room is None or taken <= 0 else min(count, room // taken)
 
 
-def state_count(problem: Problem, stages: Sequence[int]) -> int:
+def state_count(problem: Problem, stages: Sequence[StageId]) -> int:
     """Return an upper estimate of the number of states of one layer, if these stages of a chain are modelled."""
     return distribution_count(in_flight(problem, stages[0]), 2 * len(stages))
 

@@ -11,6 +11,7 @@ from pipesched.errors import OutOfRange
 from pipesched.int64_arrays import int64_array, int64_sum
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemoryArray, StageId, TickArray, Ticks
 from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.modelled_stages import by_chain, devices_of, in_flight
 from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Step, Steps, ticks_of_all
@@ -20,7 +21,7 @@ _MOST_TICKS, LARGEST_KEY = 2**50, 2**62
 
 
 def modelled_steps(
-    problem: Problem, paths: Paths, stages: Sequence[int], device: int | None = None
+    problem: Problem, paths: Paths, stages: Sequence[StageId], device: DeviceId | None = None
 ) -> ModelledSteps | None:
     """Return the steps of a diagram in which `stages` are modelled, chain by chain in chain order; others are delays.
 
@@ -33,7 +34,9 @@ def modelled_steps(
         return None
 
 
-def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: int | None) -> ModelledSteps | None:
+def _kept_steps(
+    problem: Problem, paths: Paths, stages: Sequence[StageId], device: DeviceId | None
+) -> ModelledSteps | None:
     chains = by_chain(problem, stages)
     every = [step for own in chains for step in _steps_of(own)]
     devices, where = devices_of(problem, stages), problem.placement.stage_device
@@ -90,7 +93,7 @@ def _kept_steps(problem: Problem, paths: Paths, stages: Sequence[int], device: i
     return ModelledSteps(tuple(stages), device, tuple(every), steps, ends)
 
 
-def longest_of_all(problem: Problem) -> int:
+def longest_of_all(problem: Problem) -> Ticks:
     """Return an upper bound on the ticks of any time in a diagram of this problem, whatever stages are modelled."""
     paths, found = Paths(problem), 0
     for chain in by_chain(problem, range(problem.placement.stages)):
@@ -102,12 +105,12 @@ def longest_of_all(problem: Problem) -> int:
     return found
 
 
-def _steps_of(stages: Sequence[int]) -> list[Step]:
+def _steps_of(stages: Sequence[StageId]) -> list[Step]:
     """Return a micro-batch's steps on the modelled stages of a chain: forwards, then gradients in reverse."""
     return [*(Step(stage, True) for stage in stages), *(Step(stage, False) for stage in reversed(stages))]
 
 
-def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numbers]:
+def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[TickArray, TickArray]:
     """Return the earliest start and end in ticks of each step of one micro-batch, from its first forward on the chain
     on."""
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
@@ -116,7 +119,9 @@ def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[Numbers, Numb
     return starts, starts + int64_array(least)
 
 
-def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence[int]) -> tuple[Numbers, Numbers]:
+def _outside_of_blocks(
+    problem: Problem, every: Sequence[Step], stages: Sequence[StageId]
+) -> tuple[TickArray, TickArray]:
     """Return the least ticks of each step in `every`, and of the part of a backward after its gradient pass, which can
     wait.
 
@@ -131,7 +136,7 @@ def _outside_of_blocks(problem: Problem, every: Sequence[Step], stages: Sequence
     return int64_array(ticks), int64_array(later)
 
 
-def _blocks(problem: Problem, every: Sequence[Step]) -> Numbers:
+def _blocks(problem: Problem, every: Sequence[Step]) -> TickArray:
     """Return the ticks of the block of each forward step (row) and gradient step (column); -1 where there is none."""
     where, found = problem.placement.stage_device, np.full((len(every), len(every)), NONE, np.int64)
     for n, one in enumerate(every):
@@ -161,7 +166,7 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
     return int64_array(base), raises
 
 
-def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: Numbers) -> dict[str, Numbers]:
+def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: MemoryArray) -> dict[str, Numbers]:
     """Return the fields `forward` and `whole` of `Steps`, arrays by step.
 
     They are the index of the last forward that the step's chain has on the step's device, and the memory of all of the
@@ -175,13 +180,13 @@ def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, ta
     return {"forward": forward, "whole": whole}
 
 
-def _tail(paths: Paths, step: Step, device: int | None) -> int:
+def _tail(paths: Paths, step: Step, device: DeviceId | None) -> Ticks:
     """Return the least ticks from the end of a gradient pass to the end of its chain; `NOTHING` where a device's span
     counts."""
     return paths.tail(step.stage) if device is None else NOTHING
 
 
-def _reach(device: Numbers, starts: Numbers, before: Numbers, last: Numbers, devices: int) -> Numbers:
+def _reach(device: Numbers, starts: TickArray, before: TickArray, last: Numbers, devices: int) -> TickArray:
     """Return by step and device the least ticks in which a micro-batch that has the step before it reaches the device.
 
     They count from the end of that step before to the start of the first step, this or a later one of the chain, that

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pipesched.problem.quantities import Ticks
 from solver.diagram.layers import Layer
 from solver.diagram.steps import Steps
 from solver.parameters import tunable, tuned
@@ -27,7 +28,7 @@ _PARAMS = RepetitionParams()
 ROUNDS = _PARAMS.rounds
 
 
-def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
+def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, Ticks]:
     """Return the number of rounds to skip, at most `most`, and the ticks by which every label is later after them.
 
     `rounds` has the layer after each round so far, in which every step is taken once. If after c rounds every label of
@@ -47,7 +48,7 @@ def skip(rounds: Sequence[Layer], steps: Steps, most: int) -> tuple[int, int]:
     return times * back, times * delay
 
 
-def _delay(before: Layer, after: Layer, steps: Steps) -> int:
+def _delay(before: Layer, after: Layer, steps: Steps) -> Ticks:
     """Return the greatest d such that each label of `after` is at least d ticks later than some label of its state in
     `before`.
 

@@ -10,12 +10,17 @@ schedule stays feasible: such stages are delays, and so are the paths to a chain
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.problem.quantities import DeviceId, MemoryArray, StageId, TickArray, Ticks
+
 Numbers = NDArray[np.int64]
+
+# A step of a micro-batch along its chain: an index in arrays that have an entry for each step.
+StepId: TypeAlias = int
 
 # The gradient of a move without one, and in general an absent index.
 NONE = -1
@@ -45,37 +50,37 @@ class Steps(NamedTuple):
     """
 
     device: Numbers
-    ticks: Numbers
-    later: Numbers
-    lag: Numbers
-    takes: Numbers
+    ticks: TickArray
+    later: TickArray
+    lag: TickArray
+    takes: MemoryArray
     first: Numbers
     last: Numbers
     forward: Numbers
-    whole: Numbers
+    whole: MemoryArray
     microbatches: Numbers
     in_flight: Numbers
     slot: Numbers
-    tail: Numbers
+    tail: TickArray
     holder: Numbers
-    reach: Numbers
-    blocks: Numbers
+    reach: TickArray
+    blocks: TickArray
     base: Numbers
     raises: Numbers
-    room: Numbers
-    waiting: Numbers
-    longest: Numbers
+    room: MemoryArray
+    waiting: MemoryArray
+    longest: TickArray
     counts: Numbers
     slots: int
     owner: int
-    past: int
+    past: Ticks
     early: bool
 
 
 class Step(NamedTuple):
     """A forward (`forward` True) or a gradient pass of a stage."""
 
-    stage: int
+    stage: StageId
     forward: bool
 
 
@@ -86,11 +91,11 @@ class ModelledSteps(NamedTuple):
     from the micro-batch's first forward. `joint`: weight passes of several stages occupy memory together.
     """
 
-    stages: tuple[int, ...]
-    device: int | None
+    stages: tuple[StageId, ...]
+    device: DeviceId | None
     passes: tuple[Step, ...]
     steps: Steps
-    ends: Numbers
+    ends: TickArray
     joint: bool = False
 
 
@@ -99,13 +104,13 @@ def without_blocks(steps: Steps) -> Steps:
     return steps._replace(blocks=np.full_like(steps.blocks, NONE))
 
 
-def longest_of(steps: Steps) -> int:
+def longest_of(steps: Steps) -> Ticks:
     """Return the ticks of all passes and lags in sequence, which no time in the diagram exceeds; each may be in a
     block."""
     return ticks_of_all(steps.ticks, steps.later, steps.lag, steps.blocks, steps.microbatches)
 
 
-def ticks_of_all(ticks: Numbers, later: Numbers, lag: Numbers, blocks: Numbers, microbatches: Numbers) -> int:
+def ticks_of_all(ticks: TickArray, later: TickArray, lag: TickArray, blocks: TickArray, microbatches: Numbers) -> Ticks:
     """Return the ticks of all passes and lags in sequence, each also counted in its longest block; arrays are as in
     `Steps`."""
     return int(((ticks + later + lag + blocks.max(axis=1).clip(min=0)) * microbatches).sum())

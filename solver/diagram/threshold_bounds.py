@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.results.certificate import Certificate
 from solver.diagram.device_sets import in_even_steps
 from solver.diagram.modelled_stages import owner_of, stages_on, walked_chains
@@ -60,7 +61,7 @@ def bounds_of_stages(search: ThresholdSearch, device: int) -> Iterator[Certifica
                 break
 
 
-def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[int, ...]) -> Iterator[Certificate]:
+def bounds_of_more_stages(search: ThresholdSearch, stages: tuple[StageId, ...]) -> Iterator[Certificate]:
     """Yield threshold bounds on `stages` and further ones, with completion bounds from the diagram of `stages`.
 
     The first addition is the stage after the last one of a device with several of `stages`, if there is one. After that
@@ -101,11 +102,11 @@ def _most_devices(problem: Problem) -> int:
     return DIAGRAMS.most_devices // 2 if problem.network.blocks else DIAGRAMS.most_devices
 
 
-def _with(chain: Sequence[int], stages: Sequence[int], more: int) -> tuple[int, ...]:
+def _with(chain: Sequence[StageId], stages: Sequence[StageId], more: int) -> tuple[StageId, ...]:
     return tuple(stage for stage in chain if stage in (*stages, more))
 
 
-def _with_one_more(chain: Sequence[int], stages: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _with_one_more(chain: Sequence[StageId], stages: Sequence[StageId]) -> Iterator[tuple[StageId, ...]]:
     """Yield `stages` with one further stage of the chain added, for each stage after the first of them, the last one
     first."""
     for stage in reversed(chain[chain.index(stages[0]) :]):
@@ -113,7 +114,7 @@ def _with_one_more(chain: Sequence[int], stages: Sequence[int]) -> Iterator[tupl
             yield _with(chain, stages, stage)
 
 
-def _stage_after(problem: Problem, chain: Sequence[int], stages: Sequence[int]) -> int | None:
+def _stage_after(problem: Problem, chain: Sequence[StageId], stages: Sequence[StageId]) -> StageId | None:
     """Return the stage of the chain after the last of `stages` on a device that has several of them; None if there is
     none.
 

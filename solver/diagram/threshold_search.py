@@ -13,6 +13,7 @@ from math import ceil
 from threading import Event
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.certificate import certificate_of
@@ -51,7 +52,7 @@ class ThresholdSearch:
         self.ended = 0  # the bound proved last, which may be less than the best one
 
     @property
-    def between(self) -> tuple[int, int]:
+    def between(self) -> tuple[Ticks, Ticks]:
         """The bound proved so far, and the value of the best schedule known, in whole ticks, each rounded up."""
         proved, known = self._open()
         return max(self._best, ceil(proved)), ceil(known)
@@ -62,14 +63,14 @@ class ThresholdSearch:
         proved, known = self.between
         return self.work <= 0 or proved >= known or self.stop.is_set()
 
-    def kept(self, stages: Sequence[int], owner: int | None) -> ModelledSteps | None:
+    def kept(self, stages: Sequence[StageId], owner: DeviceId | None) -> ModelledSteps | None:
         """Return the steps to model for these stages; None where numbers are too large.
 
         `owner` is the device whose span counts, None for the makespan.
         """
         return modelled_steps(self.problem, self.paths, stages, owner)
 
-    def smaller_diagram(self, stages: Sequence[int], owner: int | None) -> SmallerDiagram | None:
+    def smaller_diagram(self, stages: Sequence[StageId], owner: DeviceId | None) -> SmallerDiagram | None:
         """Return the completion bounds of a backward pass over some stages, to prune orders over these and over more
         stages.
 
@@ -86,7 +87,12 @@ class ThresholdSearch:
         return SmallerDiagram(kept, layers)
 
     def certificates(
-        self, kept: ModelledSteps, smaller: Sequence[SmallerDiagram], step: int, shortest: int, rows: int | None = None
+        self,
+        kept: ModelledSteps,
+        smaller: Sequence[SmallerDiagram],
+        step: Ticks,
+        shortest: Ticks,
+        rows: int | None = None,
     ) -> Iterator[Certificate]:
         """Yield certificates of increasing value from orders of the steps `kept`, pruned by the diagrams in `smaller`.
 
@@ -95,7 +101,7 @@ class ThresholdSearch:
         """
         at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 
-        def least_end_before(value: int, work: int) -> Least:
+        def least_end_before(value: Ticks, work: int) -> Least:
             completions, used = at_every_threshold, 0
             if rows is not None:
                 several = list[SmallerDiagram]()
@@ -119,17 +125,17 @@ class ThresholdSearch:
                     self.problem, kept, found.ticks, self._width, found.threshold, completion_stages, rows
                 )
 
-    def step(self, share: int = DIAGRAMS.value_step) -> int:
+    def step(self, share: int = DIAGRAMS.value_step) -> Ticks:
         """Return the first step between thresholds in ticks: 1 / `share` of the open gap, at least one tick."""
         proved, known = self.between
         return max(1, (known - proved) // share)
 
-    def shortest(self) -> int:
+    def shortest(self) -> Ticks:
         """Return the shortest step between thresholds that is tried, in ticks."""
         return max(1, self.step() // DIAGRAMS.shortest_value_step)
 
     def _before_threshold(
-        self, smaller: SmallerDiagram, value: int, rows: int, work: int, numbers: int
+        self, smaller: SmallerDiagram, value: Ticks, rows: int, work: int, numbers: int
     ) -> tuple[SmallerDiagram | None, int]:
         """Return a smaller diagram whose completion rows, up to `rows` per state, are of orders that may end before
         `value`.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from typing import NamedTuple
 
+from pipesched.problem.quantities import Ticks
 from solver.diagram.layers import Least
 from solver.diagram.params import DIAGRAMS
 
@@ -17,15 +18,15 @@ class Refuted(NamedTuple):
     much.
     """
 
-    ticks: int
-    threshold: int
+    ticks: Ticks
+    threshold: Ticks
     work: int
 
 
 def refuted_thresholds(
-    least_end_before: Callable[[int, int], Least],
-    between: Callable[[], tuple[int, int]],
-    steps: tuple[int, int],
+    least_end_before: Callable[[Ticks, int], Least],
+    between: Callable[[], tuple[Ticks, Ticks]],
+    steps: tuple[Ticks, Ticks],
     work: int,
     stop: Event,
 ) -> Iterator[Refuted]:

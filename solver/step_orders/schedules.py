@@ -9,6 +9,7 @@ import numpy as np
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.diagram.moves import may_wait
 from solver.diagram.steps import Numbers
@@ -94,7 +95,7 @@ class _Run:
             self._open[stage].append(microbatch)
         self._put(kind, stage, microbatch)
 
-    def _put(self, kind: PassKind, stage: int, microbatch: int) -> None:
+    def _put(self, kind: PassKind, stage: int, microbatch: MicrobatchId) -> None:
         device = self._problem.placement.stage_device[stage]
         room, change = self._problem.room[device], self._problem.network.change[kind, stage]
         self.fits = self.fits and (room is None or self._memory_in_use[device] + change.at_start <= room)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram.compile import compiled_within
 from solver.diagram.completion import CompletionRows, completion
@@ -20,7 +21,7 @@ from solver.diagram.model import Arcs, Children, ReducedLayer
 from solver.diagram.modelled_stages import owner_of, state_count, walked_chains
 from solver.diagram.modelled_steps import modelled_steps
 from solver.diagram.params import DIAGRAMS
-from solver.diagram.steps import NEVER, NOTHING, ModelledSteps, Numbers, Steps, without_blocks
+from solver.diagram.steps import NEVER, NOTHING, ModelledSteps, Numbers, StepId, Steps, without_blocks
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
 
@@ -31,7 +32,7 @@ class Taken(NamedTuple):
     Before it run `delay` weight passes more than those that end in time for it. With `full`, it is a full backward.
     """
 
-    step: int
+    step: StepId
     delay: int
     full: bool = False
 
@@ -42,19 +43,19 @@ class Diagram(NamedTuple):
     `completions` is None if the completion rows take too much memory; no order is then pruned.
     """
 
-    chain: tuple[int, ...]
+    chain: tuple[StageId, ...]
     steps: Steps
     weights: Weights
     completions: list[CompletionRows] | None
 
 
-def only_chain(problem: Problem) -> tuple[int, ...] | None:
+def only_chain(problem: Problem) -> tuple[StageId, ...] | None:
     """Return the chain (stages in order) that all micro-batches traverse; None if there are several."""
     chains = [*walked_chains(problem)]
     return chains[0] if len(chains) == 1 else None
 
 
-def all_steps(problem: Problem, chain: tuple[int, ...]) -> ModelledSteps | None:
+def all_steps(problem: Problem, chain: tuple[StageId, ...]) -> ModelledSteps | None:
     """Return the model of a chain's steps with all of its stages kept; None if its numbers grow too large."""
     return modelled_steps(problem, Paths(problem), chain, owner_of(problem, chain, chain))
 
@@ -102,7 +103,7 @@ class _StepOrders:
     Labels that cannot end before `threshold` ticks are pruned.
     """
 
-    def __init__(self, diagram: Diagram, width: int, threshold: int) -> None:
+    def __init__(self, diagram: Diagram, width: int, threshold: Ticks) -> None:
         _, self._steps, self._weights, self._completions = diagram
         self._width, self._threshold = width, threshold
         times = self._steps.slots + 3 * len(self._steps.room) + len(self._weights.ticks)
@@ -129,7 +130,7 @@ class _StepOrders:
         return ReducedLayer(Layer(keys, first, labels[stay]), arcs=arcs)
 
 
-def step_order(diagram: Diagram, width: int, stop: Event, threshold: int = NEVER) -> list[Taken] | None:
+def step_order(diagram: Diagram, width: int, stop: Event, threshold: Ticks = NEVER) -> list[Taken] | None:
     """Return the steps of the best order found, with `width` partial orders kept for each state.
 
     None if stopped, or if no order found ends before `threshold` ticks.

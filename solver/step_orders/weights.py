@@ -18,6 +18,7 @@ from pipesched.compiled import compiled, inlined
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, TickArray
 from solver.diagram.moves import fill_waiting
 from solver.diagram.steps import Numbers, Steps
 from solver.diagram.transitions import note_end, raise_times
@@ -30,17 +31,17 @@ class Weights(NamedTuple):
     `full`; `full` is the duration in ticks of a full backward if that saves time, else 0.
     """
 
-    ticks: Numbers
-    full: Numbers
+    ticks: TickArray
+    full: TickArray
     of: Numbers
     first: Numbers
 
-    def longest(self) -> Numbers:
+    def longest(self) -> TickArray:
         """Return the ticks of the longest weight pass of each device."""
         return self.ticks[self.of[self.first[:-1]]]
 
 
-def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
+def weights_of(problem: Problem, chain: Sequence[StageId], steps: Steps) -> Weights:
     """Return the weight passes of a chain whose devices are all modelled by `steps`."""
     backwards, devices = chain[::-1], range(len(steps.room))
     view, split = problem.pipeline, {stage: splits(problem, stage) for stage in backwards}

@@ -18,6 +18,7 @@ from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.passes import W
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.problem.view import PipelineView
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ReturnTo
@@ -68,11 +69,11 @@ class _Returns(NamedTuple):
     device under the span) to D's first pass; the end that counts is that of the last backward on the stage `gate`.
     """
 
-    device: int
-    before: list[int]
-    within: list[int]
-    head: int
-    gate: int
+    device: DeviceId
+    before: list[StageId]
+    within: list[StageId]
+    head: Ticks
+    gate: StageId
 
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
@@ -92,7 +93,7 @@ def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 def _of_device(
-    problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[int]
+    problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[StageId]
 ) -> Iterator[Certificate]:
     left = _left(paths.view, device, stages)
     if left is None:
@@ -113,7 +114,7 @@ def _of_device(
         yield Certificate(_NAME, least, text, device, ReturnTo(device, back.device))
 
 
-def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | None:
+def _left(view: PipelineView, device: int, stages: Sequence[StageId]) -> _Left | None:
     """Return all combinations of backwards that may be left within the device's memory; None if there are too many.
 
     None also if the memory has no room for a single micro-batch on all of `stages`, the device's stages in chain order.
@@ -135,7 +136,7 @@ def _left(view: PipelineView, device: int, stages: Sequence[int]) -> _Left | Non
     return _Left(*(np.array(column, dtype=object) for column in zip(*pairs, strict=True))) if pairs else None
 
 
-def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
+def _most_left(view: PipelineView, stages: Sequence[StageId], first: int, last: int, room: MemorySteps | None) -> Ticks:
     """Return the most ticks of work left on a device when `first` and `last` (see `_Left`) backwards are left.
 
     `room` is the memory beyond what these occupy (None: unlimited); backwards of the stages between the device's first
@@ -151,7 +152,7 @@ def _most_left(view: PipelineView, stages: Sequence[int], first: int, last: int,
     return first * ticks[0] + last * sum(ticks[1:]) + most_value(items, room)
 
 
-def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Iterator[_Returns]:
+def _returns(paths: Paths, objective: Objective, stages: Sequence[StageId]) -> Iterator[_Returns]:
     """Yield the devices that hold a stage upstream of `stages`, those of a device in chain order, and so get its
     gradients.
 
@@ -171,7 +172,7 @@ def _returns(paths: Paths, objective: Objective, stages: Sequence[int]) -> Itera
         yield _Returns(other, before, within, paths.head[stages[0]] - paths.head[gate], gate)
 
 
-def _path_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
+def _path_back(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _Left) -> Numbers:
     """Return for each combination of `left` the least ticks from the device's last forward to the end that counts.
 
     The device has to run the gradient passes that are left; the last of them then travels back to the stage
@@ -186,7 +187,7 @@ def _path_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left)
     return found
 
 
-def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
+def _work_there(paths: Paths, stages: Sequence[StageId], back: _Returns, left: _Left) -> Numbers:
     """Return for each combination of `left` the least ticks from the device's last forward to the upstream device's
     end.
 
@@ -216,7 +217,7 @@ def _begins(problem: Problem, back: _Returns, device: int) -> str:
     return f"Device {device} cannot begin before {amount(problem, back.head)}{since}."
 
 
-def _leaves(problem: Problem, work: int, idle: int, stages: Sequence[int], left: _Left, at: int) -> str:
+def _leaves(problem: Problem, work: Ticks, idle: Ticks, stages: Sequence[StageId], left: _Left, at: int) -> str:
     """Return a certificate's sentence on the work left and its backwards, for the combination at index `at` of
     `left`."""
     first, last = int(left.first[at]), int(left.last[at])

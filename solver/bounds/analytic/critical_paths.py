@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pipesched.problem.passes import BW, B, F
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.problem.view import PipelineView
 
 
@@ -45,14 +46,14 @@ class Paths:
                 lags = view.lag(one, other) + view.lag(other, one)
                 self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
-    def tail(self, stage: int) -> int:
+    def tail(self, stage: int) -> Ticks:
         """Return the least ticks from the end of a gradient pass (B or BW) on `stage` to the end of its micro-batch.
 
         That is the end of the micro-batch's whole backward on the first stage of the chain; 0 if `stage` is that stage.
         """
         return self.tail_until(stage, self.view.placement.chains[self.view.placement.chain_index[stage]][0])
 
-    def tail_until(self, stage: int, until: int) -> int:
+    def tail_until(self, stage: int, until: StageId) -> Ticks:
         """Return the least ticks from the end of a gradient pass (B or BW) on `stage` to the end of the backward on
         `until`.
 
@@ -62,7 +63,7 @@ class Paths:
             0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.backward[until]
         )
 
-    def away(self, stages: list[int]) -> tuple[int, int]:
+    def away(self, stages: list[StageId]) -> tuple[Ticks, Ticks]:
         """Return the least ticks that a micro-batch spends off a device between its passes there: forwards, gradient
         passes.
 
@@ -75,7 +76,7 @@ class Paths:
         gradients = sum(self.back[b] - self.back[a] - self.gradient[a] for a, b in pairs)
         return forwards, gradients
 
-    def work(self, device: int) -> int:
+    def work(self, device: int) -> Ticks:
         """Return the least total duration, in ticks, of all passes that the device runs; blocks save as much as any
         could."""
         view = self.view
@@ -95,14 +96,14 @@ def blocks_outlast_passes(problem: Problem) -> bool:
     return all(ticks >= max(view.ticks[F, f], view.ticks[BW, b]) for (f, b), ticks in view.blocks.items())
 
 
-def chains_on(view: PipelineView, device: int) -> list[list[int]]:
+def chains_on(view: PipelineView, device: int) -> list[list[StageId]]:
     """Return the device's stages by chain, each in chain order; chains without micro-batches are left out."""
     where = view.placement.stage_device
     kept = [[s for s in c if where[s] == device and view.microbatches_of[s]] for c in view.placement.chains]
     return [stages for stages in kept if stages]
 
 
-def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
+def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]]:
     """Yield every device that has passes, with its stages by chain as in `chains_on`."""
     for device in range(view.devices):
         chains = chains_on(view, device)
@@ -110,7 +111,7 @@ def visited(view: PipelineView) -> Iterator[tuple[int, list[list[int]]]]:
             yield device, chains
 
 
-def entry_stage(view: PipelineView, whose: int | None, stage: int) -> int | None:
+def entry_stage(view: PipelineView, whose: DeviceId | None, stage: int) -> StageId | None:
     """Return the first stage that device `whose` has of the chain of `stage`, up to `stage` itself; None if it has
     none.
 
@@ -122,7 +123,7 @@ def entry_stage(view: PipelineView, whose: int | None, stage: int) -> int | None
     return next((one for one in walked if whose is None or placement.stage_device[one] == whose), None)
 
 
-def durations(problem: Problem, stage: int, mates: Collection[int]) -> tuple[int, int, int]:
+def durations(problem: Problem, stage: int, mates: Collection[StageId]) -> tuple[Ticks, Ticks, Ticks]:
     """Return the least ticks of a forward, of a gradient pass (B or BW) and of a whole backward of a stage.
 
     Each runs alone or in an overlapped block with a pass of one of the stages `mates`; these are as a rule the stages

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import ChainId, DeviceId, StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -25,8 +26,8 @@ from solver.bounds.analytic.idle_time.idle_gaps import head_gap
 class _QueueEnds(NamedTuple):
     """Chains, by index, whose micro-batches may be the first on a device (`firsts`) and the last there (`lasts`)."""
 
-    firsts: Sequence[int]
-    lasts: Sequence[int]
+    firsts: Sequence[ChainId]
+    lasts: Sequence[ChainId]
 
 
 class _BoundedInterval(NamedTuple):
@@ -36,11 +37,11 @@ class _BoundedInterval(NamedTuple):
     gradient of the micro-batch whose forward is the device's last, else at the device's last gradient.
     """
 
-    owner: int | None
+    owner: DeviceId | None
     to_last_forward: bool
-    head: int
+    head: Ticks
     busy: BusyInterval
-    back: int
+    back: Ticks
 
 
 def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False) -> list[Certificate]:
@@ -74,7 +75,7 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
     return found
 
 
-def _queue_ends(problem: Problem, chains: Sequence[Sequence[int]]) -> _QueueEnds:
+def _queue_ends(problem: Problem, chains: Sequence[Sequence[StageId]]) -> _QueueEnds:
     """Return by index the chains whose micro-batches come first in their queue, and those whose come last.
 
     Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages

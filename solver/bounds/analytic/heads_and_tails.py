@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.problem import Objective
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from solver.bounds.analytic.critical_paths import Paths, entry_stage
 
 
@@ -22,17 +23,17 @@ class HeadsAndTails(NamedTuple):
     the schedule.
     """
 
-    owner: int | None
-    heads: list[int]
-    tails: list[int]
+    owner: DeviceId | None
+    heads: list[Ticks]
+    tails: list[Ticks]
 
     @property
-    def least_head(self) -> int:
+    def least_head(self) -> Ticks:
         """The smallest of `heads`, in ticks: no pass of any chain starts sooner."""
         return min(self.heads)
 
 
-def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[HeadsAndTails]:
+def heads_and_tails(paths: Paths, objective: Objective, first: Sequence[StageId]) -> Iterator[HeadsAndTails]:
     """Yield the heads and tails of one device: once for the makespan; for the span, from and to each possible owner.
 
     A device is an owner if all chains pass it before the one device, or if it is that device itself. `first` has the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnStage
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -42,7 +43,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
     return found
 
 
-def until_room(paths: Paths, stage: int, capacity: int, admitted: int) -> int:
+def until_room(paths: Paths, stage: int, capacity: MemorySteps, admitted: int) -> Ticks:
     """Return the least ticks from the start of a backward until memory has room for one more forward of the stage.
 
     `admitted` whole activations fit into `capacity`. Memory that B frees makes no room where the remainder of that

@@ -17,6 +17,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.problem.view import PipelineView
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
@@ -40,13 +41,13 @@ class _Head:
     sets.
     """
 
-    device: int
-    stages: list[int]
-    least: int
-    path: int
-    sums: Sequence[int]
+    device: DeviceId
+    stages: list[StageId]
+    least: Ticks
+    path: Ticks
+    sums: Sequence[Ticks]
 
-    def first_backward(self, ready: int, idle: int) -> int | None:
+    def first_backward(self, ready: Ticks, idle: Ticks) -> Ticks | None:
         """Return the least ticks from the device's first forward to its first backward if it may idle `idle` ticks
         before.
 
@@ -76,10 +77,10 @@ class _NestedHeads:
             self.within.append([(i, self._between(head, other)) for i, other in inner])
 
     @staticmethod
-    def _nested(place: dict[int, int], inner: _Head, outer: _Head) -> bool:
+    def _nested(place: dict[StageId, int], inner: _Head, outer: _Head) -> bool:
         return place[inner.stages[0]] > place[outer.stages[0]] and place[inner.stages[-1]] > place[outer.stages[-1]]
 
-    def _between(self, outer: _Head, inner: _Head) -> int:
+    def _between(self, outer: _Head, inner: _Head) -> Ticks:
         """Return the least ticks between the first forwards of two devices, plus those of a gradient's path back
         between them.
 
@@ -91,7 +92,7 @@ class _NestedHeads:
         last = outer.stages[-1]
         return there + paths.gradient[leaves] + paths.back[leaves] - paths.back[last] - paths.gradient[last]
 
-    def first_backwards(self, value: int, count: int) -> list[int | None]:
+    def first_backwards(self, value: Ticks, count: int) -> list[Ticks | None]:
         """Return the earliest first backward of each of the first `count` devices if all meet the threshold `value` in
         ticks.
 
@@ -106,7 +107,7 @@ class _NestedHeads:
                 break
         return found
 
-    def _ready(self, at: int, started: Sequence[int | None]) -> int:
+    def _ready(self, at: int, started: Sequence[Ticks | None]) -> Ticks:
         """Return the least ticks from the first forward of device `at` to the arrival of its first gradient.
 
         `at` is its index in `heads`; `started` has the earliest first backwards of the devices before it there, as
@@ -119,7 +120,7 @@ class _NestedHeads:
             ready = max(ready, inner + between)
         return ready
 
-    def least_values(self) -> list[int]:
+    def least_values(self) -> list[Ticks]:
         """Return for each device the least threshold in ticks that it and all devices before it in `heads` can meet."""
         values: list[int] = []
         for count, head in enumerate(self.heads, 1):
@@ -144,7 +145,7 @@ class _NestedHeads:
         longer = [at for at, value in enumerate(values) if value > max(before[at], self.heads[at].least)]
         return [self._certificate(at, values[at]) for at in longer]
 
-    def _certificate(self, at: int, value: int) -> Certificate:
+    def _certificate(self, at: int, value: Ticks) -> Certificate:
         """Return the certificate of device `at` (index in `heads`): one tick less than `value` is a threshold that it
         cannot meet."""
         problem, head = self.problem, self.heads[at]
@@ -182,7 +183,7 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
     return [one for of_chain in heads.values() for one in _NestedHeads(problem, paths, of_chain).certificates()]
 
 
-def warm_up_forwards(problem: Problem) -> dict[int, int]:
+def warm_up_forwards(problem: Problem) -> dict[StageId, int]:
     """Return for each stage the number of forwards to run before its first backward, for which this bound is the least.
 
     They are for construction heuristics: with them no device idles more than the least value that the bound allows.
@@ -209,7 +210,7 @@ def warm_up_forwards(problem: Problem) -> dict[int, int]:
     return found
 
 
-def _head(paths: Paths, objective: Objective, device: int, stages: list[int]) -> _Head:
+def _head(paths: Paths, objective: Objective, device: int, stages: list[StageId]) -> _Head:
     start = 0 if objective.by_device else paths.head[stages[0]]
     # If all forwards may run before the first backward, the two gaps may be the same time.
     tail = tail_gap(paths, device, [stages]).idle if forced_apart(paths.view, device, [stages]) else 0
@@ -218,7 +219,7 @@ def _head(paths: Paths, objective: Objective, device: int, stages: list[int]) ->
     return _Head(device, stages, start + paths.work(device) + tail, gap.length, sums)
 
 
-def _sums(view: PipelineView, device: int, stages: list[int]) -> Sequence[int] | None:
+def _sums(view: PipelineView, device: int, stages: list[StageId]) -> Sequence[Ticks] | None:
     """Return the total ticks, ascending from 0, of all sets of forwards on a device that fit its memory together.
 
     None if there are too many.

@@ -9,6 +9,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import PassType, TaskTemplate
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.relaxed.relaxations import FURTHER_RESOURCES
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice, OnStream
@@ -34,12 +35,12 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
-def computes(problem: Problem, device: int) -> int:
+def computes(problem: Problem, device: int) -> Ticks:
     """Return the least ticks that a device computes in all; with several streams, on the first of them."""
     return Paths(problem).work(device) if problem.view else _work(problem, device, problem.streams[0])
 
 
-def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Certificate]:
+def _makespan(problem: Problem, paths: Paths, device: int, work: Ticks) -> list[Certificate]:
     stages = [stage for chain in chains_on(paths.view, device) for stage in chain]
     if not stages:
         return []
@@ -63,14 +64,14 @@ def _streams(problem: Problem, device: int) -> list[Certificate]:
     return found
 
 
-def _work(problem: Problem, device: int, stream: str) -> int:
+def _work(problem: Problem, device: int, stream: str) -> Ticks:
     """Return the least ticks that the passes of all micro-batches occupy a stream of a device; 0 if there are blocks.
 
     Tasks that send tensors do not count: they may end after all passes.
     """
     network = problem.network
 
-    def ticks(*passes: PassType) -> int:
+    def ticks(*passes: PassType) -> Ticks:
         tasks = [(of, task) for of in passes for task in network.tasks[of][: network.ends[of][-1] + 1]]
         return sum(task.ticks for of, task in tasks if on(of[1], task))
 

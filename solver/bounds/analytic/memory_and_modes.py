@@ -15,6 +15,7 @@ import numpy as np
 from pipesched.problem.attainable_spans import largest_denominator, least_above
 from pipesched.problem.formatting import amount, memory_text, plain
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -38,7 +39,7 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
     starts = [0 if objective.by_device else min(paths.head[chain[0]] for chain in one.chains) for one in devices]
     memories = {at: DeviceMemory(devices, at, starts[at]) for at, one in enumerate(devices) if _limited(one)}
 
-    def short(until: int) -> tuple[int, MemoryTime] | None:
+    def short(until: Ticks) -> tuple[int, MemoryTime] | None:
         splits = [most_split(one, until) for one in devices]
         every = [(at, memory.memory_time(until, splits, at)) for at, memory in memories.items()]
         at, worst = min(every, key=lambda pair: pair[1].given - pair[1].needed)
@@ -66,7 +67,7 @@ def _limited(one: ModeValues) -> bool:
     return limit and all(one.view.freed_by_backward(s) >= 0 for s in one.counts.stages)
 
 
-def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: int, least: MemoryTime) -> Certificate:
+def _certificate(problem: Problem, devices: list[ModeValues], until: Ticks, at: int, least: MemoryTime) -> Certificate:
     value, device = least_above(until, largest_denominator(problem)), devices[at].device
     unit = f"{problem.memory_unit} x {problem.time_unit or 'time unit'}"
 
@@ -89,7 +90,7 @@ def _names(one: ModeValues) -> str:
     return " and ".join(["forwards run outside of overlapped blocks"] * outside + ["backwards are split"] * split)
 
 
-def _most(one: ModeValues, until: int) -> str:
+def _most(one: ModeValues, until: Ticks) -> str:
     """Return as text the most forwards outside of blocks, and the most split backwards, of a device within `until`
     ticks."""
     splits = most_split(one, until)

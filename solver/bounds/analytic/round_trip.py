@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -68,7 +69,7 @@ _APART = "The two waits add up if a backward starts before the last forward; if 
 _TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
 
 
-def _text(problem: Problem, start: int, work: int, head: IdleGap, tail: IdleGap, closing: str, device: int) -> str:
+def _text(problem: Problem, start: Ticks, work: Ticks, head: IdleGap, tail: IdleGap, closing: str, device: int) -> str:
     def say(ticks: int) -> str:
         return amount(problem, ticks)
 

@@ -14,10 +14,11 @@ from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, TickArray, Ticks
 from pipesched.problem.stage import Stage
 
 # For each type of task, the ticks for its micro-batches in the order of their starts; None if there is no path.
-TimesByTask = Mapping[TaskType, NDArray[np.int64] | None]
+TimesByTask = Mapping[TaskType, TickArray | None]
 # Problems with larger sums of times are left to other bounds.
 _MOST = 2**60
 _BACKWARDS = (B, W, BW)
@@ -100,7 +101,7 @@ class StreamChains:
         lags = sum(arc.lag for arc in network.arcs)
         self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
 
-    def heads(self, whose: int | None) -> TimesByTask:
+    def heads(self, whose: DeviceId | None) -> TimesByTask:
         """Return the least ticks to the first, second, ... start of each task type: an array with an entry for each
         micro-batch.
 
@@ -119,7 +120,7 @@ class StreamChains:
         own = [task for task in self._sequence if task.pass_type == (kind, stage)]
         return [task for task in own if all(before.pass_type != (kind, stage) for before, _ in self._before[task])]
 
-    def since(self, kind: PassKind, stage: int) -> dict[TaskType, int]:
+    def since(self, kind: PassKind, stage: int) -> dict[TaskType, Ticks]:
         """Return by task type the least ticks from the start of a pass to the end of that task of the same micro-batch.
 
         The pass is `kind` on `stage`; only its own tasks and those that follow it have an entry.
@@ -131,7 +132,7 @@ class StreamChains:
                 found[task] = max(paths, default=0) + self.ticks[task]
         return found
 
-    def tails(self, whose: int | None) -> TimesByTask:
+    def tails(self, whose: DeviceId | None) -> TimesByTask:
         """Return the least ticks from the first, second, ... end of each task type to the end of the schedule, as
         arrays.
 
@@ -149,7 +150,7 @@ class StreamChains:
             found[task] = None if turned is None else turned[::-1]
         return found
 
-    def _dealt(self, times: NDArray[np.int64], task: TaskType) -> NDArray[np.int64]:
+    def _dealt(self, times: TickArray, task: TaskType) -> TickArray:
         """Return for the k-th micro-batch of `task`, k = 1 to m, the entry of `times` that corresponds to it: number
         ceil(k n / m).
 
@@ -159,7 +160,7 @@ class StreamChains:
         found: NDArray[np.int64] = times[-(-np.arange(1, own + 1) * other // own) - 1]
         return found
 
-    def _spaced(self, task: TaskType, paths: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
+    def _spaced(self, task: TaskType, paths: list[TickArray], whose: DeviceId | None) -> TickArray | None:
         """Return the entrywise largest of `paths`, raised so that consecutive entries are the task's duration apart.
 
         If the device of `task` is `whose`, or `whose` is None, paths of length 0 are added. None if there is no path.

@@ -18,6 +18,7 @@ import numpy as np
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.problem.relaxed.relaxations import ARCS_BETWEEN_CHAINS
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamTasks
@@ -43,13 +44,13 @@ class _Found(NamedTuple):
     `tasks` is their number.
     """
 
-    head: int
-    work: int
-    tail: int
+    head: Ticks
+    work: Ticks
+    tail: Ticks
     tasks: int
 
     @property
-    def value(self) -> int:
+    def value(self) -> Ticks:
         return self.head + self.work + self.tail
 
 
@@ -100,7 +101,7 @@ def _strongest(
     return best
 
 
-def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | None) -> Certificate:
+def _certificate(problem: Problem, where: Resource, found: _Found, whose: DeviceId | None) -> Certificate:
     evidence = StreamTasks(*where, whose, problem.tick, found.head, found.tail)
     since, until = "", "the end of all"
     if whose is not None:

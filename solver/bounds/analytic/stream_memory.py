@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId, TickArray, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamMemory
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -37,22 +37,19 @@ class StreamMemoryParams:
 _PARAMS = StreamMemoryParams()
 
 
-_Times = NDArray[np.int64]
-
-
 class _Found(NamedTuple):
     """After time `head` tasks of `work` ticks run on a stream, and `tail` ticks follow them.
 
     Before `head` at most `forwards` ticks of the stream's forwards can have begun.
     """
 
-    head: int
-    work: int
-    tail: int
-    forwards: int
+    head: Ticks
+    work: Ticks
+    tail: Ticks
+    forwards: Ticks
 
     @property
-    def value(self) -> int:
+    def value(self) -> Ticks:
         return self.head + self.work + self.tail
 
 
@@ -97,7 +94,7 @@ class _FreedMemory:
         order = np.argsort(np.concatenate(times), kind="stable")
         self.times, self._total = np.concatenate(times)[order], np.cumsum(np.concatenate(amounts)[order])
 
-    def most_forwards(self, chains: StreamChains, tasks: Sequence[TaskType], at: _Times) -> _Times:
+    def most_forwards(self, chains: StreamChains, tasks: Sequence[TaskType], at: TickArray) -> TickArray:
         """Return for each time of `at` the most ticks of a stream's forwards that can have begun before it, as memory
         has it.
 
@@ -161,23 +158,23 @@ class _Tasks:
         order = np.argsort(self.heads, kind="stable")
         self.heads, self.tails, self._ticks = self.heads[order], self.tails[order], self._ticks[order]
 
-    def work(self, tail: int) -> int:
+    def work(self, tail: Ticks) -> Ticks:
         """Return the total ticks of the tasks whose tail is at least `tail`."""
         return int(self._ticks[self.tails >= tail].sum())
 
-    def work_from(self, at: _Times, tail: int) -> _Times:
+    def work_from(self, at: TickArray, tail: Ticks) -> TickArray:
         """Return for each time of `at` the total ticks of tasks with at least that head, and at least this tail."""
         inside = np.where(self.tails >= tail, self._ticks, 0)
         left = np.concatenate([np.cumsum(inside[::-1])[::-1], np.zeros(1, np.int64)])
         return left[np.searchsorted(self.heads, at, side="left")]
 
 
-def _or_none(head: _Times | None, tail: _Times) -> _Times:
+def _or_none(head: TickArray | None, tail: TickArray) -> TickArray:
     """Return the heads of a type of task; -1 for each micro-batch, as many as `tail` has, where `head` is None."""
     return np.full(len(tail), -1, np.int64) if head is None else head
 
 
-def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | None) -> Certificate:
+def _certificate(problem: Problem, where: Resource, found: _Found, whose: DeviceId | None) -> Certificate:
     evidence = StreamMemory(*where, whose, problem.tick, found.head, found.tail)
     since, until = "", "the end of all"
     if whose is not None:

@@ -15,6 +15,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import MemorySteps, MemoryTicks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import MemoryOfDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -64,7 +65,7 @@ def _certificate(chains: StreamChains, objective: Objective, device: int) -> Cer
     return Certificate(NAME, value, text, device, MemoryOfDevice(device, whose))
 
 
-def _usable(problem: Problem, device: int) -> int:
+def _usable(problem: Problem, device: int) -> MemorySteps:
     """Return the most memory of a device that can be in use at once: a multiple of the common divisor of all amounts.
 
     0 where its memory is unlimited.
@@ -75,7 +76,7 @@ def _usable(problem: Problem, device: int) -> int:
     return room - room % common if common else room
 
 
-def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> int:
+def _needed(chains: StreamChains, stage: int, last: tuple[PassKind, ...]) -> MemoryTicks:
     """Return the least memory times ticks that one micro-batch's activation of a stage takes.
 
     `last` are the kinds of pass of a backward, (B, W) or (BW,): what W frees is in memory until W ends.

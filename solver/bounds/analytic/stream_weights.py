@@ -13,12 +13,12 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Mode, Resource, TaskType
 from pipesched.problem.passes import B, W
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import DeviceId, TickArray, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamWeights
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -48,13 +48,13 @@ class _Found(NamedTuple):
     At most `waiting` ticks of weight tasks can be left when the last `tail` ticks begin; they are not in `work`.
     """
 
-    head: int
-    work: int
-    tail: int
-    waiting: int
+    head: Ticks
+    work: Ticks
+    tail: Ticks
+    waiting: Ticks
 
     @property
-    def value(self) -> int:
+    def value(self) -> Ticks:
         return self.head + self.work + self.tail
 
 
@@ -102,7 +102,7 @@ class _Stream:
         assert room is not None
         self._room = room
 
-    def strongest(self, known: int) -> _Found | None:
+    def strongest(self, known: Ticks) -> _Found | None:
         """Return the head and tail, of a few tried, with the highest bound; None if none is above `known` ticks."""
         heads = self._levels(self._heads, slice(None, 1))[: _PARAMS.levels]
         best = None
@@ -112,11 +112,11 @@ class _Stream:
                 best, known = found, found.value
         return best
 
-    def _levels(self, times: TimesByTask, which: slice) -> Sequence[int]:
+    def _levels(self, times: TimesByTask, which: slice) -> Sequence[Ticks]:
         known = [of_task[which] for task in self._tasks if (of_task := times[task]) is not None]
         return [] if not known else sorted(set(np.concatenate(known).tolist()))
 
-    def _between(self, head: int, tail: int, known: int) -> _Found | None:
+    def _between(self, head: Ticks, tail: Ticks, known: Ticks) -> _Found | None:
         """Return the work certain to run between `head` and the instant `tail` ticks before the end.
 
         None if there is none, or if its bound cannot be above `known`.
@@ -136,19 +136,19 @@ class _Stream:
         work = others + max(sure, whole - waiting)
         return _Found(head, work, tail, waiting) if work > 0 else None
 
-    def _inside(self, task: TaskType, head: int, tail: int) -> int:
+    def _inside(self, task: TaskType, head: Ticks, tail: Ticks) -> int:
         """Return the number of micro-batches whose task of this type has at least this head and at least this tail."""
         begin, left = self._heads[task], self._tails[task]
         return 0 if begin is None or left is None else int(((begin >= head) & (left >= tail)).sum())
 
-    def _before(self, begin: NDArray[np.int64] | None, stage: int, head: int) -> int:
+    def _before(self, begin: TickArray | None, stage: int, head: Ticks) -> int:
         return self._count[stage] if begin is None else int((begin < head).sum())
 
-    def _after(self, left: NDArray[np.int64] | None, tail: int) -> int:
+    def _after(self, left: TickArray | None, tail: Ticks) -> int:
         return 0 if left is None else int((left >= tail).sum())
 
 
-def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | None) -> Certificate:
+def _certificate(problem: Problem, where: Resource, found: _Found, whose: DeviceId | None) -> Certificate:
     evidence = StreamWeights(*where, whose, problem.tick, found.head, found.tail)
     since, until = "", "the end of all"
     if whose is not None:

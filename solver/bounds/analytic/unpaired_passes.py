@@ -13,6 +13,7 @@ from __future__ import annotations
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -87,7 +88,7 @@ def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int
     )
 
 
-def _at(grid: Numbers, row: int, column: int) -> int:
+def _at(grid: Numbers, row: int, column: int) -> Ticks:
     """Return the ticks at a row and column of `grid`; one with a single row or column has the same entry for all."""
     rows, columns = grid.shape
     return int(grid[min(row, rows - 1), min(column, columns - 1)])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId, Ticks
 from pipesched.problem.stage import Stage
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.knapsack import most_value
@@ -23,26 +24,26 @@ class Row(NamedTuple):
     names."""
 
     says: str
-    fixed: Fraction | int
+    fixed: Fraction | Ticks
 
 
 class DeviceRows(NamedTuple):
     """The rows of a device, and by stage what one activation needs for each row."""
 
     rows: tuple[Row, ...]
-    needs: Mapping[int, Needs]
+    needs: Mapping[StageId, Needs]
 
 
 class _Ends(NamedTuple):
     """Least ticks before the first forward of a device begins, and after its last gradient pass; both 0 for the
     span."""
 
-    head: int
-    tail: int
+    head: Ticks
+    tail: Ticks
 
 
 def rows_of_device(
-    problem: Problem, objective: Objective, paths: Paths, device: int, stages: Sequence[int]
+    problem: Problem, objective: Objective, paths: Paths, device: int, stages: Sequence[StageId]
 ) -> DeviceRows:
     """Return the rows of a device in the linear program over modes of activations, one for each resource.
 
@@ -65,7 +66,7 @@ def rows_of_device(
     return DeviceRows(tuple(rows), needs)
 
 
-def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int], ends: _Ends) -> Row:
+def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[StageId], ends: _Ends) -> Row:
     """Return the row of the compute stream: least work of all passes, and least times before and after them.
 
     What weight passes can run after the last gradient is taken off the time after it.
@@ -80,7 +81,7 @@ def _compute(problem: Problem, paths: Paths, device: int, stages: Sequence[int],
     return Row("its time to compute", ends.head + work + max(0, ends.tail - put_off))
 
 
-def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> Row:
+def _memory(problem: Problem, stages: Sequence[StageId], ends: _Ends, room: MemorySteps) -> Row:
     """Return the row of memory times time, divided by the device's memory `room`, so that it is in ticks.
 
     After the last gradient only weight passes occupy memory. Of each unit of memory in use then, the part counted in
@@ -97,7 +98,7 @@ def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> 
     return Row("its memory over time", ends.head + max(0, ends.tail - longest) + Fraction(unused, room))
 
 
-def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
+def _usable(problem: Problem, device: int, stages: Sequence[StageId]) -> MemorySteps | None:
     """Return the memory of a device that its passes can use at once, a multiple of the amounts' common divisor.
 
     None if it is unlimited, or no pass takes any.
@@ -113,7 +114,7 @@ def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
     return room if room > 0 else None
 
 
-def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
+def _needs(stage: Stage, round_trip: Ticks, main: str, room: MemorySteps | None, streams: Sequence[str]) -> Needs:
     """Return what one activation of a stage needs for each row, in ticks, by mode: None (kept), offloaded, or
     recomputed.
 
@@ -141,7 +142,7 @@ def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: 
     return found
 
 
-def _area_from_backward(stage: Stage) -> int:
+def _area_from_backward(stage: Stage) -> MemoryTicks:
     """Return the memory times ticks of an activation from the start of its backward on, split or full, whichever is
     less."""
     fused = stage.activation * stage.fused

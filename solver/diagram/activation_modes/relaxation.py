@@ -9,13 +9,21 @@ done. A stage that is not modelled is a delay, as in `solver.diagram.steps`; its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pipesched.problem.passes import OFFLOAD, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.problem.stage import Stage
 from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.modelled_stages import by_chain, devices_of
+
+# Indices in `ModeRelaxation.stages`, `.modes` and `.devices`, whose stages and devices are the modelled ones.
+ModelledStageId: TypeAlias = int
+ModeId: TypeAlias = int
+ModelledDeviceId: TypeAlias = int
+# A stream of a modelled device, from 0 over all of them; the compute stream of a device has the device's number.
+StreamId: TypeAlias = int
 
 
 class ActivationStep(NamedTuple):
@@ -25,9 +33,9 @@ class ActivationStep(NamedTuple):
     at which memory is freed (`takes` negative).
     """
 
-    stream: int | None
-    ticks: int
-    takes: int
+    stream: StreamId | None
+    ticks: Ticks
+    takes: MemorySteps
 
 
 class StageMode(NamedTuple):
@@ -38,8 +46,8 @@ class StageMode(NamedTuple):
     that its end must be tracked.
     """
 
-    stage: int
-    stays: int
+    stage: ModelledStageId
+    stays: MemorySteps
     steps: tuple[ActivationStep, ...]
     timed: bool
 
@@ -56,18 +64,18 @@ class ModelledStage(NamedTuple):
     pass. `tail`: ticks from the end of a gradient pass to the end of the objective.
     """
 
-    device: int
-    forward: int
-    gradient: int
-    later: int
-    activation: int
+    device: ModelledDeviceId
+    forward: Ticks
+    gradient: Ticks
+    later: Ticks
+    activation: MemorySteps
     microbatches: int
-    predecessor: int | None
-    successor: int | None
-    arrival_lag: int
-    back: int | None
-    round_trip: int
-    tail: int
+    predecessor: ModelledStageId | None
+    successor: ModelledStageId | None
+    arrival_lag: Ticks
+    back: Ticks | None
+    round_trip: Ticks
+    tail: Ticks
 
 
 class ModelledDevice(NamedTuple):
@@ -78,11 +86,11 @@ class ModelledDevice(NamedTuple):
     its last gradient pass to the end of the objective.
     """
 
-    room: int | None
-    waiting: int
-    longest: int
+    room: MemorySteps | None
+    waiting: MemorySteps
+    longest: Ticks
     counts: bool
-    tail: int
+    tail: Ticks
 
 
 class ModeRelaxation(NamedTuple):
@@ -94,7 +102,9 @@ class ModeRelaxation(NamedTuple):
     streams: int
 
 
-def mode_relaxation(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModeRelaxation:
+def mode_relaxation(
+    problem: Problem, paths: Paths, stages: Sequence[StageId], owner: DeviceId | None
+) -> ModeRelaxation:
     """Return the relaxation in which only `stages` are modelled, chain by chain in chain order; all others are delays.
 
     `paths` are of the problem in which all activations are kept. For the span of device `owner`, time counts from its
@@ -118,11 +128,11 @@ def mode_relaxation(problem: Problem, paths: Paths, stages: Sequence[int], owner
 def _kept_stage(
     problem: Problem,
     paths: Paths,
-    stages: Sequence[int],
+    stages: Sequence[StageId],
     place: int,
-    since: int,
-    devices: Sequence[int],
-    owner: int | None,
+    since: ModelledStageId,
+    devices: Sequence[DeviceId],
+    owner: DeviceId | None,
 ) -> ModelledStage:
     stage, device = stages[place], problem.placement.stage_device[stages[place]]
     forward, gradient, whole = durations(problem, stage, ())
@@ -153,7 +163,7 @@ def _kept_stage(
     )
 
 
-def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: int | None) -> ModelledDevice:
+def _kept_device(problem: Problem, paths: Paths, stages: Sequence[StageId], owner: DeviceId | None) -> ModelledDevice:
     device = problem.placement.stage_device[stages[0]]
     waiting = min(problem.network.memory_until_last[stage] for stage in stages)
     later = [whole - gradient for _, gradient, whole in (durations(problem, stage, ()) for stage in stages)]
@@ -162,14 +172,18 @@ def _kept_device(problem: Problem, paths: Paths, stages: Sequence[int], owner: i
 
 
 def _modes(
-    stage: Stage, at: int, device: int, compute: int, streams: dict[tuple[int, str | None], int]
+    stage: Stage,
+    at: ModelledStageId,
+    device: int,
+    compute: StreamId,
+    streams: dict[tuple[DeviceId, str | None], StreamId],
 ) -> list[StageMode]:
     """Return the modes of a stage's activations; `at` is the stage's index among the modelled ones.
 
     `streams` numbers the streams by device and name; those of copies that are not in it yet are added.
     """
 
-    def on(name: str) -> int:
+    def on(name: str) -> StreamId:
         return compute if name == stage.stream else streams.setdefault((device, name), len(streams))
 
     found = list[StageMode]()
@@ -190,5 +204,5 @@ def _modes(
     return found
 
 
-def _ticks(stage: Stage, mode: PassKind) -> int:
+def _ticks(stage: Stage, mode: PassKind) -> Ticks:
     return sum(task.ticks for task in stage.tasks_of(mode))

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from solver.diagram.activation_modes.relaxation import ModelledStage, ModeRelaxation
+from pipesched.problem.quantities import MemorySteps, Ticks
+from solver.diagram.activation_modes.relaxation import (
+    ModeId,
+    ModelledDeviceId,
+    ModelledStage,
+    ModelledStageId,
+    ModeRelaxation,
+    StreamId,
+)
+
+# A queue of times: an index in `Label.queues`, in the order that `States` gives.
+QueueId: TypeAlias = int
 
 
 class State(NamedTuple):
@@ -19,7 +30,7 @@ class State(NamedTuple):
 
     begun: tuple[int, ...]
     in_flight: tuple[tuple[int, ...], ...]
-    runs: tuple[int | None, ...]
+    runs: tuple[ModelledStageId | None, ...]
 
 
 class Label(NamedTuple):
@@ -30,9 +41,9 @@ class Label(NamedTuple):
     for each mode the earliest starts of the gradient passes, and the ends of the last step if that must be tracked.
     """
 
-    free: tuple[int, ...]
-    over: tuple[int, ...]
-    queues: tuple[tuple[int, ...], ...]
+    free: tuple[Ticks, ...]
+    over: tuple[Ticks, ...]
+    queues: tuple[tuple[Ticks, ...], ...]
 
 
 class Move(NamedTuple):
@@ -48,16 +59,16 @@ class Move(NamedTuple):
     """
 
     state: State
-    since: int
-    takes: tuple[int, ...]
-    after: tuple[int, int] | None
-    slack: int | None
-    device: int
-    stream: int | None
-    ticks: int
-    work: int
-    puts: tuple[tuple[int, int], ...]
-    ends: int | None
+    since: Ticks
+    takes: tuple[QueueId, ...]
+    after: tuple[QueueId, int] | None
+    slack: Ticks | None
+    device: ModelledDeviceId
+    stream: StreamId | None
+    ticks: Ticks
+    work: Ticks
+    puts: tuple[tuple[QueueId, Ticks], ...]
+    ends: Ticks | None
     after_last_pass: bool = False
     during_last_pass: bool = False
 
@@ -102,7 +113,7 @@ class States:
         """The rank at which all passes of modelled stages have run."""
         return self._done * sum(stage.microbatches for stage in self._holding.stages)
 
-    def left(self, state: State) -> list[tuple[int, int]]:
+    def left(self, state: State) -> list[tuple[Ticks, Ticks]]:
         """Return for each device the least compute ticks left up to its last gradient pass, and those of its weight
         passes.
 
@@ -125,7 +136,7 @@ class States:
             found[stage.device] = until, weights + gradients * stage.later
         return found
 
-    def moves(self, state: State, queues: Sequence[Sequence[int]]) -> Iterator[Move]:
+    def moves(self, state: State, queues: Sequence[Sequence[Ticks]]) -> Iterator[Move]:
         """Yield every forward, copy, recomputation and gradient pass that may be next in a state and fits the memory.
 
         `queues` are those of a label of the state; only their lengths are used, which all its labels share.
@@ -142,7 +153,12 @@ class States:
             yield from self._gradient(state, n, stage, queues, memory_in_use[stage.device])
 
     def _forward(
-        self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], memory_in_use: int
+        self,
+        state: State,
+        n: ModeId,
+        stage: ModelledStage,
+        queues: Sequence[Sequence[Ticks]],
+        memory_in_use: MemorySteps,
     ) -> Iterator[Move]:
         mode, begun = self._holding.modes[n], state.begun
         at = mode.stage
@@ -174,7 +190,7 @@ class States:
             ends,
         )
 
-    def _step(self, state: State, n: int, number: int, memory_in_use: int) -> Iterator[Move]:
+    def _step(self, state: State, n: ModeId, number: int, memory_in_use: MemorySteps) -> Iterator[Move]:
         mode, done, stages = self._holding.modes[n], state.in_flight[n], self._holding.stages
         step, stage = mode.steps[number], stages[mode.stage]
         slack = self._slack(stage, memory_in_use + step.takes)
@@ -198,7 +214,12 @@ class States:
                 yield move._replace(slack=None if slack is None else slack + later, during_last_pass=True)
 
     def _gradient(
-        self, state: State, n: int, stage: ModelledStage, queues: Sequence[Sequence[int]], memory_in_use: int
+        self,
+        state: State,
+        n: ModeId,
+        stage: ModelledStage,
+        queues: Sequence[Sequence[Ticks]],
+        memory_in_use: MemorySteps,
     ) -> Iterator[Move]:
         mode, at = self._holding.modes[n], self._holding.modes[n].stage
         slack = self._slack(stage, memory_in_use)
@@ -217,12 +238,14 @@ class States:
         work = stage.gradient + stage.later
         yield Move(after, 0, tuple(takes), None, slack, stage.device, stage.device, stage.gradient, work, puts, ends)
 
-    def _runs(self, state: State, device: int, stage: int | None) -> tuple[int | None, ...]:
+    def _runs(
+        self, state: State, device: ModelledDeviceId, stage: ModelledStageId | None
+    ) -> tuple[ModelledStageId | None, ...]:
         """Return `state.runs` with the gradient of `stage` as the device's last pass, if that is tracked there."""
         new = stage if device in self._watched else None
         return (*state.runs[:device], new, *state.runs[device + 1 :])
 
-    def _slack(self, stage: ModelledStage, memory_in_use: int) -> int | None:
+    def _slack(self, stage: ModelledStage, memory_in_use: MemorySteps) -> Ticks | None:
         """Return the ticks of weight passes that may be pending on a stage's device while `memory_in_use` is occupied
         otherwise.
 
@@ -237,7 +260,7 @@ class States:
 
 
 def _more(
-    in_flight: tuple[tuple[int, ...], ...], n: int, numbers: Sequence[int], more: int = 1
+    in_flight: tuple[tuple[int, ...], ...], n: ModeId, numbers: Sequence[int], more: int = 1
 ) -> tuple[tuple[int, ...], ...]:
     """Return `State.in_flight` with `more` added to the entries `numbers` of mode `n`."""
     own = tuple(one + more if number in numbers else one for number, one in enumerate(in_flight[n]))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from threading import Event
 
+from pipesched.problem.quantities import Ticks
 from solver.diagram.activation_modes.relaxation import ModeRelaxation
 from solver.diagram.activation_modes.states import Label, Move, State, States
 from solver.diagram.compile import compiled_within
@@ -28,7 +29,7 @@ class ModeLayer(dict[State, list[Label]]):
 class ActivationModes:
     """Model of the orders that end before `threshold` ticks; its layers are the ranks of states."""
 
-    def __init__(self, relaxation: ModeRelaxation, threshold: int) -> None:
+    def __init__(self, relaxation: ModeRelaxation, threshold: Ticks) -> None:
         self._relaxation, self._threshold, self._states = relaxation, threshold, States(relaxation)
         state, label = self._states.first
         self.root = ModeLayer({state: [label]})
@@ -68,7 +69,7 @@ class ActivationModes:
         return ReducedLayer(found)
 
 
-def least_end(relaxation: ModeRelaxation, threshold: int, work: int, stop: Event) -> Least:
+def least_end(relaxation: ModeRelaxation, threshold: Ticks, work: int, stop: Event) -> Least:
     """Return the least end in ticks of all orders that end before `threshold`, or `threshold` if there are none.
 
     Its ticks are None if it takes more than `work` labels, or is stopped.
@@ -89,11 +90,11 @@ def earliest(labels: Iterable[Label]) -> list[Label]:
     return [label for _, label in kept]
 
 
-def _sum(row: tuple[tuple[int, ...], Label]) -> int:
+def _sum(row: tuple[tuple[Ticks, ...], Label]) -> Ticks:
     return sum(row[0])
 
 
-def _start(label: Label, move: Move) -> int:
+def _start(label: Label, move: Move) -> Ticks:
     """Return the earliest start in ticks of a move from a label."""
     start = move.since if move.stream is None else max(move.since, label.free[move.stream])
     if move.after_last_pass:
@@ -105,7 +106,7 @@ def _start(label: Label, move: Move) -> int:
     return start if move.after is None else max(start, label.queues[move.after[0]][move.after[1]])
 
 
-def _after(label: Label, move: Move, start: int) -> Label:
+def _after(label: Label, move: Move, start: Ticks) -> Label:
     """Return the label after a move that starts at `start`; no later move of the order starts before that."""
     end = start + move.ticks
     free = [end if n == move.stream else max(time, start) for n, time in enumerate(label.free)]
@@ -123,7 +124,7 @@ def _after(label: Label, move: Move, start: int) -> Label:
     return Label(tuple(free), over, tuple(queues))
 
 
-def _end(relaxation: ModeRelaxation, label: Label, left: Sequence[tuple[int, int]]) -> int:
+def _end(relaxation: ModeRelaxation, label: Label, left: Sequence[tuple[Ticks, Ticks]]) -> Ticks:
     """Return a lower bound in ticks on the end of any order that continues a label.
 
     `left` has, for each modelled device, the compute ticks left up to its last gradient pass and those of weight

@@ -10,6 +10,7 @@ from threading import Event
 
 import numpy as np
 
+from pipesched.problem.quantities import Ticks
 from solver.diagram.compile import compiled_within
 from solver.diagram.completion import ENDLESS
 from solver.diagram.expansion import expand
@@ -37,7 +38,7 @@ class ChainSteps:
         steps: Steps,
         width: int,
         completions: ProjectedCompletions,
-        value: int,
+        value: Ticks,
         until: int,
         reached: list[Labels] | None,
     ) -> None:
@@ -88,7 +89,7 @@ def least_end(
     work: int,
     stop: Event,
     completions: ProjectedCompletions,
-    value: int = NEVER,
+    value: Ticks = NEVER,
     until: int = ROUNDS,
     reached: list[Labels] | None = None,
 ) -> Least:

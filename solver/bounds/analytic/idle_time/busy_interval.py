@@ -16,6 +16,7 @@ from pipesched.problem.attainable_spans import Value, largest_denominator, simpl
 from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.passes import W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId, Ticks
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.idle_gaps import forced_apart, forced_round_trips, head_gap, waiting_in_memory
 from solver.bounds.analytic.idle_time.knapsack import most_value
@@ -37,7 +38,7 @@ class BusyIntervals:
     first backward; the caller may replace it by a sharper value.
     """
 
-    def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> None:
+    def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[StageId]]) -> None:
         self.problem, self.paths, self.view, self.chains = problem, paths, paths.view, chains
         self.stages = [stage for chain in chains for stage in chain]
         self.capacity = self.view.room[device]
@@ -52,7 +53,7 @@ class BusyIntervals:
         pass."""
         return _longest(self._by_work(), self._by_memory())
 
-    def to_gradient_of_last_forward(self, last: list[int]) -> BusyInterval:
+    def to_gradient_of_last_forward(self, last: list[StageId]) -> BusyInterval:
         """Return the strongest bound on the interval that ends with the gradient of the micro-batch whose forward is
         last here.
 
@@ -84,7 +85,7 @@ class BusyIntervals:
         )
         return BusyInterval(ticks, text)
 
-    def _by_work_after_last_forward(self, last: list[int]) -> BusyInterval:
+    def _by_work_after_last_forward(self, last: list[StageId]) -> BusyInterval:
         """Bound the interval by the work that memory cannot have left at the last forward's end, idle time, and a round
         trip.
 
@@ -118,7 +119,7 @@ class BusyIntervals:
         text = f"{self._over_time(capacity, ticks)}, leaving out weight passes after its last gradient."
         return BusyInterval(ticks, text)
 
-    def _by_memory_after_last_forward(self, last: list[int]) -> BusyInterval | None:
+    def _by_memory_after_last_forward(self, last: list[StageId]) -> BusyInterval | None:
         """Bound the interval by memory times time up to the last forward's end, divided by the capacity, plus a round
         trip.
 
@@ -138,12 +139,12 @@ class BusyIntervals:
         return BusyInterval(ticks, text)
 
     @property
-    def _capacity_that_counts(self) -> int | None:
+    def _capacity_that_counts(self) -> MemorySteps | None:
         """Capacity of the device; None if unlimited, or if some B takes more memory than it frees, which is not
         covered."""
         return self.capacity if min(map(self.view.freed_by_backward, self.stages)) >= 0 else None
 
-    def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:
+    def _at_capacity(self, capacity: MemorySteps, taken: Fraction | MemoryTicks) -> Value:
         """Return the least ticks in which memory of `capacity` provides `taken`, a product of memory and ticks.
 
         Forwards alone fill the memory at first, which leaves some unused. Rounded up to whole ticks where the optimal
@@ -156,7 +157,7 @@ class BusyIntervals:
     def _taken(self) -> int:
         return sum(area(self.paths, s) * n for s, n in self._counts())
 
-    def _round_trip(self, last: list[int]) -> int:
+    def _round_trip(self, last: list[StageId]) -> Ticks:
         """Return the least ticks from the end of a forward on the last stage of `last` to its micro-batch's return.
 
         That is the end of the micro-batch's gradient pass on the first stage of `last`, the device's stages of one
@@ -168,7 +169,7 @@ class BusyIntervals:
     def _counts(self) -> Sequence[tuple[int, int]]:
         return [(s, len(self.view.microbatches_of[s])) for s in self.stages]
 
-    def _weights(self) -> Sequence[tuple[int, int, int]]:
+    def _weights(self) -> Sequence[tuple[Ticks, MemorySteps, int]]:
         """Return for each stage of the device its weight passes: (ticks, memory that one occupies until it ends,
         number).
 
@@ -180,12 +181,12 @@ class BusyIntervals:
     def _say(self, ticks: Value) -> str:
         return amount(self.problem, ticks)
 
-    def _idle_between(self, count: int) -> int:
+    def _idle_between(self, count: int) -> Ticks:
         """Return the idle ticks of the device in `count` consecutive round trips after the first; 0 if memory forces
         none."""
         return count * self.forced_round_trips.gap.idle
 
-    def _idling(self, idle: int, later: int) -> str:
+    def _idling(self, idle: Ticks, later: int) -> str:
         parts = [f"{self._say(idle)} before its first backward, since memory is full"] if idle else []
         if later:
             parts.append(
@@ -193,14 +194,14 @@ class BusyIntervals:
             )
         return f", and idles {' and '.join(parts)}" if parts else ""
 
-    def _over_time(self, capacity: int, ticks: Value) -> str:
+    def _over_time(self, capacity: MemorySteps, ticks: Value) -> str:
         return (
             f"Its activations take memory from forward to backward. Its {memory_text(self.problem, capacity)} "
             f"give enough of it over time in {self._say(ticks)} at least, counting that forwards "
             "fill it one by one"
         )
 
-    def _from_there(self, last: list[int], ticks: Value) -> str:
+    def _from_there(self, last: list[StageId], ticks: Value) -> str:
         trip = self._say(self._round_trip(last))
         return (
             f"From there that micro-batch takes {trip} to the last stage and back through this device: "

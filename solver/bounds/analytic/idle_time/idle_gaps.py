@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipesched.problem.passes import F, W
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 from pipesched.problem.view import PipelineView
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.knapsack import most_value
@@ -17,15 +18,15 @@ from solver.bounds.analytic.idle_time.knapsack import most_value
 class IdleGap(NamedTuple):
     """An interval of a device that lasts at least `length` ticks, in which at most `filled` ticks of work can run."""
 
-    length: int
-    filled: int
+    length: Ticks
+    filled: Ticks
 
     @property
-    def idle(self) -> int:
+    def idle(self) -> Ticks:
         return max(0, self.length - self.filled)
 
 
-def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> IdleGap:
+def head_gap(paths: Paths, device: int, chains: list[list[StageId]], spare: int) -> IdleGap:
     """Return the gap from the start of a device's first pass to its first backward, in which only forwards can run.
 
     The gap has its least length, and the most ticks of forwards that memory admits in it. The first backward is of some
@@ -47,7 +48,7 @@ def head_gap(paths: Paths, device: int, chains: list[list[int]], spare: int) -> 
     return IdleGap(min(lengths), filled)
 
 
-def tail_gap(paths: Paths, device: int, chains: list[list[int]]) -> IdleGap:
+def tail_gap(paths: Paths, device: int, chains: list[list[StageId]]) -> IdleGap:
     """Return the gap from the end of a device's last forward to that micro-batch's last backward on it.
 
     The gap has its least length, and the most ticks of passes that can run in it: only backwards and weight passes, of
@@ -71,7 +72,7 @@ class ForcedRoundTrips(NamedTuple):
     gap: IdleGap
 
 
-def forced_round_trips(paths: Paths, device: int, chains: list[list[int]]) -> ForcedRoundTrips:
+def forced_round_trips(paths: Paths, device: int, chains: list[list[StageId]]) -> ForcedRoundTrips:
     """Return the consecutive round trips that memory forces between a device's first and last gap.
 
     There are none on a device of several chains, nor where memory limits nothing. When a micro-batch's last forward on
@@ -97,7 +98,7 @@ def forced_round_trips(paths: Paths, device: int, chains: list[list[int]]) -> Fo
     return ForcedRoundTrips((microbatches - 1) // admitted - 1, IdleGap(paths.round_trip[chain[-1]], filled))
 
 
-def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], last: list[int]) -> int:
+def waiting_in_memory(view: PipelineView, device: int, chains: list[list[StageId]], last: list[StageId]) -> Ticks:
     """Return the most ticks of work that other micro-batches can have left when the device's last forward ends.
 
     That forward is on the last stage of `last`, the device's stages of one of its `chains`: so all activations of its
@@ -114,7 +115,7 @@ def waiting_in_memory(view: PipelineView, device: int, chains: list[list[int]], 
     return min(everything, most_value(items, room))
 
 
-def _pending(view: PipelineView, stage: int) -> list[tuple[int, int]]:
+def _pending(view: PipelineView, stage: int) -> list[tuple[Ticks, MemorySteps]]:
     """Return the states in which a micro-batch has work left on a stage after its forward: (ticks left, memory in use).
 
     They are the whole backward and, where backwards may be split, W alone.
@@ -123,7 +124,7 @@ def _pending(view: PipelineView, stage: int) -> list[tuple[int, int]]:
     return [*whole, (view.ticks[W, stage], view.memory_until_weight[stage])] if view.splits else whole
 
 
-def forced_apart(view: PipelineView, device: int, chains: list[list[int]]) -> bool:
+def forced_apart(view: PipelineView, device: int, chains: list[list[StageId]]) -> bool:
     """True if memory cannot have all activations of a device at once, so that some backward starts before the last
     forward.
 

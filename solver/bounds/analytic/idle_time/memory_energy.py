@@ -6,10 +6,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pipesched.problem.passes import BW, B, W
+from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId
 from solver.bounds.analytic.critical_paths import Paths
 
 
-def area(paths: Paths, stage: int) -> int:
+def area(paths: Paths, stage: int) -> MemoryTicks:
     """Return the least memory times ticks that one micro-batch occupies for a stage, from its forward to its backward's
     end."""
     view = paths.view
@@ -23,7 +24,9 @@ def area(paths: Paths, stage: int) -> int:
     return waiting + min(split, activation * whole)
 
 
-def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int | Fraction) -> Fraction:
+def unused_at_first(
+    paths: Paths, stages: list[StageId], capacity: MemorySteps, taken: MemoryTicks | Fraction
+) -> Fraction:
     """Return the least memory times ticks of a device unused at first, while forwards fill its memory one after the
     other.
 
@@ -37,7 +40,7 @@ def unused_at_first(paths: Paths, stages: list[int], capacity: int, taken: int |
     return unused if taken + unused >= capacity * empty * each else Fraction(0)
 
 
-def area_left_at_last_forward(paths: Paths, stages: list[int], capacity: int) -> Fraction:
+def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: MemorySteps) -> Fraction:
     """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
 
     Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. The measure
@@ -81,7 +84,7 @@ def _left_for_weight(paths: Paths, stage: int) -> Fraction:
     return max(Fraction(0), Fraction(area(paths, stage) - activation * until_then, memory_until_weight))
 
 
-def _least_ticks_each(paths: Paths, stages: list[int]) -> Fraction:
+def _least_ticks_each(paths: Paths, stages: list[StageId]) -> Fraction:
     """Return the least ticks of forward that it takes to fill a unit of memory; 0 if no stage of a device takes
     memory."""
     activation = paths.view.memory_in_flight

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.quantities import StageId
 from pipesched.problem.view import PipelineView
 
 # 64-bit integers, or Python's integers if sums could be larger.
@@ -64,7 +65,7 @@ class ModeCounts:
     any number of backwards may be split at the cost of the cheapest number.
     """
 
-    def __init__(self, view: PipelineView, stages: list[int]) -> None:
+    def __init__(self, view: PipelineView, stages: list[StageId]) -> None:
         self.stages = stages
         self.numbers = {s: len(view.microbatches_of[s]) for s in stages}
         self.total = sum(self.numbers.values())
@@ -85,17 +86,17 @@ class ModeCounts:
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 
-    def largest(self, value: dict[int, int]) -> Numbers:
+    def largest(self, value: dict[StageId, int]) -> Numbers:
         """Return for n = 0, 1, ..., `total` the greatest sum of `value` over n micro-batches; `value` has a number by
         stage."""
         return sums(sorted(self._each(value), reverse=True))
 
-    def least(self, value: dict[int, int]) -> Numbers:
+    def least(self, value: dict[StageId, int]) -> Numbers:
         """Return for n = 0, 1, ..., `total` the least sum of `value` over n micro-batches; `value` has a number by
         stage."""
         return sums(sorted(self._each(value)))
 
-    def _each(self, value: dict[int, int]) -> Iterable[int]:
+    def _each(self, value: dict[StageId, int]) -> Iterable[int]:
         return chain.from_iterable(repeat(value[s], n) for s, n in self.numbers.items())
 
     def _work(self) -> Numbers:

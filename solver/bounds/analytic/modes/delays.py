@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId, Ticks
 from solver.bounds.analytic.modes.counts import Durations, ModeCounts, Numbers
 from solver.bounds.analytic.modes.values import ModeValues
 
@@ -23,16 +24,16 @@ class Weights(NamedTuple):
     weight pass; ticks of passes, each times its weight, add up to the memory times time that the device needs.
     """
 
-    forward: int
-    gradient: int
-    weight: int
+    forward: MemorySteps
+    gradient: MemorySteps
+    weight: MemorySteps
 
 
 class Delays:
     """Least sum of ticks times weight over a device's passes, for each row of `ModeCounts` and number of split
     backwards."""
 
-    def __init__(self, counts: ModeCounts, weights: Mapping[int, Weights]) -> None:
+    def __init__(self, counts: ModeCounts, weights: Mapping[StageId, Weights]) -> None:
         stages = {s: (one, weights[s]) for s, one in counts.ticks.items()}
         base = sum(
             (w.forward * one.forward + w.gradient * one.whole) * counts.numbers[s] for s, (one, w) in stages.items()
@@ -53,7 +54,7 @@ class Delays:
         return delays
 
 
-def _less_if_split(ticks: Durations, weights: Weights) -> int:
+def _less_if_split(ticks: Durations, weights: Weights) -> MemoryTicks:
     """Return the change of a backward's ticks times weight if it is split instead of full; 0 where that saves
     nothing."""
     if ticks.b is None or ticks.w is None:
@@ -62,7 +63,7 @@ def _less_if_split(ticks: Durations, weights: Weights) -> int:
     return min(0, split - weights.gradient * ticks.whole)
 
 
-def most_split(values: ModeValues, until: int) -> Numbers:
+def most_split(values: ModeValues, until: Ticks) -> Numbers:
     """Return for each row of `ModeCounts` the most backwards that may be split if the value is at most `until` ticks.
 
     -1 where no number of them meets it.

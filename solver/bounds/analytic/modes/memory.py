@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.problem.quantities import MemorySteps, MemoryTicks, Ticks
 from solver.bounds.analytic.modes.counts import Numbers
 from solver.bounds.analytic.modes.delays import Delays, Weights
 from solver.bounds.analytic.modes.values import ModeValues
@@ -18,9 +19,9 @@ class MemoryTime(NamedTuple):
     outside of blocks and of split backwards, chosen so that `given` - `needed` is greatest.
     """
 
-    needed: int
-    given: int
-    capacity: int
+    needed: MemoryTicks
+    given: MemoryTicks
+    capacity: MemorySteps
     alone: int
     split: int
 
@@ -33,7 +34,7 @@ class DeviceMemory:
     earliest start of the device's first pass in ticks; the memory freed by a backward must not be negative.
     """
 
-    def __init__(self, devices: list[ModeValues], at: int, start: int) -> None:
+    def __init__(self, devices: list[ModeValues], at: int, start: Ticks) -> None:
         self.own, self.start = devices[at], start
         self.view, self.counts = self.own.view, self.own.counts
         view = self.view
@@ -62,7 +63,7 @@ class DeviceMemory:
         self.most = self.counts.largest({s: activation[s] for s in self.counts.stages})
         self._summed = np.cumsum(self.most.astype(object))
 
-    def memory_time(self, until: int, splits: list[Numbers], at: int) -> MemoryTime:
+    def memory_time(self, until: Ticks, splits: list[Numbers], at: int) -> MemoryTime:
         """Return what this device's activations need and its memory has, if every device has a value of at most `until`
         ticks.
 
@@ -77,7 +78,7 @@ class DeviceMemory:
         every = (self._in(until, int(here[row]) + elsewhere, int(row), int(splits[at][row])) for row in rows)
         return max(every, key=lambda one: one.given - one.needed)
 
-    def _in(self, until: int, needed: int, row: int, split: int) -> MemoryTime:
+    def _in(self, until: Ticks, needed: MemoryTicks, row: int, split: int) -> MemoryTime:
         alone = int(self.counts.alone[row])
         capacity = int(self.most[min(self.counts.total, alone + 1)])
         if self.own.capacity is not None:
@@ -87,7 +88,7 @@ class DeviceMemory:
         given = min(capacity * time, capacity * max(time, ticks) - unused)
         return MemoryTime(needed, given, capacity, alone, split)
 
-    def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
+    def _ramps(self, capacity: MemorySteps, split: int) -> tuple[Ticks, MemoryTicks]:
         """Return the least ticks to fill the memory by forwards and empty it again, and the memory times ticks unused
         meanwhile.
 

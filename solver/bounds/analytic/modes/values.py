@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.problem import Objective
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from solver.bounds.analytic.critical_paths import Paths, chains_on
 from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
 from solver.bounds.analytic.idle_time.idle_gaps import forced_apart
@@ -26,13 +27,13 @@ class Argument(NamedTuple):
     start of device `owner` (None: from time 0). `start` and `after` may have a single row or column for all.
     """
 
-    owner: int | None
-    head: int
-    first_backward: int
+    owner: DeviceId | None
+    head: Ticks
+    first_backward: Ticks
     start: Numbers
     after: Numbers
-    tail: int
-    last: list[int] | None
+    tail: Ticks
+    last: list[StageId] | None
     values: Numbers
 
 
@@ -57,7 +58,7 @@ class ModeValues:
         self._cases = (True, False) if self._backwards_alone_make_room() else (False,)
         self.values = reduce(np.minimum, map(self._strongest, self._cases))
 
-    def least(self) -> tuple[int, int, int]:
+    def least(self) -> tuple[Ticks, int, int]:
         """Return the least of `values` over all possible counts, in ticks, with the indices of its row and column."""
         impossible = int(self.values.max()) + 1
         values = np.where(self.counts.possible, self.values, impossible)
@@ -111,7 +112,7 @@ class ModeValues:
         before_last = np.where(self.mixed[:, None], start, ends.least_head)
         own = ends.owner in (None, self.device)
 
-        def argument(since: Numbers, after: Numbers, tail: int, last: list[int] | None = None) -> Argument:
+        def argument(since: Numbers, after: Numbers, tail: Ticks, last: list[StageId] | None = None) -> Argument:
             return Argument(
                 ends.owner, ends.least_head, backward, since, after, tail, last, since + work - after + tail
             )
@@ -125,7 +126,7 @@ class ModeValues:
             for chain, back, waiting in zip(self.chains, ends.tails, after_forward, strict=True)
         ]
 
-    def _last_tail(self, chain: list[int], back: int, own: bool) -> int:
+    def _last_tail(self, chain: list[StageId], back: Ticks, own: bool) -> Ticks:
         """Return the least ticks from the end of the device's last forward, of `chain`, to the end that counts.
 
         That is `back` ticks after the micro-batch's gradient pass on the first stage of `chain` (its stages here) or,
@@ -135,7 +136,7 @@ class ModeValues:
         here = paths.round_trip[last] + paths.gradient[last] + paths.back[last] - paths.back[first]
         return max(here + back, here - paths.gradient[first] + paths.backward[first] if own else 0)
 
-    def _most_before_first_backward(self, room: int | None) -> Numbers:
+    def _most_before_first_backward(self, room: MemorySteps | None) -> Numbers:
         """Return by row the most ticks of forwards outside of blocks before the first backward, within the memory
         `room`."""
         counts, view = self.counts, self.view
@@ -154,7 +155,7 @@ class ModeValues:
         weight = {s: one.w or 0 for s, one in counts.ticks.items()}
         return np.minimum(counts.largest(weight)[counts.split], most_value(items, self.capacity))
 
-    def _most_after_last_forward(self, last: list[int], full: bool) -> Numbers:
+    def _most_after_last_forward(self, last: list[StageId], full: bool) -> Numbers:
         """Return by row and column the most ticks of backwards and weight passes after the device's last forward.
 
         That forward is of the chain with stages `last` here. If memory is full at the first backward (`full`), a
@@ -185,7 +186,7 @@ class ModeValues:
         least = min(view.memory_in_flight[s] - max(0, view.freed_by_backward(s)) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
-    def _weight_items(self) -> list[tuple[int, int, int]]:
+    def _weight_items(self) -> list[tuple[Ticks, MemorySteps, int]]:
         """Return for each stage its weight passes: (ticks, memory that one occupies until it ends, number); empty if
         not split."""
         view, counts = self.view, self.counts
