@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.errors import OutOfRange
 
+# An array of 64-bit integers, of any shape.
+IntArray: TypeAlias = NDArray[np.int64]
+
 # Sums of four such numbers fit into 64 bits; times and memory of a problem add up to no more (`refuse_overflow`).
 LARGEST = 2**60
 
 
-def int64_array(values: Sequence[Any] | NDArray[np.int64], largest: int = LARGEST) -> NDArray[np.int64]:
+def int64_array(values: Sequence[Any] | IntArray, largest: int = LARGEST) -> IntArray:
     """Return the numbers as an array; `OutOfRange` if the absolute value of one exceeds `largest`."""
     try:
         found = np.array(values, np.int64)
@@ -24,7 +27,7 @@ def int64_array(values: Sequence[Any] | NDArray[np.int64], largest: int = LARGES
     return found
 
 
-def require_range(numbers: NDArray[np.int64], largest: int = LARGEST) -> None:
+def require_range(numbers: IntArray, largest: int = LARGEST) -> None:
     """Raise `OutOfRange` if the absolute value of a number exceeds `largest`."""
     if numbers.size and not -largest <= numbers.min() <= numbers.max() <= largest:
         raise OutOfRange(f"its numbers exceed {largest:.1e}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from pipesched.problem.free_memory import most_left, reserving
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps
 from pipesched.results.free_memory import MostFree
 from pipesched.results.solution import Solution, Status
 from solver.limits import Limits
@@ -54,7 +55,7 @@ class _Amounts:
     """
 
     def __init__(
-        self, search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits, bound: int
+        self, search: Callable[[Problem, Limits], Solution], problem: Problem, limits: Limits, bound: MemorySteps
     ) -> None:
         self._search, self._problem, self._limits, self.bound = search, problem, limits, bound
         self.low, self.tried, self._units, self._begin = -1, bound + 1, 0.0, time.monotonic()
@@ -69,7 +70,7 @@ class _Amounts:
         stopped = self._last is not None and self._last.interrupted
         return stopped or self._left().seconds <= 0 or self._left().deterministic == 0
 
-    def ask(self, amount: int) -> None:
+    def ask(self, amount: MemorySteps) -> None:
         """Search for a schedule that leaves an amount free, and update `low`, or `tried` and perhaps `bound`."""
         found = self._search(reserving(self._problem, amount), self._part())
         self._last = found

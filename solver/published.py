@@ -15,6 +15,7 @@ from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
 from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.results.candidate import Candidate
 from pipesched.schedule.chain_timelines import schedule_back, timeline_into
 from pipesched.schedule.metrics import measure
@@ -55,7 +56,7 @@ def _candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
     return simulated_and_validated(problem, schedule, heuristic.name)
 
 
-def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
+def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[StageId]:
     """Return the stages that offload or recompute nothing in the schedule although the file requires it."""
     must = {stage for stage, one in enumerate(problem.stages) if not one.may_keep}
     if not must:
@@ -85,7 +86,7 @@ def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     yield from (schedule_back(chains, one) for one in expanded(jobs_of(chains.problem), into))
 
 
-def _value(problem: Problem, found: Candidate) -> Fraction | int:
+def _value(problem: Problem, found: Candidate) -> Fraction | Ticks:
     assert found.timeline is not None
     return value_of(problem, found.timeline)
 

@@ -9,6 +9,7 @@ from math import gcd
 
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId
 from pipesched.results.analysis.memory_scale import MemoryScale
 from solver.memory_weights import weights_of
 
@@ -41,7 +42,7 @@ class MemoryLevels:
         """Return a level that no schedule exceeds, with all activations of all micro-batches in memory."""
         return max(device.most / w for device, w in zip(self._devices, self.scale.weights, strict=True))
 
-    def capacities(self, level: Fraction) -> tuple[int, ...]:
+    def capacities(self, level: Fraction) -> tuple[MemorySteps, ...]:
         """Return the most memory that each device can use at a level, in steps of memory, within its capacity."""
         return tuple(
             device.at_most(_least_of(int(level * weight), own))
@@ -91,7 +92,7 @@ class _Device:
         self._step = gcd(*(amount for kind in self._kinds for amount in kind), *parts) or 1
         self._levels = None if any(parts) else self._enumerated(counts)
 
-    def _enumerated(self, counts: list[int]) -> list[int] | None:
+    def _enumerated(self, counts: list[int]) -> list[MemorySteps] | None:
         """Return all levels in ascending order; None if too many to list. `counts` are the micro-batches by stage."""
         levels = {0}
         for (whole, for_weight), count in zip(self._kinds, counts, strict=True):
@@ -105,13 +106,13 @@ class _Device:
                 return None
         return sorted(levels)
 
-    def at_most(self, amount: int) -> int:
+    def at_most(self, amount: MemorySteps) -> MemorySteps:
         """Return the highest level of the device up to `amount`, in steps of memory."""
         if self._levels is None:
             return min(amount // self._step * self._step, self.most)
         return self._levels[max(0, bisect_right(self._levels, amount) - 1)]
 
-    def above(self, amount: int) -> int | None:
+    def above(self, amount: MemorySteps) -> MemorySteps | None:
         """Return the lowest level of the device above `amount`, in steps of memory; None if there is none."""
         if self._levels is None:
             more = (amount // self._step + 1) * self._step
@@ -120,7 +121,7 @@ class _Device:
         return self._levels[place] if place < len(self._levels) else None
 
 
-def _one_microbatch(problem: Problem, device: int) -> int:
+def _one_microbatch(problem: Problem, device: int) -> MemorySteps:
     """Return the least memory, in steps of memory, with which a device can run its forwards of one micro-batch."""
     where, network, found = problem.placement, problem.network, 0
     for chain in where.chains:
@@ -133,17 +134,17 @@ def _one_microbatch(problem: Problem, device: int) -> int:
     return found
 
 
-def _holder(problem: Problem, stage: int) -> int:
+def _holder(problem: Problem, stage: int) -> StageId:
     return problem.parameters.holder(stage)
 
 
-def _gathered(problem: Problem, stage: int) -> int:
+def _gathered(problem: Problem, stage: int) -> MemorySteps:
     """Return the memory of a stage's parameters while they are gathered; 0 if they are not gathered."""
     own = problem.stages[_holder(problem, stage)].gather
     return 0 if own is None else own.memory
 
 
-def _parts(problem: Problem, stage: int) -> list[int]:
+def _parts(problem: Problem, stage: int) -> list[MemorySteps]:
     """Return the amounts of a stage by which memory may change other than whole activations and parts kept until W."""
     own = problem.stages[stage]
     moved = [] if own.offload is None else [own.offload.amount]

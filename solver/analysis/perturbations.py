@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipesched.problem.formatting import memory_amount
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, UNSHARD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.problem.rescale import coarsest, finer, finer_memory, numbers_of
 from pipesched.problem.scaled_stage import mapped_stage
 from pipesched.problem.stage import Stage, TaskSpec
@@ -18,7 +19,7 @@ from solver.analysis.shared_ends import sharing_ends
 _Wanted = Callable[[PassKind, TaskSpec], bool]
 
 
-def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
+def changes(problem: Problem, device: DeviceId, busiest: DeviceId) -> list[Perturbation]:
     """Return the changed problems worth solving for a sensitivity analysis, the most informative first.
 
     `device` is the bottleneck, `busiest` has most work.
@@ -40,11 +41,11 @@ def _more_memory(problem: Problem) -> Iterator[Perturbation]:
     more = [max((memory_in_flight[s] for s in stages), default=0) for stages in stages_of]
     limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]
 
-    def with_more(devices: list[int]) -> Problem:
+    def with_more(devices: list[DeviceId]) -> Problem:
         room = [None if c is None else c + more[d] * (d in devices) for d, c in enumerate(problem.room)]
         return problem.with_room(room)
 
-    def sizes(devices: list[int]) -> str:
+    def sizes(devices: list[DeviceId]) -> str:
         amounts = {memory_amount(problem, more[d]) for d in devices}
         unit = problem.memory_unit
         return f" ({amounts.pop()} {unit})" if len(amounts) == 1 and unit != "activations" else ""
@@ -93,7 +94,7 @@ def _faster_streams(problem: Problem) -> Iterator[Perturbation]:
             yield Perturbation(PerturbationKind.STREAM, f"tasks on {stream} 10 % faster", coarsest(changed), True)
 
 
-def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[int]) -> Problem:
+def _faster(problem: Problem, wanted: _Wanted, stages: Sequence[StageId]) -> Problem:
     return replace(
         problem,
         stages=tuple(_faster_stage(own, wanted) if s in stages else own for s, own in enumerate(problem.stages)),
@@ -140,11 +141,11 @@ def _faster_stage(stage: Stage, wanted: _Wanted) -> Stage:
     )
 
 
-def _ticks(tasks: Sequence[TaskSpec]) -> int:
+def _ticks(tasks: Sequence[TaskSpec]) -> Ticks:
     return sum(task.ticks for task in tasks)
 
 
-def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: int) -> None:
+def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: Ticks) -> None:
     """Subtract the ticks that a task of B or W saves from the same task of a full backward's, if that has one."""
     names = (f"w-{part.name}", part.name) if kind is W else (part.name,)
     same = [n for n, task in enumerate(fused) if task[:2] == part[:2] and task.name in names]

@@ -12,6 +12,7 @@ from threading import Event
 
 from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.deadline import Deadline, within
+from pipesched.int64_arrays import IntArray
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
@@ -25,7 +26,6 @@ from solver.construction.timing import best_times
 from solver.engine.kernels import kernels_for
 from solver.limits import Limits
 from solver.local_search.equal_value import halted, with_timeline
-from solver.local_search.moves import Array
 from solver.parameters import tunable, tuned
 from solver.tasks.dispatch import listed
 from solver.tasks.job_units import equal_value_search
@@ -150,7 +150,7 @@ class _Search:
         self.pool: list[tuple[float, Timeline]] = []
         self.keep([solution.timeline])
 
-    def run(self, halt: Array) -> None:
+    def run(self, halt: IntArray) -> None:
         """Evaluate all starts, then run rounds of walks until another thread sets `halt[0]`.
 
         Where work is counted the number of rounds is fixed.
@@ -185,7 +185,7 @@ class _Search:
             timed(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for timed in timings
         ]
 
-    def walk(self, job: int, halt: Array) -> Timeline | None:
+    def walk(self, job: int, halt: IntArray) -> Timeline | None:
         start = self.pool[job // len(_PARAMS.temperatures) % len(self.pool)][1]
         seed, search = self.limits.seed * 1_000_003 + job, equal_value_search(start)
         if search is None:

@@ -8,6 +8,7 @@ from threading import Event
 from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
@@ -69,5 +70,5 @@ def _value_of_order(problem: Problem, known: Timeline) -> Value | None:
     return None if validate(timeline) else value_of(problem, timeline)
 
 
-def _of(problem: Problem, lower_bound: int, value: Value | None) -> BoundAndValue:
+def _of(problem: Problem, lower_bound: Ticks, value: Value | None) -> BoundAndValue:
     return BoundAndValue(lower_bound * problem.tick, None if value is None else value * problem.tick)

@@ -22,6 +22,7 @@ from formulations.variables.model_variables import MOST_LITERALS
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above, most_below
 from pipesched.problem.chains.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.problem.rescale import finer
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import Answer, Parameters, solve_model
@@ -54,7 +55,7 @@ class RefutedValue(NamedTuple):
     """
 
     value: Value
-    devices: Sequence[int]
+    devices: Sequence[DeviceId]
 
 
 def destructive_bounds(
@@ -161,7 +162,9 @@ def _asked_for(low: Value, upper: Value, share: float, parts: int) -> Value:
     return most_below(upper, parts) if value < low else value
 
 
-def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[int]) -> ExactModel | None:
+def _model_at(
+    problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[DeviceId]
+) -> ExactModel | None:
     """Return the model of the schedules of at most `value` ticks, in finer ticks of which that is a whole number.
 
     `low` is a proved bound in ticks, `literals` the most order literals. None if the model is too large, or if blocks
@@ -175,7 +178,7 @@ def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices
     return model if model.bounds_everything else None
 
 
-def _groups(problem: Problem) -> list[list[int]]:
+def _groups(problem: Problem) -> list[list[DeviceId]]:
     """Return groups of devices to try: half of them, every other one along the pipeline, or fewer; then all of them.
 
     Fewer are used if half has too many literals; groups that are still too large are left out. Only all devices are
@@ -185,7 +188,7 @@ def _groups(problem: Problem) -> list[list[int]]:
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))
     steps = [step for step in (2, 4, 8, 16, 32) if step < 2 * devices] if blocks_outlast_passes(problem) else []
 
-    def small(group: list[int]) -> bool:
+    def small(group: list[DeviceId]) -> bool:
         return literal_count(problem, group) <= _PARAMS.most_literals
 
     some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)

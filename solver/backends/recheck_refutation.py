@@ -17,6 +17,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.chains.microbatch_chains import without_scale
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.problem.rescale import finer
 from pipesched.results.evidence import Refutation
 from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
@@ -46,7 +47,7 @@ def recheck_refutation(
     return False if answer.has_solution else True if answer.infeasible else None
 
 
-def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> cp_model.CpModel:
+def _model(problem: Problem, at_most: Ticks, devices: Collection[DeviceId] | None) -> cp_model.CpModel:
     """Return the model of all schedules of at most `at_most` ticks in which these devices, or all (None), obey their
     limits.
 

@@ -8,6 +8,7 @@ from itertools import chain, groupby
 from pipesched.problem.chains.chain_groups import chain_groups
 from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -44,7 +45,7 @@ def _of_device(problem: Problem, device: int, size: int) -> Iterator[Pass]:
 
 
 def _dealt(
-    kind: PassKind, stages: Sequence[int], walks: Mapping[int, range], share: Mapping[int, tuple[int, int]]
+    kind: PassKind, stages: Sequence[StageId], walks: Mapping[StageId, range], share: Mapping[StageId, tuple[int, int]]
 ) -> Iterator[Pass]:
     """Yield the passes of one kind, micro-batch by micro-batch, each through all of these stages that it traverses.
 

@@ -7,9 +7,10 @@ from itertools import pairwise
 
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 
 
-def in_flight_shares(problem: Problem) -> dict[int, int]:
+def in_flight_shares(problem: Problem) -> dict[StageId, int]:
     """Return by stage the micro-batches that may be in flight at once, which share out each limited device's memory.
 
     Activations live for a round trip, so in steady state a stage needs memory in proportion to its own round trip.
@@ -27,7 +28,7 @@ def in_flight_shares(problem: Problem) -> dict[int, int]:
     return shares
 
 
-def _round_trip(problem: Problem, stage: int) -> int:
+def _round_trip(problem: Problem, stage: int) -> Ticks:
     """Return the ticks from the start of a forward of the stage to the end of its backward, if nothing waits."""
     chain = problem.placement.chains[problem.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]

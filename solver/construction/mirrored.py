@@ -14,6 +14,7 @@ from itertools import pairwise, product
 from pipesched.problem.passes import Pass, Slot
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule
 
 
@@ -47,7 +48,7 @@ def folded(problem: Problem) -> Problem | None:
     )
 
 
-def _mirror(problem: Problem) -> Sequence[int] | None:
+def _mirror(problem: Problem) -> Sequence[DeviceId] | None:
     """Return for each device the one that has the same stages of the other chain; None if some device has none.
 
     Also None if the chains differ in stages, memory or transfer times.
@@ -87,7 +88,7 @@ def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
     return Schedule(tuple(map(tuple, orders)), schedule.name)
 
 
-def _of_chain(problem: Problem, chain: Sequence[int], p: Pass) -> Pass | None:
+def _of_chain(problem: Problem, chain: Sequence[StageId], p: Pass) -> Pass | None:
     """Return the pass of the folded problem as one of a chain; None if the chain has no such micro-batch."""
     stage = chain[p.stage]
     walking = problem.microbatches_of[stage]

@@ -16,6 +16,7 @@ from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.passes import ONCE
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import device_reach
 from pipesched.schedule.rescale import value_of
@@ -96,13 +97,13 @@ def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline
     return timeline if value_of(problem, timeline) <= value else None
 
 
-def _spans(timeline: Timeline) -> list[int]:
+def _spans(timeline: Timeline) -> list[Ticks]:
     """Return for each device the ticks from its first start to its last end."""
     reach = (device_reach(timeline, device) for device in range(timeline.problem.devices))
     return [end - begin for begin, end in reach]
 
 
-def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:
+def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[Ticks | None]:
     """Return the longest paths in ticks from a device's first start to the end of every device; None where there is
     none.
 
@@ -135,7 +136,7 @@ def greatest_mean(paths: _PathLengths) -> Value:
     return simplest(max(means, default=Fraction(0)))
 
 
-def _longest(walks: list[int | None], paths: _PathLengths, e: int) -> int | None:
+def _longest(walks: list[Ticks | None], paths: _PathLengths, e: int) -> Ticks | None:
     steps = ((walk, paths[d][e]) for d, walk in enumerate(walks))
     return max((walk + path for walk, path in steps if walk is not None and path is not None), default=None)
 

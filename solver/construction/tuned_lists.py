@@ -12,6 +12,7 @@ import numpy as np
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_scheduling import block_policies, fixes_warm_up
 from solver.construction.lists.layout import Rules
@@ -40,7 +41,7 @@ class TunedLists:
         self.runs_without_gain = 0
 
     @property
-    def value(self) -> int | None:
+    def value(self) -> Ticks | None:
         """Value in ticks of the best rules; None if no run has been completed."""
         return None if self.best is None else self.best[0]
 
@@ -122,13 +123,13 @@ class TunedLists:
             self._try(self._maker.changed(self.rules, self._randoms[worker]))
             done += 1
 
-    def _side_by_side(self, several: Iterable[Simple]) -> list[tuple[Simple, int | None]]:
+    def _side_by_side(self, several: Iterable[Simple]) -> list[tuple[Simple, Ticks | None]]:
         """Return several rules with their values in ticks (None: deadlock), evaluated in parallel, in their order."""
         given = list(several)
         with ThreadPoolExecutor(self.workers) as pool:
             return list(zip(given, pool.map(lambda one: self._try(self._maker.simple(one)), given), strict=True))
 
-    def _try(self, rules: Rules) -> int | None:
+    def _try(self, rules: Rules) -> Ticks | None:
         """Evaluate rules by a run and keep them if they are no worse than the best; return their value in ticks.
 
         None if memory deadlocks or the run was ended. Of equal values the one with the smaller sum over devices is

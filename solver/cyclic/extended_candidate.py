@@ -19,6 +19,7 @@ from pipesched.errors import Deadlock
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.candidate import Candidate
 from pipesched.schedule.metrics import Metrics, work_of_rows
 from pipesched.schedule.pass_table import Ints
@@ -85,7 +86,7 @@ def _covers(problem: Problem) -> bool:
     return problem.view is not None and not (problem.walks.shares or problem.resources.shared_streams)
 
 
-def _value(one: Candidate) -> int:
+def _value(one: Candidate) -> Ticks:
     assert one.metrics is not None
     return one.metrics.value_ticks(one.metrics.problem.objective)
 
@@ -126,8 +127,8 @@ class _Steady(NamedTuple):
 
     of: Candidate
     rounds: int
-    shift: int
-    work: list[int]
+    shift: Ticks
+    work: list[Ticks]
 
 
 def _steady(known: Timeline, one: Cut, other: Cut, trial: Problem, name: str) -> _Steady | None:

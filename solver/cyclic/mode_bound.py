@@ -20,6 +20,7 @@ from typing import NamedTuple
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.results.evidence import ModeMultipliers
 from solver.parameters import tunable, tuned
 
@@ -43,9 +44,9 @@ _DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
 class _Mode(NamedTuple):
     """Mode of the backward of `stage`: split, fused, or fused in a block with the forward of stage `forward`."""
 
-    stage: int
+    stage: StageId
     split: bool
-    forward: int | None = None
+    forward: StageId | None = None
 
 
 @dataclass
@@ -60,9 +61,9 @@ class _Row:
     terms: dict[_Mode, Fraction] = field(default_factory=dict)
     period: int = 0
     exact: bool = False
-    device: int = -1
+    device: DeviceId = -1
     memory: bool = False
-    forward: int = -1
+    forward: StageId = -1
 
     def add(self, mode: _Mode, coefficient: Fraction | int) -> None:
         self.terms[mode] = self.terms.get(mode, Fraction(0)) + coefficient
@@ -76,7 +77,7 @@ class ModeBound(NamedTuple):
     """
 
     value: Fraction
-    devices: list[int]
+    devices: list[DeviceId]
     evidence: ModeMultipliers
 
 
@@ -113,14 +114,14 @@ def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
             yield _Mode(stage, split=False, forward=mate)
 
 
-def _gradient(unit: Problem, mode: _Mode) -> int:
+def _gradient(unit: Problem, mode: _Mode) -> Ticks:
     """Return the ticks from the start of a backward to the end of B, BW or the block, when its gradient is sent."""
     if mode.forward is not None:
         return unit.pipeline.blocks[mode.forward, mode.stage]
     return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))
 
 
-def _longer(unit: Problem, mode: _Mode) -> int:
+def _longer(unit: Problem, mode: _Mode) -> Ticks:
     """Return the ticks by which the forward takes longer in the mode's block than alone; negative if it takes less."""
     assert mode.forward is not None
     return _gradient(unit, mode) - unit.duration(Pass(F, mode.forward, 0))
@@ -159,7 +160,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
         yield row
 
 
-def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Row) -> None:
+def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: MemorySteps, row: _Row) -> None:
     """Add to a row the memory times ticks of one micro-batch's activation on a stage, divided by the device's memory
     `room`."""
     activation, freed = unit.network.memory_in_flight[stage], unit.network.freed_by_backward[stage]
@@ -178,7 +179,7 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Ro
             row.add(mode, -Fraction(max(0, -freed) * b + (activation - freed) * w, room))
 
 
-def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
+def _shares(stages: list[StageId], modes: list[_Mode]) -> Iterator[_Row]:
     """Yield the rows for shares of micro-batches: each backward runs in one mode, and each forward in at most one
     block."""
     for stage in stages:

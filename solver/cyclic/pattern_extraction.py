@@ -14,6 +14,7 @@ from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 from solver.parameters import tunable, tuned
@@ -108,7 +109,7 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, 
                 yield pattern, middle
 
 
-def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
+def is_order_of(pattern: Pattern, timeline: Timeline, middle: MicrobatchId) -> bool:
     """Return True if every device runs forwards and gradients in the pattern's cyclic order for one period.
 
     The comparison runs from one forward of the pattern to the same forward of the next period, with the pattern's

@@ -15,6 +15,7 @@ from functools import cache, partial
 from pipesched.errors import left_out_note
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.problem.relaxed.pass_memory import drop_pass_memory
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Evidence, OnDevice, OnStage
@@ -33,7 +34,7 @@ class PeriodCertificate:
     kind: str
     value: Fraction
     text: str
-    device: int
+    device: DeviceId
     evidence: Evidence
 
 

@@ -15,6 +15,7 @@ from formulations.cyclic.pattern import Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
 from formulations.cyclic.sequential_pattern import sequential_pattern
 from pipesched.errors import defect_note, left_out_note
+from pipesched.problem.quantities import Ticks
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.parameters import tunable, tuned
@@ -54,7 +55,7 @@ class PeriodSolution:
     pattern: Pattern | None
     bound: Fraction
     seconds: float
-    refuted: dict[int, int] = field(default_factory=dict)
+    refuted: dict[int, Ticks] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -137,7 +138,7 @@ class _Search:
                 return
             effort *= _PARAMS.growth
 
-    def _longest(self, copies: int) -> int:
+    def _longest(self, copies: int) -> Ticks:
         """Return the greatest length in ticks, of a period with `copies` micro-batches of each chain, that is worth a
         try.
 
@@ -175,7 +176,7 @@ class _Search:
             length = (low + high) // 2 if self.best is not None else min(high, low * 5 // 4)
         return settled
 
-    def _attempt(self, copies: int, length: int, effort: float) -> Verdict:
+    def _attempt(self, copies: int, length: Ticks, effort: float) -> Verdict:
         """Ask CP-SAT for a pattern of `copies` micro-batches of each chain in at most `length` ticks, and keep it if it
         is better.
 

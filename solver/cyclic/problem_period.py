@@ -22,6 +22,7 @@ from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -222,7 +223,7 @@ def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
     yield from islice(listed(long), _PARAMS.lists_per_family * len(families(long)))
 
 
-def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
+def unroll(pattern: Pattern, problem: Problem, first: MicrobatchId = 0) -> Schedule:
     """Return the pattern run over the problem's micro-batches; `first` is the one of its micro-batches to begin with.
 
     At the start and end, the pattern runs with micro-batches missing; these parts are the warm-up and the cool-down.
@@ -242,7 +243,7 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
     )
 
 
-def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
+def _of_tasks(pattern: Pattern, problem: Problem, first: MicrobatchId) -> Schedule:
     """Return the pattern unrolled where passes are several tasks: the orders of all streams, and the waits that memory
     needs.
 
@@ -261,7 +262,9 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
     return schedule
 
 
-def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
+def _tasks_in_order(
+    pattern: Pattern, problem: Problem, first: MicrobatchId, device: int
+) -> list[tuple[int, int, Copy, Task]]:
     """Return the tasks that a device (or stream) of an unrolled pattern runs, in order.
 
     Each entry has the number of the repetition, the place within it, the block's copy, and the task.
@@ -281,7 +284,7 @@ def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int)
     return sorted(timed, key=lambda one: one[:2])
 
 
-def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
+def _slots(pattern: Pattern, problem: Problem, first: MicrobatchId, device: int) -> Iterator[Slot]:
     """Yield the slots of a device in an unrolled pattern, in order: one pass each, or an overlapped pair.
 
     At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch.

@@ -19,6 +19,7 @@ from pipesched.deadline import Deadline, within
 from pipesched.errors import DoesNotApply, defect_note, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.rescale import finer
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
@@ -180,7 +181,7 @@ def _none_above(
     return next(one for one in certificates if one.kind not in wrong)
 
 
-def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certificate]:
+def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[Ticks, Certificate]:
     """Return a certificate's value in ticks of `1 / parts`, rounded down, and the certificate with that value."""
     value = floor(certificate.value * parts)
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)

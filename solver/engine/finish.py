@@ -10,6 +10,7 @@ from math import inf
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.deadline import Deadline, within
 from pipesched.errors import left_out_note
+from pipesched.int64_arrays import IntArray
 from pipesched.problem.formatting import counted
 from pipesched.results.candidate import Candidate
 from pipesched.results.solution import Solution
@@ -21,7 +22,6 @@ from solver.cyclic.extended_candidate import beats, extended_candidate
 from solver.engine.kernels import NOT_REFINED, STILL_COMPILING
 from solver.engine.search import SEARCH, Search
 from solver.local_search.equal_value import halted, with_timeline
-from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
 from solver.parameters import tunable, tuned
 from solver.published import candidate
@@ -141,7 +141,7 @@ def refined(solution: Solution, search: Search) -> Solution:
         return best if STILL_COMPILING in best.notes else replace(best, notes=(*best.notes, NOT_REFINED))
     deadline = None if search.clock.counts_work else search.clock.left()
 
-    def walks(halt: Array) -> Solution:
+    def walks(halt: IntArray) -> Solution:
         return _more_slack(_less_memory(best, search.limits.seed, halt), search.limits.seed, halt)
 
     return halted(walks, search.stop, deadline)
@@ -158,7 +158,7 @@ def _as_good(solution: Solution) -> list[Timeline]:
     return [timeline for timeline in found if measure(timeline).value_ticks(problem.objective) == solution.value_ticks]
 
 
-def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
+def _less_memory(solution: Solution, seed: int, halt: IntArray) -> Solution:
     assert solution.timeline is not None
     assert solution.value_ticks is not None
     search = equal_value_search(solution.timeline)
@@ -168,7 +168,7 @@ def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
     return solution if found is None else min(solution, with_timeline(solution, found), key=_rank)
 
 
-def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
+def _more_slack(solution: Solution, seed: int, halt: IntArray) -> Solution:
     """Return a solution of the same value with more slack, found by a walk with the solution's own peaks as capacities.
 
     The solution itself is returned if the walk finds none.

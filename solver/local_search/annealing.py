@@ -9,18 +9,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pipesched.deadline import SHORT, asking
-from pipesched.int64_arrays import int64_array
+from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import B, F, W
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
 from solver.local_search.exchange import exchangeable
 from solver.local_search.incremental_simulation import times_of
 from solver.local_search.mode_edits import MOST_EDITS
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
-from solver.local_search.moves import Array, Shop
+from solver.local_search.moves import Shop
 from solver.local_search.units.operation_units import NONE, Operations
-from solver.local_search.units.order_units import Orders
+from solver.local_search.units.order_units import Orders, UnitId
 from solver.parameters import tunable, tuned
 
 _NO_MODES = np.zeros(0, np.int64)
@@ -70,24 +71,24 @@ class AnnealedSchedule(NamedTuple):
     `schedule` is None if the memory of its order is not safe for every timing.
     """
 
-    value: int
+    value: Ticks
     schedule: Schedule | None
 
 
 class Ordered(Protocol):
     """Interface of numbered units (passes or blocks) that annealing reorders on their devices; fields as in `Units`."""
 
-    ticks: list[int]
-    device: list[int]
+    ticks: list[Ticks]
+    device: list[DeviceId]
     line: list[int]
-    takes: list[int]
-    gives: list[int]
-    needs: list[list[tuple[int, int]]]
+    takes: list[MemorySteps]
+    gives: list[MemorySteps]
+    needs: list[list[tuple[UnitId, Ticks]]]
     orders: Orders
 
     @property
-    def room(self) -> Sequence[int | None]:
-        """Memory capacity of each device in integers of the problem's resolution, None without a limit."""
+    def room(self) -> Sequence[MemorySteps | None]:
+        """Memory capacity of each device in steps of memory, None without a limit."""
 
 
 class Movable(Ordered, Protocol):
@@ -101,13 +102,13 @@ def annealed(
     shop: Shop,
     modes: Modes | None,
     rows: Rows,
-    groups: Array,
-    opening: Array,
+    groups: IntArray,
+    opening: IntArray,
     how: AnnealingParameters,
     moves: int,
     seed: int,
-    halt: Array | None = None,
-) -> tuple[int, Best] | None:
+    halt: IntArray | None = None,
+) -> tuple[Ticks, Best] | None:
     """Return the least value in ticks met in `moves` moves from `rows`, and its orders; None if `rows` deadlock.
 
     The value is the longest time of a device d from `opening[d]` to its end. `how` has temperatures in ticks; rows of
@@ -147,11 +148,11 @@ class Annealer:
     def run(
         self,
         orders: Orders,
-        openings: Sequence[int],
+        openings: Sequence[Ticks],
         parameters: AnnealingParameters,
         moves: int,
         seed: int,
-        halt: Array | None = None,
+        halt: IntArray | None = None,
     ) -> AnnealedSchedule | None:
         """Return the best schedule met and its value in ticks; None in a deadlock. Arguments as in `search`."""
         found = self.search(orders, openings, parameters, moves, seed, halt)
@@ -160,12 +161,12 @@ class Annealer:
     def search(
         self,
         orders: Orders,
-        openings: Sequence[int],
+        openings: Sequence[Ticks],
         parameters: AnnealingParameters,
         moves: int,
         seed: int,
-        halt: Array | None = None,
-    ) -> tuple[int, Best] | None:
+        halt: IntArray | None = None,
+    ) -> tuple[Ticks, Best] | None:
         """Return the least value in ticks met in `moves` moves from the given orders, and its orders and modes.
 
         None if the given orders deadlock. Setting `halt[0]` from another thread ends the run at once. `openings[d]` is
@@ -215,7 +216,7 @@ def orders_of(best: Best) -> Orders:
     return [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
 
 
-def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
+def _rows(lists: list[list[tuple[UnitId, Ticks]]]) -> tuple[IntArray, IntArray, IntArray]:
     """Return for each unit its list of (unit, lag) pairs as compressed rows: start of each row, units, lags."""
     at = np.cumsum([0] + [len(one) for one in asking(lists, SHORT)])
     flat = int64_array([pair for one in asking(lists, SHORT) for pair in one]).reshape(-1, 2)
@@ -247,7 +248,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     return Modes(of, np.full(len(of), NONE, np.int64), block, gains, _twins(shop), log, touched)
 
 
-def _twins(shop: Shop) -> Array:
+def _twins(shop: Shop) -> IntArray:
     """Return two rows: the index in `shop.feeds` of each arc of `waits`, and that in `waits` of each of `feeds`."""
     arcs = range(len(shop.waits_for))
     waiting = np.repeat(np.arange(len(shop.device)), np.diff(shop.waits_at))

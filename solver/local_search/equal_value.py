@@ -10,8 +10,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from pipesched.errors import Disagreement
-from pipesched.int64_arrays import int64_array
+from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.problem.passes import Task
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
@@ -23,7 +24,6 @@ from solver.backends.interruptible import run_until
 from solver.local_search.annealing import Annealer, Movable
 from solver.local_search.equal_value_kernel import Goal, Heat, Work, settle
 from solver.local_search.incremental_simulation import times_of
-from solver.local_search.moves import Array
 from solver.local_search.units.order_units import Orders
 from solver.parameters import tunable, tuned
 
@@ -60,7 +60,7 @@ class FixedModes(Movable, Protocol):
         """The task of each unit; of a block, that of its forward."""
 
     @property
-    def owner(self) -> Sequence[int]:
+    def owner(self) -> Sequence[DeviceId]:
         """The device of each order; several orders, as of streams, may be of one device."""
 
 
@@ -78,7 +78,7 @@ class EqualValueSearch:
         self.openings = begun if self.span else [0] * problem.devices
         self.idle_until = chosen_starts(timeline) if self.span else [0.0] * problem.devices
 
-    def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
+    def for_memory(self, most: Ticks, weights: Sequence[int], moves: int, seed: int, halt: IntArray) -> Timeline | None:
         """Return the timeline met of least memory (device peaks divided by weights) and at most `most` ticks.
 
         None if the given timeline breaks that limit or a capacity, or the result's memory is not safe for every timing.
@@ -91,7 +91,7 @@ class EqualValueSearch:
         return self._walk(self._goal(none, most, shares), hot, cold, 0.0, moves, seed, halt)
 
     def for_mean(
-        self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
+        self, noise: Noise, most: Ticks | None, temperatures: tuple[float, float], moves: int, seed: int, halt: IntArray
     ) -> Timeline | None:
         """Return the timeline met of least mean value under `noise`, at most `most` ticks without (None: any).
 
@@ -107,7 +107,7 @@ class EqualValueSearch:
         return Goal(ticks, idle_until, owner, self.span, most if most < 0 else most * scale, weights)
 
     def _walk(
-        self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
+        self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: IntArray
     ) -> Timeline | None:
         """Anneal towards a goal and return the best timeline met, with its earliest times.
 
@@ -118,7 +118,7 @@ class EqualValueSearch:
         schedule = None if found < 0 else self.units.schedule(orders)
         return None if schedule is None else simulate(self.problem, schedule, self.openings)
 
-    def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: Array) -> tuple[float, Orders]:
+    def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: IntArray) -> tuple[float, Orders]:
         """Return the least energy met and its orders; the energy is negative if the start breaks a limit."""
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]
@@ -151,7 +151,7 @@ def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
     return replace(solution, timeline=timeline, metrics=metrics, status=status)
 
 
-def halted(work: Callable[[Array], Result], stop: Event, seconds: float | None) -> Result:
+def halted(work: Callable[[IntArray], Result], stop: Event, seconds: float | None) -> Result:
     """Return the result of `work(halt)`, compiled code that ends early once `halt[0]` is set.
 
     It is set once `stop` is, or after `seconds` (None: no limit).

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.compiled import inlined
+from pipesched.int64_arrays import IntArray
 from solver.local_search.modes import ABSENT
-from solver.local_search.moves import Array
 
 
 class Times(NamedTuple):
@@ -21,15 +21,15 @@ class Times(NamedTuple):
     part.
     """
 
-    start: Array
-    new_start: Array
-    tail: Array
-    sequence: Array
-    fresh: Array
-    missing: Array
-    changed: Array
-    marked: Array
-    clock: Array
+    start: IntArray
+    new_start: IntArray
+    tail: IntArray
+    sequence: IntArray
+    fresh: IntArray
+    missing: IntArray
+    changed: IntArray
+    marked: IntArray
+    clock: IntArray
 
 
 # Places of `Times.clock`.

@@ -13,6 +13,7 @@ import numpy as np
 
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -200,7 +201,7 @@ class OrderSearch:
         found = annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
         return None if found is None else found.schedule
 
-    def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
+    def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[Ticks]]:
         """Return the annealer of a timeline's units (None: nothing to move), and the opening tick of each device.
 
         It is made once for each timeline.

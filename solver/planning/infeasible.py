@@ -14,6 +14,7 @@ from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.formatting import counted, plain
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
 from solver.parameters import tunable, tuned
@@ -43,12 +44,13 @@ _PARAMS = ReasonParams()
 class Closest(NamedTuple):
     """Partition of a placement whose worst device exceeds its memory by the least amount.
 
-    `device` is that worst device; `needs` and `has` are its memory demand and capacity in memory units; `recomputed`
-    the layers recomputed. `order` is the published order assumed; None: one micro-batch in flight at a time.
+    `device` is that worst device; `needs` and `has` are its memory demand and capacity in the file's memory unit;
+    `recomputed` is the number of layers recomputed. `order` is the published order assumed; None: one micro-batch in
+    flight at a time.
     """
 
     choice: Choice
-    device: int
+    device: DeviceId
     needs: Fraction
     has: Fraction
     recomputed: int

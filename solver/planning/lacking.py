@@ -16,6 +16,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -35,8 +36,8 @@ def least_lacking(problem: PlanProblem) -> PlanCandidate | None:
     return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
 
 
-def lacking(problem: PlanProblem, candidate: PlanCandidate) -> tuple[float, int]:
-    """Return the largest memory excess over capacity among the devices, in memory units, and the device that has it.
+def lacking(problem: PlanProblem, candidate: PlanCandidate) -> tuple[float, DeviceId]:
+    """Return the largest memory excess over capacity among the devices, in the file's memory unit, and that device.
 
     The excess is negative where every device has memory to spare.
     """

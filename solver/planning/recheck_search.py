@@ -15,6 +15,7 @@ from pipesched.checking.plan_check import leaving_out
 from pipesched.errors import DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.plan_evidence import AllOrders, AllPartitions, OrderPaths, PlanEvidence, SolvedPartition
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -71,7 +72,7 @@ def _partitions_again(
 def _order_again(
     plan: PlanProblem,
     choice: Choice,
-    ticks: int,
+    ticks: Ticks,
     known: tuple[OrderPaths, ...],
     name: str,
     limits: Limits,
@@ -98,7 +99,7 @@ def _order_again(
     return _by_paths(master, order, ticks, limits, stop)
 
 
-def _by_paths(master: Master, order: Schedule, ticks: int, limits: Limits, stop: Event) -> bool | None:
+def _by_paths(master: Master, order: Schedule, ticks: Ticks, limits: Limits, stop: Event) -> bool | None:
     """Return True if it is proved that no partition has a value below `ticks` under the order, False if one has.
 
     None if unknown in time. Each partition found adds its critical path as a cut.
@@ -131,7 +132,7 @@ class _Answer(NamedTuple):
     partition: Partition | None = None
 
 
-def _refuted(master: Master, ticks: int, limits: Limits, stop: Event) -> _Answer:
+def _refuted(master: Master, ticks: Ticks, limits: Limits, stop: Event) -> _Answer:
     """Search the master problem for a partition below `ticks`, with another random seed than the first proof had."""
     if ticks <= 0:
         return _Answer(True)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 
 from formulations.jobs.jobs import Jobs
+from formulations.jobs.quantities import ChoiceId, JobId, PoolId, TimeSteps
 from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.quantities import MemorySteps
 from solver.replanning.gathers_on_demand import GathersOnDemand, Rank
 from solver.tasks.job_graph import JobGraph, graph_of
 
 
-def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
+def first_orders(jobs: Jobs) -> Iterator[dict[JobId, TimeSteps]]:
     """Yield the starts in steps, by job, of a list schedule for each rule that does not deadlock on memory.
 
     The rules combine fused and split backwards, each activation mode, and a priority: the longest tail, backwards
@@ -27,14 +29,14 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
         graph = graph_of(jobs, _running(jobs, fused, mode))
         tails = graph.tails()
 
-        def longest(n: int, start: int, tails: Mapping[int, int] = tails) -> Rank:
+        def longest(n: JobId, start: TimeSteps, tails: Mapping[JobId, TimeSteps] = tails) -> Rank:
             return (start, -tails[n])
 
-        def backwards(n: int, start: int) -> Rank:
+        def backwards(n: JobId, start: TimeSteps) -> Rank:
             kind, stage, j = jobs.jobs[n].task.of
             return (start, kind is W, kind is F, j, stage)
 
-        def in_turn(n: int, start: int) -> Rank:
+        def in_turn(n: JobId, start: TimeSteps) -> Rank:
             return (jobs.jobs[n].task.of.microbatch, start)
 
         yield from _placed(graph, longest)
@@ -42,19 +44,19 @@ def first_orders(jobs: Jobs) -> Iterator[dict[int, int]]:
         yield from _placed(graph, in_turn)
         for size in groups:
 
-            def in_groups(n: int, start: int, size: int = size) -> Rank:
+            def in_groups(n: JobId, start: TimeSteps, size: int = size) -> Rank:
                 return (jobs.jobs[n].task.of.microbatch // size, start)
 
             yield from _placed(graph, in_groups)
 
 
-def _running(jobs: Jobs, fused: bool, mode: int) -> list[int]:
+def _running(jobs: Jobs, fused: bool, mode: int) -> list[JobId]:
     """Return the jobs that run if every activation takes mode `mode`, or its last one if it has fewer.
 
     Backwards that may be either are full if `fused`, else split; optional gathers run.
     """
 
-    def option(choice: int, kind: PassKind) -> int:
+    def option(choice: ChoiceId, kind: PassKind) -> int:
         if jobs.choices[choice].gathers:
             return 1  # where they are wanted
         return min(int(fused) if kind in (B, W, BW) else mode, jobs.choices[choice].options - 1)
@@ -63,7 +65,7 @@ def _running(jobs: Jobs, fused: bool, mode: int) -> list[int]:
     return [n for n, job, choice in chosen if choice is None or job.option == option(choice, job.task.of.kind)]
 
 
-def _placed(graph: JobGraph, rank: Callable[[int, int], Rank]) -> Iterator[dict[int, int]]:
+def _placed(graph: JobGraph, rank: Callable[[JobId, TimeSteps], Rank]) -> Iterator[dict[JobId, TimeSteps]]:
     """Yield the starts in steps of a list schedule: repeatedly the job that can start earliest, within memory.
 
     Ties go to the job of lowest rank, which is `rank(job, start)`. Yields nothing if memory stops the schedule.
@@ -124,7 +126,7 @@ class _Memory:
                 for n in on:
                     found.setdefault(n, []).append(pass_memory)
 
-    def room_at(self, n: int, start: int) -> int | None:
+    def room_at(self, n: JobId, start: TimeSteps) -> TimeSteps | None:
         """Return the earliest step, `start` or later, at which there is enough memory for job `n`.
 
         None if there is not enough before more jobs are placed.
@@ -142,7 +144,7 @@ class _Memory:
                     return None
         return start
 
-    def place(self, n: int, start: int, end: int) -> None:
+    def place(self, n: JobId, start: TimeSteps, end: TimeSteps) -> None:
         for one in self._takes.get(n, ()):
             if one.takes:
                 given = self._given[one.pool]
@@ -162,8 +164,8 @@ class _PassMemory:
     `left` is the number of its last jobs that are not placed yet, and `end` the latest end of the placed ones.
     """
 
-    pool: int
-    takes: int
-    gives: int
+    pool: PoolId
+    takes: MemorySteps
+    gives: MemorySteps
     left: int
-    end: int = 0
+    end: TimeSteps = 0

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from formulations.jobs.quantities import JobId, TimeSteps
 from pipesched.problem.passes import RESHARD, UNSHARD, Pass
 from pipesched.schedule.gathered import uses_parameters
 from solver.tasks.job_graph import JobGraph
@@ -20,11 +21,11 @@ class _Stage:
     `there` is True if they are gathered, since step `since`; `used` is the end of their last use.
     """
 
-    gathers: list[int] = field(default_factory=list)
-    releases: list[int] = field(default_factory=list)
+    gathers: list[JobId] = field(default_factory=list)
+    releases: list[JobId] = field(default_factory=list)
     there: bool = False
-    since: int = 0
-    used: int = 0
+    since: TimeSteps = 0
+    used: TimeSteps = 0
     left: int = 0  # jobs that compute with them
     open: set[Pass] = field(default_factory=set)  # those of which a part has been placed, and another has not
 
@@ -55,11 +56,11 @@ class GathersOnDemand:
                 del self._of[parameters.releases.pop(0)]
             parameters.there = len(parameters.releases) > len(parameters.gathers)
 
-    def waits(self, before: int, after: int) -> bool:
+    def waits(self, before: JobId, after: JobId) -> bool:
         """True if these rules replace an arc: between a gather or release and a job that uses the parameters."""
         return self._of.get(before) is self._of.get(after, self) and self._uses(before) != self._uses(after)
 
-    def wanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
+    def wanted(self, ready: Collection[JobId]) -> list[tuple[JobId, TimeSteps]]:
         """Return (job, earliest start in steps) of the ready jobs that the rules allow to start now, in the given
         order.
 
@@ -70,7 +71,7 @@ class GathersOnDemand:
         found = ((n, self._since(n, ready)) for n in ready)
         return [(n, since) for n, since in found if since is not None]
 
-    def _since(self, n: int, ready: Collection[int]) -> int | None:
+    def _since(self, n: JobId, ready: Collection[JobId]) -> TimeSteps | None:
         parameters = self._of.get(n)
         if parameters is None:
             return 0
@@ -80,14 +81,14 @@ class GathersOnDemand:
             return parameters.used if parameters.there and not parameters.left else None
         return 0 if self._may_gather(n) and self._wanting(n, ready) else None
 
-    def _may_gather(self, n: int) -> bool:
+    def _may_gather(self, n: JobId) -> bool:
         return not self._of[n].there and (self._jobs.jobs[n].choice is None or self._further != 0)
 
-    def _wanting(self, n: int, ready: Collection[int]) -> list[int]:
+    def _wanting(self, n: JobId, ready: Collection[JobId]) -> list[JobId]:
         """Return the ready jobs that need the parameters that gather `n` brings."""
         return [one for one in ready if self._of.get(one) is self._of[n] and self._uses(one)]
 
-    def to_drop(self, ready: Collection[int]) -> list[tuple[int, int]]:
+    def to_drop(self, ready: Collection[JobId]) -> list[tuple[JobId, TimeSteps]]:
         """Return a release of the parameters that the fewest ready jobs need, as (job, earliest start in steps).
 
         The list is empty if none may be released. A release makes room in memory where no wanted job fits; the
@@ -109,26 +110,28 @@ class GathersOnDemand:
     def _may_again(self, parameters: _Stage) -> bool:
         return self._jobs.jobs[parameters.gathers[0]].choice is None or self._further != 0
 
-    def unwanted(self, ready: Collection[int]) -> list[tuple[int, int]]:
+    def unwanted(self, ready: Collection[JobId]) -> list[tuple[JobId, TimeSteps]]:
         """Return (job, earliest start 0) of the gathers that no ready job needs, to be started if nothing else can."""
         return [(n, 0) for n in ready if self._gathers(n) and self._of[n].left and self._may_gather(n)]
 
-    def order(self, start: int, n: int, ready: Collection[int], rank: Callable[[int, int], Rank]) -> Rank:
+    def order(
+        self, start: TimeSteps, n: JobId, ready: Collection[JobId], rank: Callable[[JobId, TimeSteps], Rank]
+    ) -> Rank:
         """Return the rank of job `n` at this start; a gather has that of the first job that needs it."""
         gathers = self._gathers(n)
         needing = (self._wanting(n, ready) or [n]) if gathers else [n]
         first, *others = min(rank(one, start) for one in needing)
         return (first, gathers, *others, n)
 
-    def optional(self, n: int) -> bool:
+    def optional(self, n: JobId) -> bool:
         """True for a job that need not be placed: a further gather of parameters, or the release before it."""
         parameters = self._of.get(n)
         return parameters is not None and not self._uses(n) and self._jobs.jobs[n].choice is not None
 
-    def _gathers(self, n: int) -> bool:
+    def _gathers(self, n: JobId) -> bool:
         return self._jobs.jobs[n].task.of.kind is UNSHARD
 
-    def place(self, n: int, end: int) -> None:
+    def place(self, n: JobId, end: TimeSteps) -> None:
         """Update the state for job `n`, which has been placed and ends at step `end`."""
         parameters, p = self._of.get(n), self._jobs.jobs[n].task.of
         if parameters is None:
@@ -145,9 +148,9 @@ class GathersOnDemand:
             parameters.there = False
             parameters.releases.remove(n)
 
-    def _uses(self, n: int) -> bool:
+    def _uses(self, n: JobId) -> bool:
         kind, stage, _ = self._jobs.jobs[n].task.of
         return uses_parameters(self._jobs.problem, kind, stage)
 
-    def _number(self, n: int) -> int:
+    def _number(self, n: JobId) -> int:
         return self._jobs.jobs[n].task.of.microbatch

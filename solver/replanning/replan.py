@@ -16,6 +16,7 @@ from formulations.jobs.gathers import grouped_at
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_that_remain import jobs_that_remain
 from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.variables.known_order import KnownOrder
 from formulations.variables.literals import TooLong
 from formulations.variables.operations import Operations
@@ -23,6 +24,7 @@ from pipesched.errors import Disagreement, left_out_note
 from pipesched.problem.attainable_spans import Value, least_from, simplest
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
 from pipesched.results.replanned import Replanned
@@ -155,10 +157,10 @@ class _Search:
         fine.bound = simplest(least_from(Fraction(fine.bound) / parts, self.jobs.parts) * parts)
         return replace(fine.result(), notes=tuple(dict.fromkeys([*self._notes, *fine._notes])))
 
-    def _placed_at(self, starts: Mapping[int, int]) -> PlacedJobs | None:
+    def _placed_at(self, starts: Mapping[JobId, TimeSteps]) -> PlacedJobs | None:
         return placed_at(grouped_at(self.jobs, starts), starts, self._openings(starts))
 
-    def _openings(self, starts: Mapping[int, int]) -> list[int]:
+    def _openings(self, starts: Mapping[JobId, TimeSteps]) -> list[TimeSteps]:
         """Return the step from which the time of each device counts: 0 for the makespan, else its first start."""
         first: dict[int, int] = {}
         for n, start in starts.items():
@@ -167,7 +169,7 @@ class _Search:
         opened = self.jobs.opened or (0,) * self.problem.devices
         return [first.get(device, 0) if since is None else since for device, since in enumerate(opened)]
 
-    def keep_validated(self, starts: Mapping[int, int], waits: Iterable[tuple[int, int]]) -> None:
+    def keep_validated(self, starts: Mapping[JobId, TimeSteps], waits: Iterable[tuple[JobId, JobId]]) -> None:
         """Validate an order, by the start steps of its jobs and its waits (job, later job), and report it as the best.
 
         Raises `Disagreement` if it is not valid.
@@ -185,7 +187,7 @@ class _Search:
         self.best = best
         self.report(self.result())
 
-    def _delays(self, starts: Mapping[int, int]) -> set[int]:
+    def _delays(self, starts: Mapping[JobId, TimeSteps]) -> set[TimeSteps]:
         """Return candidate delays of all starts, in steps; with one of them rounding to ticks makes no span longer.
 
         Tasks of length 0 take a step each. If a device begins just before a tick, these may move its end past the next
@@ -197,7 +199,7 @@ class _Search:
             return {0}
         return {0, *(-opening % self.jobs.scale for opening in self._openings(starts))}
 
-    def _in_ticks(self, starts: Mapping[int, int], later: int) -> dict[Task, Ran]:
+    def _in_ticks(self, starts: Mapping[JobId, TimeSteps], later: TimeSteps) -> dict[Task, Ran]:
         """Return start and end of all tasks in ticks; jobs not begun start `later` steps after `starts`.
 
         Steps are rounded down to ticks.
@@ -286,7 +288,7 @@ def fine_enough(jobs: Jobs) -> int:
     return next(parts for parts in able if (parts <= _PARAMS.most_parts and parts * ample < MOST_STEPS) or parts == 1)
 
 
-def least_value(problem: Problem, state: State, jobs: Jobs) -> int:
+def least_value(problem: Problem, state: State, jobs: Jobs) -> Ticks:
     """Return a lower bound in ticks: the remaining work of every stream after its first possible start.
 
     The work uses the cheapest modes. Tasks that have run, or are running, count too. For a span each device's time

@@ -17,6 +17,7 @@ from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, TaskPart, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OfRelaxed, TasksAsStages
@@ -24,9 +25,9 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 
 # A stage, and the numbers of its tasks of F, of the backward, and of W if there is one.
-Row = tuple[int, int, int, int | None]
+Row = tuple[StageId, TaskPart, TaskPart, TaskPart | None]
 # For each task of a full backward, the equal task of the split one.
-Full = tuple[tuple[PassKind, int], ...]
+Full = tuple[tuple[PassKind, TaskPart], ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class StreamDecomposition:
         return schedule_of(orders, timeline.schedule.name)
 
     @cached_property
-    def _row_of(self) -> dict[tuple[PassKind, int, int], int]:
+    def _row_of(self) -> dict[tuple[PassKind, StageId, TaskPart], StageId]:
         kinds = (F, self.problem.network.gradient, W)
         return {
             (kind, stage, part): row
@@ -135,7 +136,7 @@ def _in_both(down: Sequence[TaskSpec], up: Sequence[TaskSpec]) -> Iterator[tuple
             j += 1
 
 
-def _weights(problem: Problem, stage: int, mirrored: Sequence[int]) -> dict[int, int]:
+def _weights(problem: Problem, stage: int, mirrored: Sequence[TaskPart]) -> dict[TaskPart, TaskPart]:
     """Return by index of a task of B the index of the weight task that forms a plain stage with it.
 
     Each weight task goes to the last task of B in `mirrored` on its stream that precedes it and has none yet; one that
@@ -180,11 +181,11 @@ def _like(one: TaskSpec, other: TaskSpec) -> bool:
     return (one.stream, one.ticks) == (other.stream, other.ticks)
 
 
-def _waits_for(weight: TaskSpec, backward: Sequence[TaskSpec]) -> int:
+def _waits_for(weight: TaskSpec, backward: Sequence[TaskSpec]) -> TaskPart:
     return len(backward) - 1 if weight.after is None else weight.after
 
 
-def _last_awaited(problem: Problem, stage: int) -> int:
+def _last_awaited(problem: Problem, stage: int) -> TaskPart:
     """Return the index of the last task of B that some weight task of the stage waits for."""
     backward = problem.tasks_of(B, stage)
     return max(_waits_for(task, backward) for task in problem.tasks_of(W, stage))
@@ -227,7 +228,7 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
     )
 
 
-def _lag(problem: Problem, stage: int) -> int:
+def _lag(problem: Problem, stage: int) -> Ticks:
     """Return the shorter of the transfer times from a stage to the next and back, in ticks."""
     after = problem.placement.next[stage]
     return 0 if after is None else min(problem.lag(stage, after), problem.lag(after, stage))

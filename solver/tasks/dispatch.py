@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import JobMemory, Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.deadline import ask
 from pipesched.errors import Deadlock
@@ -20,13 +21,14 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.construction.list_scheduling import list_schedules
 from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, orders_of, running_of
 
 
-def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
+def dispatched(graph: JobGraph, rank: Mapping[JobId, float]) -> dict[JobId, TimeSteps]:
     """Return the start of each job in steps, where a free stream always starts the ready job of the lowest rank.
 
     No stream waits for a job of better rank. `rank` is by job number.
@@ -90,7 +92,7 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     return found
 
 
-def _waits_of_order(holdings: Sequence[JobMemory], room: int) -> Iterator[JobArc]:
+def _waits_of_order(holdings: Sequence[JobMemory], room: MemorySteps) -> Iterator[JobArc]:
     """Yield the arcs by which passes that take from one memory, in this order, wait for releases and for each other.
 
     `room` is its capacity in steps of memory.

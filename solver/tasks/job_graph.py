@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 
 from formulations.jobs.gathers import gaps_without_end
 from formulations.jobs.jobs import Jobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
@@ -16,7 +17,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
 
 # (before, after, lag): job `after` starts at least `lag` steps after the end of job `before`.
-JobArc = tuple[int, int, int]
+JobArc = tuple[JobId, JobId, TimeSteps]
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,12 @@ class JobGraph:
     """
 
     jobs: Jobs
-    running: Sequence[int]
-    before: Mapping[int, Sequence[tuple[int, int]]]
-    after: Mapping[int, Sequence[tuple[int, int]]]
-    sequence: Sequence[int] = field(repr=False)
+    running: Sequence[JobId]
+    before: Mapping[JobId, Sequence[tuple[JobId, TimeSteps]]]
+    after: Mapping[JobId, Sequence[tuple[JobId, TimeSteps]]]
+    sequence: Sequence[JobId] = field(repr=False)
 
-    def heads(self, release: Callable[[int], int] = lambda _: 0) -> dict[int, int]:
+    def heads(self, release: Callable[[JobId], TimeSteps] = lambda _: 0) -> dict[JobId, TimeSteps]:
         """Return the earliest start of each job in steps by precedences alone, not before `release(job)`."""
         found: dict[int, int] = {}
         for n in self.sequence:
@@ -41,7 +42,7 @@ class JobGraph:
             found[n] = max([release(n), *ends])
         return found
 
-    def tails(self) -> dict[int, int]:
+    def tails(self) -> dict[JobId, TimeSteps]:
         """Return the longest path in steps from each job's end to the end of all."""
         found: dict[int, int] = {}
         for n in reversed(self.sequence):
@@ -50,7 +51,7 @@ class JobGraph:
         return found
 
 
-def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> JobGraph:
+def graph_of(jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] = ()) -> JobGraph:
     """Return the precedence graph of the jobs that run, with `further` arcs.
 
     Raises `Deadlock` if jobs wait for each other in a cycle.
@@ -76,29 +77,29 @@ def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = (
     return JobGraph(jobs, list(before), before, after, sequence)
 
 
-def arcs_of_orders(orders: Iterable[Sequence[int]]) -> list[JobArc]:
+def arcs_of_orders(orders: Iterable[Sequence[JobId]]) -> list[JobArc]:
     """Return the arcs by which each job of an order waits for the one before it."""
     return [(one, other, 0) for order in orders for one, other in pairwise(order)]
 
 
-def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
+def running_of(jobs: Jobs, schedule: Schedule) -> list[JobId]:
     """Return the numbers of the jobs that belong to the passes of a schedule."""
     passes = schedule.pass_set
     return [n for n, job in enumerate(jobs.jobs) if job.task.of in passes]
 
 
-def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
+def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[JobId]]:
     """Return the order of jobs on every stream: the schedule's order of tasks or, if it has none, pass by pass."""
     orders = stream_orders(jobs.problem, schedule)
     return {where: [jobs.number[task] for task in tasks] for where, tasks in orders.items()}
 
 
-def with_modes(jobs: Jobs, fused: bool) -> list[int]:
+def with_modes(jobs: Jobs, fused: bool) -> list[JobId]:
     """Return the jobs that run if every backward that has both modes is full (`fused`), or if every one is split."""
     return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.option == fused]
 
 
-def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
+def in_microbatch_order(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> dict[JobId, TimeSteps]:
     """Return the starts sorted among equal jobs of identical micro-batches, so that they are in micro-batch order."""
     following, found = dict(jobs.consecutive), dict(starts)
     for first in starts.keys() - following.values():

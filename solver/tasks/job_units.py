@@ -6,13 +6,15 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.quantities import PoolId
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.equal_value import EqualValueSearch
 from solver.local_search.portfolio import Start, passes_of
-from solver.local_search.units.order_units import Orders, Units
+from solver.local_search.units.order_units import Orders, UnitId, Units
 from solver.tasks.job_graph import arcs_of_orders, graph_of
 from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
@@ -49,11 +51,11 @@ class JobUnits:
         self.openings = [placed.opening[where.device] for where in self._streams]
 
     @property
-    def room(self) -> Sequence[int | None]:
+    def room(self) -> Sequence[MemorySteps | None]:
         """Capacity of the memory that each stream takes and releases, in steps of memory; None without a limit."""
         return self._room
 
-    def _hold(self, pool: int, with_memory: Collection[int]) -> set[int]:
+    def _hold(self, pool: PoolId, with_memory: Collection[int]) -> set[int]:
         """Assign a memory pool to the one stream whose jobs take and release it; return that stream as a set.
 
         A pool without a limit is ignored, and the set is empty, if several streams use it or its stream is already in
@@ -79,7 +81,7 @@ class JobUnits:
             self._room[stream] = room
         return streams
 
-    def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule | None:
+    def schedule(self, orders: Sequence[Sequence[UnitId]]) -> Schedule | None:
         """Return the schedule of these orders of units; None if its memory is not safe for other timings."""
         placed = self._placed
         named = [[self._running[unit] for unit in order] for order in orders]

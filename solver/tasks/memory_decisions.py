@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, MicrobatchId, StageId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 # A mode in which an activation occupies less memory, None to keep it.
@@ -51,7 +52,9 @@ def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule
     return schedule_of([orders[device] for device in range(problem.devices)], schedule.name)
 
 
-def _left_elsewhere(problem: Problem, device: int, orders: Mapping[int, Sequence[Pass]], rule: Rule) -> int | None:
+def _left_elsewhere(
+    problem: Problem, device: int, orders: Mapping[DeviceId, Sequence[Pass]], rule: Rule
+) -> MemorySteps | None:
     """Return how much memory a device's activations may take where they are offloaded to; None if unlimited.
 
     That is an equal share, among its users, of the host's or other device's memory, less what that device itself needs.
@@ -76,11 +79,11 @@ class _Device:
     """
 
     problem: Problem
-    device: int
+    device: DeviceId
     passes: Sequence[Pass]
     rule: Rule
-    left_elsewhere: int | None = None
-    modes: dict[tuple[int, int], Mode] = field(default_factory=dict)
+    left_elsewhere: MemorySteps | None = None
+    modes: dict[tuple[StageId, MicrobatchId], Mode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._network = self.problem.network
@@ -101,11 +104,11 @@ class _Device:
                 return None
         return None
 
-    def most(self) -> int:
+    def most(self) -> MemorySteps:
         """Return the highest memory level along the given passes, without copies and recomputations."""
         return max(self._levels(self.passes), default=0)
 
-    def _choose(self, which: tuple[int, int]) -> Mode:
+    def _choose(self, which: tuple[StageId, MicrobatchId]) -> Mode:
         able = self.problem.stages[which[0]].memory_until_backward
         return next((mode for mode in self.rule.prefer if mode in able), None)
 
@@ -142,7 +145,7 @@ class _Device:
             order.insert(place, order.pop(at))
         return order
 
-    def _levels(self, order: Sequence[Pass]) -> list[int]:
+    def _levels(self, order: Sequence[Pass]) -> list[MemorySteps]:
         """Return the memory in use at each place of an order once its pass has started and those before have ended."""
         level, found = 0, []
         for p in order:
@@ -177,7 +180,7 @@ class _Device:
                 return True
         return False
 
-    def _mode_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Mode:
+    def _mode_for(self, which: tuple[StageId, MicrobatchId], before: Sequence[Pass]) -> Mode:
         """Return the rule's first mode that saves memory for activation `which` (stage, micro-batch), or None.
 
         Offloading counts only if there is room where the activation goes.
@@ -189,7 +192,7 @@ class _Device:
                 return mode
         return None
 
-    def _fits_elsewhere(self, moved: int, before: Sequence[Pass]) -> bool:
+    def _fits_elsewhere(self, moved: MemorySteps, before: Sequence[Pass]) -> bool:
         if self.left_elsewhere is None:
             return True
         in_use = sum(change.total for p in before for _, change in self._network.elsewhere.get(p[:2], ()))

@@ -11,6 +11,7 @@ from threading import Event
 from formulations.exact.exact_model import ExactModel
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from formulations.variables.literals import TooLong
 from pipesched.arguments import A_PROBLEM, refuse_other
@@ -24,6 +25,7 @@ from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
@@ -70,8 +72,8 @@ class Pair:
 
 def pair(
     problem: Problem,
-    forward: int,
-    backward: int,
+    forward: StageId,
+    backward: StageId,
     limits: Limits | None = None,
     stop: Event | None = None,
     *,
@@ -103,8 +105,8 @@ def pair(
 
 
 def _searched(
-    model: ExactModel, starts: dict[int, int], least: int | Fraction, limits: Limits, stop: Event
-) -> tuple[dict[int, int], int | Fraction]:
+    model: ExactModel, starts: dict[JobId, TimeSteps], least: Ticks | Fraction, limits: Limits, stop: Event
+) -> tuple[dict[JobId, TimeSteps], Ticks | Fraction]:
     """Return CP-SAT's best starts (steps by job), or `starts` if it has none, and its bound, at least `least` ticks."""
     parameters = Parameters(
         limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap, clauses_only=True
@@ -118,7 +120,7 @@ def _searched(
 best_pair = pair  # its name before there was a command of that name
 
 
-def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
+def pair_problem(problem: Problem, forward: StageId, backward: StageId) -> Problem:
     """Return the problem of two stages alone on one device, with unlimited memory and the objective makespan.
 
     It has two micro-batches and no transfers to or from other devices. Raises `BadInput` if the stages are on different
@@ -165,17 +167,17 @@ def _backwards(problem: Problem) -> list[Pass]:
     return [Pass(kind, last, 1) for kind in (B, W, BW) if (kind, last) in problem.network.tasks]
 
 
-def _dispatched(jobs: Jobs, fused: bool) -> dict[int, int]:
+def _dispatched(jobs: Jobs, fused: bool) -> dict[JobId, TimeSteps]:
     """Return the starts (steps by job) of a first order: among ready tasks the one with the longest tail goes first."""
     graph = graph_of(jobs, with_modes(jobs, fused))
     return dispatched(graph, {n: -tail for n, tail in graph.tails().items()})
 
 
-def _steps(jobs: Jobs, starts: Mapping[int, int]) -> int:
+def _steps(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> TimeSteps:
     return max((start + jobs.jobs[n].steps for n, start in starts.items()), default=0)
 
 
-def _least(jobs: Jobs, fused: bool) -> int:
+def _least(jobs: Jobs, fused: bool) -> Ticks:
     """Return a lower bound in ticks of a mode: over streams, the largest least head + work + least tail of its jobs."""
     graph = graph_of(jobs, with_modes(jobs, fused))
     heads, tails, ticks = graph.heads(), graph.tails(), 0
@@ -188,7 +190,7 @@ def _least(jobs: Jobs, fused: bool) -> int:
     return ticks
 
 
-def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
+def _judged(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Timeline:
     """Return the pair's timeline, validated within an iteration whose other passes run before and after it.
 
     `starts` are steps by job. Raises `Disagreement` if the validator finds it invalid.
@@ -222,7 +224,7 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
                 yield Task(p, part)
 
 
-def _without_overlap(problem: Problem) -> int:
+def _without_overlap(problem: Problem) -> Ticks:
     """Return the ticks of the forward and the backward one after the other, in the shorter of the backward's modes."""
     backwards = [problem.duration(p) for p in _backwards(problem)]
     split, fused = sum(backwards[:2]), sum(backwards[-1:])

@@ -9,6 +9,7 @@ from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.placed_jobs import PlacedJobs, opened
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from formulations.window.window_jobs import WindowJobs
 from pipesched.errors import Deadlock
@@ -44,7 +45,7 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
     return placed_at(jobs, graph.heads(lambda n: max(opened(jobs, opening, n), jobs.released(n))), opening)
 
 
-def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> PlacedJobs | None:
+def placed_at(jobs: Jobs, starts: Mapping[JobId, TimeSteps], opening: Sequence[TimeSteps]) -> PlacedJobs | None:
     """Return the jobs in the orders of these starts (steps), at their earliest starts and with the waits for memory.
 
     Equal jobs are put in micro-batch order; `opening` is each device's first step. None if memory is not safe for other
@@ -66,7 +67,7 @@ def schedule_of(placed: PlacedJobs, name: str) -> Schedule | None:
     return schedule_of_starts(placed.jobs, placed.start, name)
 
 
-def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None:
+def put_back(window: WindowJobs, inside: Mapping[JobId, TimeSteps]) -> PlacedJobs | None:
     """Return the schedule with the jobs of a window at new starts (steps), and all later jobs as early as possible.
 
     Jobs of the window without a start in `inside` do not run. None if the waits outside of the window no longer allow
@@ -78,7 +79,7 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
     starts = {n: inside.get(n, start) for n, start in placed.start.items() if n not in left_out} | dict(inside)
     added = [n for n in inside if n not in placed.start]
 
-    def begins(n: int) -> tuple[int, int]:
+    def begins(n: JobId) -> tuple[int, int]:
         return _part(window, n), starts[n]
 
     running = {where: [n for n in order if n in starts] for where, order in placed.orders.items()}
@@ -93,7 +94,7 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
         # A wait after the window depends on a job that no longer runs.
         return None
 
-    def release(n: int) -> int:
+    def release(n: JobId) -> TimeSteps:
         if n in inside or placed.start[n] < window.since:
             return starts[n]
         return max(opened(jobs, opening, n), jobs.released(n))
@@ -101,13 +102,13 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
     return placed_at(jobs, graph.heads(release), opening)
 
 
-def _part(window: WindowJobs, n: int) -> int:
+def _part(window: WindowJobs, n: JobId) -> int:
     """Return 0 for a job that starts before the window's interval, 1 within it, 2 after it; a new job is within it."""
     begun = window.placed.start.get(n, window.since)
     return 0 if begun < window.since else 1 if begun < window.until else 2
 
 
-def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
+def _openings(jobs: Jobs, timeline: Timeline) -> list[TimeSteps]:
     """Return the step from which each device's time counts: its first start under the span, else 0."""
     devices = range(jobs.problem.devices)
     if not jobs.problem.objective.by_device:
@@ -116,7 +117,7 @@ def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
     return [int(device_reach(timeline, device)[0] * jobs.scale / finer) for device in devices]
 
 
-def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[int]]) -> list[tuple[int, int]]:
+def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[JobId]]) -> list[tuple[JobId, JobId]]:
     """Return the schedule's waits as (job, later job), such that they suffice if the releasing stream is reordered.
 
     Each wait is repeated for all earlier jobs of that stream that release memory.
@@ -128,7 +129,7 @@ def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[in
     gives = {n for one in jobs.holdings if one.gives for n in one.last}
     pairs = [(jobs.number[wait.before], jobs.number[wait.after]) for wait in schedule.waits]
 
-    def streams(pair: tuple[int, int]) -> tuple[Resource, Resource]:
+    def streams(pair: tuple[JobId, JobId]) -> tuple[Resource, Resource]:
         return jobs.jobs[pair[0]].resources[0], jobs.jobs[pair[1]].resources[0]
 
     found = list[tuple[int, int]]()

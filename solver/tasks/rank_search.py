@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.jobs.jobs import Jobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, F, W
 from solver.parameters import tunable, tuned
@@ -49,7 +50,7 @@ class Serial:
     Raises `ValueError` if a pass takes memory by several jobs, or a job takes or releases two memories.
     """
 
-    def __init__(self, jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> None:
+    def __init__(self, jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] = ()) -> None:
         self.jobs, self.running = jobs, sorted(running)
         number = {n: place for place, n in enumerate(self.running)}
         graph = graph_of(jobs, self.running, further)
@@ -108,7 +109,7 @@ class Serial:
         own = int64_array(steps), int64_array(streams)
         return Shop._make((*own, *memory_columns, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy(), further))
 
-    def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
+    def run(self, ranks: Ranks) -> tuple[TimeSteps, Ranks] | None:
         """Return the latest end and the starts, in steps, of the schedule by these ranks; None in a deadlock of memory.
 
         Where memory is unlimited the schedule is justified: shifted as late as possible and then as early, if that ends
@@ -121,12 +122,12 @@ class Serial:
         again = self.plain(-(self._start + self.shop.steps).astype(np.float64))
         return again if again is not None and again[0] < found[0] else found
 
-    def plain(self, ranks: Ranks) -> tuple[int, Ranks] | None:
+    def plain(self, ranks: Ranks) -> tuple[TimeSteps, Ranks] | None:
         """Return latest end and starts, in steps, without justification; None in a deadlock of memory."""
         ends = int(generate(self.shop, ranks, self._start, self._gaps))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
-    def starts(self, ranks: Ranks) -> dict[int, int]:
+    def starts(self, ranks: Ranks) -> dict[JobId, TimeSteps]:
         """Return an array of starts, in steps by place in `running`, as a mapping by job number."""
         return dict(zip(self.running, ranks.astype(np.int64).tolist(), strict=True))
 
@@ -139,7 +140,7 @@ class Serial:
 class RankSearch:
     """Annealing of ranks; `best` has the starts of the schedule with the earliest end, `ends` is that end, in steps."""
 
-    def __init__(self, serial: Serial, starts: Mapping[int, int], seed: int) -> None:
+    def __init__(self, serial: Serial, starts: Mapping[JobId, TimeSteps], seed: int) -> None:
         self._serial, self._random = serial, Random(seed)
         self._draw = np.random.default_rng(seed)
         jobs = [serial.jobs.jobs[n] for n in serial.running]

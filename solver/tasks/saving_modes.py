@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from itertools import count
 
 from formulations.jobs.jobs import Jobs
+from formulations.jobs.quantities import JobId, TimeSteps
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, PassKind, Task
+from pipesched.problem.quantities import StageId
 from solver.tasks.job_graph import JobArc, JobGraph, graph_of, with_modes
 
 # The jobs that run, and further arcs between them.
-Running = tuple[list[int], list[JobArc]]
+Running = tuple[list[JobId], list[JobArc]]
 
 
 def saving_modes(jobs: Jobs) -> Iterator[Running]:
@@ -52,7 +54,7 @@ def running_with(jobs: Jobs, kind: PassKind) -> Running:
     return running, arcs
 
 
-def _released_by(graph: JobGraph, heads: dict[int, int], p: Pass) -> Pass:
+def _released_by(graph: JobGraph, heads: dict[JobId, TimeSteps], p: Pass) -> Pass:
     """Return the pass after whose first task reload `p` may begin: the last one downstream that is early enough."""
     jobs, (_, stage, j) = graph.jobs, p
     chain = next(chain for chain in jobs.problem.placement.chains if stage in chain)
@@ -77,7 +79,7 @@ def _keeping(modes: tuple[frozenset[PassKind], ...]) -> int:
     return next((n for n, mode in enumerate(modes) if not mode), 0)
 
 
-def _parts(jobs: Jobs, p: Pass) -> Iterator[int]:
+def _parts(jobs: Jobs, p: Pass) -> Iterator[JobId]:
     """Yield the numbers of the jobs of a pass."""
     for part in count():
         if Task(p, part) not in jobs.number:
@@ -85,11 +87,11 @@ def _parts(jobs: Jobs, p: Pass) -> Iterator[int]:
         yield jobs.number[Task(p, part)]
 
 
-def _length(jobs: Jobs, p: Pass) -> int:
+def _length(jobs: Jobs, p: Pass) -> TimeSteps:
     return sum(jobs.jobs[n].steps for n in _parts(jobs, p))
 
 
-def _with_options(jobs: Jobs, chosen: dict[int, int]) -> list[int]:
+def _with_options(jobs: Jobs, chosen: dict[StageId, int]) -> list[JobId]:
     """Return the jobs that run with split backwards; `chosen` is each stage's index into its modes of activations."""
     kinds = {stage: jobs.problem.network.options[stage] for stage in chosen}
     found = []

@@ -9,6 +9,7 @@ from random import Random
 from threading import Event
 
 from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.quantities import JobId
 from formulations.window.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
@@ -82,7 +83,7 @@ class WindowSearch:
         return TaskWindow(placed, starts[first], starts[first + count - 1] + 1, free)
 
 
-def _waiting(placed: PlacedJobs, random: Random) -> int:
+def _waiting(placed: PlacedJobs, random: Random) -> JobId:
     """Return a job before which its stream, one of the longest, idles; any job of that stream if there is none."""
     took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
     longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // _PARAMS.among_longest)]

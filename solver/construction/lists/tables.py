@@ -12,6 +12,7 @@ from pipesched.deadline import ask
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.schedule.pass_table import PassTable
 from pipesched.schedule.schedule import Schedule
 from solver.bounds.analytic.integral_warmup import warm_up_forwards
@@ -102,7 +103,7 @@ def _padded(lists: Sequence[Sequence[int]]) -> Array:
     return int64_array([[*one, *[-1] * (longest - len(one))] for one in lists]).reshape(-1, longest)
 
 
-def _stage(problem: Problem, s: int, split: bool) -> list[int]:
+def _stage(problem: Problem, s: StageId, split: bool) -> list[int]:
     """Return the row of a stage in `Shop.stages`, with its backwards split or full."""
     where, walked = problem.placement, problem.microbatches_of[s]
     line = problem.walks.queues[s] if problem.walks.queues else -1
@@ -116,7 +117,7 @@ def _stage(problem: Problem, s: int, split: bool) -> list[int]:
 
 
 def _needs(
-    problem: Problem, s: int, role: object, split: bool, shares: list[list[int]]
+    problem: Problem, s: StageId, role: object, split: bool, shares: list[list[int]]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield the rows of `Shop.needs` for a stage's forward or backward (`role` F or B): what it waits for on other
     stages.
@@ -164,17 +165,17 @@ class ListRun(NamedTuple):
     """
 
     put: Array
-    span: int
-    makespan: int
-    spans: int
-    ends: int
+    span: Ticks
+    makespan: Ticks
+    spans: Ticks
+    ends: Ticks
 
-    def value(self, objective: Objective) -> int:
+    def value(self, objective: Objective) -> Ticks:
         """Return the run's span or makespan in ticks, an upper bound on the objective of the best times of this
         order."""
         return self.span if objective.by_device else self.makespan
 
-    def sum_over_devices(self, objective: Objective) -> int:
+    def sum_over_devices(self, objective: Objective) -> Ticks:
         """Return the sum of the devices' times in ticks, the tie-breaker of two runs of equal value."""
         return self.spans if objective.by_device else self.ends
 

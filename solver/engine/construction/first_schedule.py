@@ -11,6 +11,7 @@ from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.literals import TooLong
 from pipesched.deadline import Deadline, within
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from solver.backends.exact_search import first
 from solver.engine.search import Search
 from solver.parameters import tunable, tuned
@@ -45,7 +46,7 @@ class FirstSchedule:
             search.prove_infeasible(_reason(search.problem))
 
 
-def _all_in_turn(jobs: Jobs) -> int:
+def _all_in_turn(jobs: Jobs) -> Ticks:
     """Return the ticks that all jobs and lags take one after the other, an upper bound on the least makespan."""
     return -(-(sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)) // jobs.scale)
 

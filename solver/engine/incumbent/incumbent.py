@@ -12,6 +12,7 @@ from pipesched.errors import Disagreement, defect_note, is_defect, left_out_note
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Refutation
 from pipesched.results.solution import Progress
@@ -95,7 +96,7 @@ class Incumbent:
         """Add a certificate whose argument is a text for the user, like those known at the start."""
         self._replace(lambda state: state.with_argument(certificate))
 
-    def claim(self, bound: Value, devices: Sequence[int] | None = None, by: str | None = None) -> None:
+    def claim(self, bound: Value, devices: Sequence[DeviceId] | None = None, by: str | None = None) -> None:
         """Make a bound proved by CP-SAT, in ticks, the certificate if it is above the current lower bound.
 
         `devices` are those whose constraints the proof needs; None: all. `by` is as in `offer`.

@@ -13,9 +13,10 @@ from formulations.variables.operations import Operation
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
-from solver.local_search.units.order_units import Orders, operation_of
+from solver.local_search.units.order_units import Orders, UnitId, operation_of
 
 # Absent index: not joined to an operation, or no such operation.
 NONE = -1
@@ -85,11 +86,11 @@ class Operations:
         self._read(dominated_split(problem, schedule))
 
     @property
-    def room(self) -> Sequence[int | None]:
+    def room(self) -> Sequence[MemorySteps | None]:
         """Memory capacity of each device for activations, in steps of memory; None without a limit."""
         return self.problem.room
 
-    def _needs_of(self, x: Operation) -> list[tuple[int, int]]:
+    def _needs_of(self, x: Operation) -> list[tuple[UnitId, Ticks]]:
         needs = self.problem.network.predecessors(Pass(self._kind(x), x.stage, x.microbatch), ())
         return [(self.number[operation_of(before)], lag) for before, lag in needs]
 
@@ -122,11 +123,13 @@ class Operations:
                 order += numbers
             self.orders.append(order)
 
-    def schedule(self, orders: Sequence[Sequence[int]], fused: Sequence[bool | int], mate: Sequence[int]) -> Schedule:
+    def schedule(
+        self, orders: Sequence[Sequence[UnitId]], fused: Sequence[bool | int], mate: Sequence[UnitId]
+    ) -> Schedule:
         """Return the schedule of these orders of operation numbers and these modes, both as in the class."""
         return Schedule(tuple(tuple(self._slot(n, fused, mate) for n in order) for order in orders), "pipesched")
 
-    def _slot(self, number: int, fused: Sequence[bool | int], mate: Sequence[int]) -> Slot:
+    def _slot(self, number: UnitId, fused: Sequence[bool | int], mate: Sequence[UnitId]) -> Slot:
         x = self.operations[number]
         p = Pass(BW if fused[number] else x.role, x.stage, x.microbatch)
         if mate[number] == NONE:

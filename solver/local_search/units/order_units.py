@@ -7,16 +7,20 @@ of the units on each device changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from formulations.variables.operations import Operation
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 
+# A unit: an index in the lists of `Units`, which have an entry for each unit.
+UnitId: TypeAlias = int
 # The numbers of a device's units in the order they run, for every device.
-Orders = list[list[int]]
+Orders = list[list[UnitId]]
 
 
 class Units:
@@ -49,12 +53,12 @@ class Units:
         self.line = [lines.setdefault(tuple(self._line(p) for p in slot), len(lines)) for slot in slots]
 
     @property
-    def room(self) -> Sequence[int | None]:
+    def room(self) -> Sequence[MemorySteps | None]:
         """Memory capacity of each device for activations, in steps of memory; None without a limit."""
         return self.problem.room
 
     @property
-    def owner(self) -> list[int]:
+    def owner(self) -> list[DeviceId]:
         """The device of each order: one order per device."""
         return list(range(self.problem.devices))
 
@@ -72,7 +76,7 @@ class Units:
             return p.kind, p.stage
         return operation_of(p).role, self.problem.walks.queues[p.stage]
 
-    def _add(self, device: int, order: Sequence[Slot]) -> list[int]:
+    def _add(self, device: int, order: Sequence[Slot]) -> list[UnitId]:
         first = len(self.slots)
         for slot in asking(order, SHORT):
             block = block_ticks(self.problem, slot)
@@ -82,7 +86,7 @@ class Units:
             self.ticks += [block] if block is not None else [self.problem.duration(p) for p in slot]
         return list(range(first, len(self.slots)))
 
-    def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule:
+    def schedule(self, orders: Sequence[Sequence[UnitId]]) -> Schedule:
         """Return the schedule that runs the units, given by number, in these orders."""
         return Schedule(tuple(tuple(self.slots[n] for n in order) for order in orders), "pipesched")
 

@@ -1,4 +1,4 @@
-"""Partitions as tuples of integers (drafts), fast to change, and their stage costs in ticks and memory units."""
+"""Partitions as tuples of integers (drafts), fast to change, and their stage costs in ticks and steps of memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.int64_arrays import int64_array
+from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, PassKind, W
-from solver.local_search.moves import Array
 
 # The rows of `Costs.ticks`.
 KINDS: tuple[PassKind, ...] = (F, B, W, BW)
@@ -32,16 +31,16 @@ class Draft(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Costs of the stages of a draft, in ticks and memory units.
+    """Costs of the stages of a draft, in ticks and steps of memory.
 
     `ticks`, `takes` (memory allocated at the start) and `gives` (memory freed at the end) have shape (kinds, stages)
     with the rows of `KINDS`; `static` has the memory of parameters and optimizer state by stage.
     """
 
-    ticks: Array
-    takes: Array
-    gives: Array
-    static: Array
+    ticks: IntArray
+    takes: IntArray
+    gives: IntArray
+    static: IntArray
 
 
 class StageSums:
@@ -74,16 +73,16 @@ class StageSums:
         self._saved = int64_array([int(kind.activation * (1 - mode.keeps) / unit) for kind, mode in self.modes])
         self._overhead = int(model.forward_overhead / tick), int(model.backward_overhead / tick)
 
-    def _sums(self, of: Callable[[LayerType], Fraction]) -> Array:
+    def _sums(self, of: Callable[[LayerType], Fraction]) -> IntArray:
         of_kind = {kind.name: int(of(kind)) for kind in self.plan.model.kinds}
         each = (of_kind[layer.name] for layer in self.plan.model.sequence)
         return int64_array([*accumulate(each, initial=0)])
 
-    def _number_of(self, name: str) -> Array:
+    def _number_of(self, name: str) -> IntArray:
         return self._sums(lambda layer: Fraction(layer.name == name))
 
     def costs(self, draft: Draft) -> Costs:
-        """Return the costs of every stage of a chain, in ticks and memory units, for this draft."""
+        """Return the costs of every stage of a chain, in ticks and steps of memory, for this draft."""
         at = self._all[:, list(draft.cuts)]
         total = at[:, 1:] - at[:, :-1]
         ticks, (activation, freed, memory) = total[: len(KINDS)], total[len(KINDS) :]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from pipesched.int64_arrays import IntArray
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.passes import F
-from solver.local_search.moves import Array
 from solver.planning.joint.draft import KINDS, Draft, StageSums
 from solver.planning.joint.expressible_layers import ExpressibleLayers, SelectedModes
 
@@ -83,6 +83,7 @@ def _settings(rule: RecomputeRule, selected: SelectedModes, cuts: tuple[int, ...
         yield ExpressibleLayers(everything=True)
 
 
-def _kept(sums: StageSums, draft: Draft) -> Array:
-    """Return the activation memory that a forward keeps on each stage, in memory units, shape (stages,)."""
-    return sums.costs(draft).takes[KINDS.index(F)]
+def _kept(sums: StageSums, draft: Draft) -> IntArray:
+    """Return the activation memory that a forward keeps on each stage, in steps of memory, shape (stages,)."""
+    kept: IntArray = sums.costs(draft).takes[KINDS.index(F)]
+    return kept

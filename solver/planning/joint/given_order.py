@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipesched.int64_arrays import int64_array
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import compiled, reached
 from pipesched.simulation.precedence_graph import Graph
@@ -30,7 +31,7 @@ class GivenOrder:
         self._last = int64_array([row.stop - 1 for row in rows if row.stop > row.start])
         self._span = problem.objective.by_device
 
-    def value(self, costs: Costs) -> int:
+    def value(self, costs: Costs) -> Ticks:
         """Return the objective in ticks when every pass starts as soon as possible."""
         ticks = costs.ticks.ravel()[self._type]
         start = np.zeros(len(ticks), np.int64)

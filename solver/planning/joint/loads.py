@@ -9,6 +9,7 @@ import numpy as np
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import Ticks
 from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import Costs
 
@@ -30,7 +31,7 @@ class Loads:
     `lags` are the transfer times in ticks from each stage of a chain to the next.
     """
 
-    def __init__(self, plan: PlanProblem, placement: Placement, lags: Sequence[int]) -> None:
+    def __init__(self, plan: PlanProblem, placement: Placement, lags: Sequence[Ticks]) -> None:
         self._length, self._each = len(placement.chains[0]), plan.microbatches / len(placement.chains)
         self._places_of = [[stage % self._length for stage in own] for own in placement.stages_of]
         self._lags = np.array([0, *lags]).cumsum()

@@ -7,8 +7,8 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
+from pipesched.int64_arrays import IntArray
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from solver.local_search.moves import Array
 from solver.parameters import tunable, tuned
 from solver.planning.joint.draft import Costs, Draft, StageSums
 from solver.planning.joint.orders import OrderArrays
@@ -31,7 +31,7 @@ class Proposal(NamedTuple):
 
     draft: Draft
     costs: Costs
-    order: Array
+    order: IntArray
 
 
 class Moves:
@@ -54,7 +54,7 @@ class Moves:
         self._limited = plan.cluster.capacity is not None
         self._again = recomputation_of(plan, sums, random)
 
-    def propose(self, draft: Draft, order: Array) -> Proposal | None:
+    def propose(self, draft: Draft, order: IntArray) -> Proposal | None:
         """Return a randomly changed draft and order that fit the memory.
 
         None if the change that was drawn leads to none.
@@ -75,7 +75,7 @@ class Moves:
             order = self._in_flight(order, self._random.random() < 0.5)
         return self.repaired(after, order)
 
-    def repaired(self, draft: Draft, order: Array) -> Proposal | None:
+    def repaired(self, draft: Draft, order: IntArray) -> Proposal | None:
         """Return the draft and order changed until they fit the memory; None if that fails.
 
         More layers are recomputed, or (with a free order) fewer micro-batches kept in flight, device by device. Then
@@ -124,7 +124,7 @@ class Moves:
             return None
         return self._again.more(draft, {stage % self._length for stage in self._stages_of[device]})
 
-    def _in_flight(self, order: Array, earlier: bool, device: int | None = None) -> Array:
+    def _in_flight(self, order: IntArray, earlier: bool, device: int | None = None) -> IntArray:
         device = self._random.randrange(len(self._stages_of)) if device is None else device
         stage = self._random.choice(self._stages_of[device])
         return self._orders.shifted(order, device, stage, earlier)

@@ -9,13 +9,14 @@ import numpy as np
 
 from formulations.partition.fixed_order import fullest
 from pipesched.deadline import SHORT, asking
+from pipesched.int64_arrays import IntArray
 from pipesched.problem.passes import F, W
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.annealing import Annealer, AnnealingParameters, annealed
 from solver.local_search.exchange import NOTHING
 from solver.local_search.modes import Rows
-from solver.local_search.moves import Array
 from solver.local_search.units.operation_units import dominated_split
 from solver.local_search.units.order_units import Units
 from solver.parameters import tunable, tuned
@@ -38,8 +39,8 @@ _PARAMS = PlanOrderParams()
 class EvaluatedOrder(NamedTuple):
     """An order, as device rows of pass numbers, and its objective value in ticks."""
 
-    value: int
-    order: Array
+    value: Ticks
+    order: IntArray
 
 
 class OrderArrays:
@@ -48,7 +49,7 @@ class OrderArrays:
     Where the order is free, full backwards are split into B and W if that is never worse.
     """
 
-    def __init__(self, timeline: Timeline, length: int, lags: list[int], free_order: bool) -> None:
+    def __init__(self, timeline: Timeline, length: int, lags: list[Ticks], free_order: bool) -> None:
         problem, schedule = timeline.problem, timeline.schedule
         self.units = Units(problem, dominated_split(problem, schedule) if free_order else schedule)
         shop, _, rows = Annealer(self.units).arrays(self.units.orders)
@@ -82,7 +83,7 @@ class OrderArrays:
             if self._span and len(places):
                 self._opening[device] = before[places].min()
 
-    def fits(self, order: Array, device: int, costs: Costs) -> bool:
+    def fits(self, order: IntArray, device: int, costs: Costs) -> bool:
         """True if the memory of `device` suffices for `order` under these costs."""
         capacity = self._capacity[device]
         if capacity is None:
@@ -96,7 +97,7 @@ class OrderArrays:
         taken[1:] -= given[:-1]
         return int(costs.static[self._places_of[device]].sum()) + int(taken.max(initial=0)) <= capacity
 
-    def annealed(self, order: Array, moves: int, temperature: float, seed: int) -> EvaluatedOrder | None:
+    def annealed(self, order: IntArray, moves: int, temperature: float, seed: int) -> EvaluatedOrder | None:
         """Return the best order met within `moves` annealing moves that start at `order`; 0 moves only evaluate it.
 
         `temperature` is in mean pass durations. None if the order deadlocks (its waits form a cycle).
@@ -111,7 +112,7 @@ class OrderArrays:
         found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
         return None if found is None else EvaluatedOrder(found[0], found[1].order)
 
-    def shifted(self, order: Array, device: int, stage: int, earlier: bool) -> Array:
+    def shifted(self, order: IntArray, device: int, stage: int, earlier: bool) -> IntArray:
         """Return the order with each forward of `stage` exchanged with the backward directly before or after it.
 
         Before it with `earlier`: then one more micro-batch of the stage is in flight on the device, else one fewer.
@@ -130,13 +131,13 @@ class OrderArrays:
         found[device, : len(row)] = row
         return found
 
-    def schedule(self, order: Array, name: str) -> Schedule:
+    def schedule(self, order: IntArray, name: str) -> Schedule:
         """Return `order` as a schedule with the given name."""
         rows = [order[device, :number].tolist() for device, number in enumerate(self.count.tolist())]
         return Schedule(self.units.schedule(rows).orders, name)
 
 
-def _moments(schedule: Schedule, device: int, length: int) -> tuple[Array, Array]:
+def _moments(schedule: Schedule, device: int, length: int) -> tuple[IntArray, IntArray]:
     """Return the micro-batches in flight at each moment that may need the most memory, as two arrays (moments, stages).
 
     The first counts micro-batches that wait for their B, the second those that wait for their W.

@@ -7,6 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import Protocol
 
+from formulations.partition.stage_terms import ChainPosition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
 from solver.planning.joint.draft import Draft, StageSums
@@ -30,7 +31,7 @@ class Recomputation(Protocol):
         `draft` itself if none is recomputed.
         """
 
-    def more(self, draft: Draft, stages: set[int]) -> Draft | None:
+    def more(self, draft: Draft, stages: set[ChainPosition]) -> Draft | None:
         """Return the draft with one more layer recomputed on some of `stages`, or as many as the rule couples.
 
         None if none can be.
@@ -63,7 +64,7 @@ class AnyLayers:
         some = [(s, w) for s, row in enumerate(draft.recomputed) for w, number in enumerate(row) if number]
         return _with(draft, *self._random.choice(some), -1) if some else draft
 
-    def more(self, draft: Draft, stages: set[int]) -> Draft | None:
+    def more(self, draft: Draft, stages: set[ChainPosition]) -> Draft | None:
         modes = range(len(self._sums.modes))
         some = [(s, w) for s in sorted(stages) for w in modes if self._sums.room(draft, s, w) > 0]
         return _with(draft, *self._random.choice(some), 1) if some else None
@@ -82,7 +83,7 @@ class FirstLayers:
         some = [s for s, row in enumerate(draft.recomputed) if any(row)]
         return self._changed(draft, self._random.choice(some), -1) if some else draft
 
-    def more(self, draft: Draft, stages: set[int]) -> Draft | None:
+    def more(self, draft: Draft, stages: set[ChainPosition]) -> Draft | None:
         some = [
             s
             for s in sorted(stages)
@@ -90,7 +91,7 @@ class FirstLayers:
         ]
         return self._changed(draft, self._random.choice(some), 1) if some else None
 
-    def _changed(self, draft: Draft, stage: int, more: int) -> Draft:
+    def _changed(self, draft: Draft, stage: ChainPosition, more: int) -> Draft:
         counts = [self._selected.whole(row) for row in draft.recomputed]
         counts[stage] += more
         return self._draft(draft.cuts, counts)
@@ -123,7 +124,7 @@ class SameLayers:
         first = self._selected.most_of(draft.cuts) + self._selected.mtp if setting.everything else setting.first
         return self._selected.draft_of(draft.cuts, ExpressibleLayers(first - 1))
 
-    def more(self, draft: Draft, stages: set[int]) -> Draft | None:
+    def more(self, draft: Draft, stages: set[ChainPosition]) -> Draft | None:
         """Return the draft with the next stronger setting, which recomputes modules before whole layers.
 
         None if there is none.
@@ -148,7 +149,7 @@ class SameLayers:
         return self._selected.draft_of(draft.cuts, more)
 
 
-def _with(draft: Draft, stage: int, mode: int, more: int) -> Draft:
+def _with(draft: Draft, stage: ChainPosition, mode: int, more: int) -> Draft:
     rows = [list(row) for row in draft.recomputed]
     rows[stage][mode] += more
     return Draft(draft.cuts, tuple(map(tuple, rows)))

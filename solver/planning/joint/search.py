@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.passes_alone import passes_alone
+from pipesched.problem.quantities import Ticks
 from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.once_an_iteration import completed, uncompleted
 from pipesched.schedule.timeline import Timeline
@@ -84,7 +85,7 @@ def applies(candidate: PlanCandidate) -> bool:
 class _State(NamedTuple):
     """A partition and order that were evaluated, with objective value and annealing energy in ticks."""
 
-    value: int
+    value: Ticks
     energy: float
     proposal: Proposal
 
@@ -120,7 +121,7 @@ class JointSearch:
         self.best = self._now = self._first = _State(found.value, found.value + self._loads.uneven(first.costs), first)
 
     @property
-    def value(self) -> int:
+    def value(self) -> Ticks:
         """Smallest objective value met, in ticks."""
         return self.best.value
 

@@ -13,13 +13,14 @@ from functools import lru_cache
 from itertools import accumulate, combinations, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.partition.extra_loads import ExtraLoads
+from pipesched.int64_arrays import IntArray
 from pipesched.layers.even import some_counts
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from solver.local_search.moves import Array
 from solver.planning.partitions.memory_fit import MemoryFit
 from solver.planning.partitions.nearby import MOST_STAGES_FOR_PAIRS, recut
 
@@ -70,7 +71,7 @@ def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
 
 
 @lru_cache(maxsize=64)
-def _moves(stages: int) -> tuple[Array, ...]:
+def _moves(stages: int) -> tuple[IntArray, ...]:
     """Return arrays of moves of cuts by one position, entries -1, 0 and 1, each of shape (moves, cuts).
 
     They move one cut, two cuts, or all cuts between two stages, which passes one layer from one of these to the other.
@@ -116,12 +117,13 @@ class _Costs:
         work = sums(layers, lambda layer: layer.forward + layer.least_backward)
         ahead = sums(first, lambda layer: layer.forward, False)
         busy = sums(layers, lambda layer: layer.forward + layer.least_gradient)
-        self._sums: Array = np.array([work, busy, ahead, sums(first, _gradient)])
+        self._sums: NDArray[np.float64] = np.array([work, busy, ahead, sums(first, _gradient)])
 
-    def values(self, cuts: Array) -> list[tuple[int, float, float]]:
+    def values(self, cuts: IntArray) -> list[tuple[int, float, float]]:
         """Return for each row of `cuts`, layer numbers, its key: (memory lacking, largest load, sum of squared loads).
 
-        The least is best. The largest load includes the path to the device or, without W, the path there and back.
+        The least is best. Memory is in steps, summed over devices; loads are in the file's time unit. The largest load
+        includes the path to the device or, without W, the path there and back.
         """
         at = self._sums[:, cuts]
         work, gradient, ahead, back = at[:, :, 1:] - at[:, :, :-1]

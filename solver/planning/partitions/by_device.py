@@ -14,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.partition.bound_rows import mean_load
+from formulations.partition.stage_terms import ChainPosition
+from pipesched.int64_arrays import IntArray
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from solver.local_search.moves import Array
+from pipesched.problem.quantities import Ticks
 from solver.parameters import tunable, tuned
 from solver.planning.partitions.device_rows import DeviceRows, PartitionRows
 from solver.planning.partitions.stage_tables import StageTables
@@ -44,7 +46,7 @@ def applies(plan: PlanProblem, choice: Choice) -> bool:
     return passes and choice.whole and len(choice.on(plan.cluster.devices).chains) == 1
 
 
-def bound_by_device(plan: PlanProblem, choice: Choice, upper: int | None, late: Callable[[], bool]) -> int:
+def bound_by_device(plan: PlanProblem, choice: Choice, upper: Ticks | None, late: Callable[[], bool]) -> Ticks:
     """Return a lower bound in ticks on every plan of the placement; the mean load where the method does not apply.
 
     `upper` is the value of a known plan, or None: the bound never exceeds it, and equals it if it was proved in time
@@ -92,7 +94,7 @@ class ByDevice:
         self._order = [(device, own) for own, device in reversed(order)]
         self._given = None if plan.counts is None else np.array([0, *plan.counts]).cumsum()
 
-    def refutes(self, value: int, late: Callable[[], bool] = lambda: False) -> bool:
+    def refutes(self, value: Ticks, late: Callable[[], bool] = lambda: False) -> bool:
         """True if it is proved that no partition has a plan of at most `value` ticks.
 
         False where such a partition may exist, where `late()` became True, or where there were too many states.
@@ -125,12 +127,12 @@ class ByDevice:
     def _work_of_all(self) -> int:
         return int(self._tables.forward[-1] + self._tables.backward[-1]) + self._stages * sum(self._tables.overhead)
 
-    def _work(self, rows: PartitionRows, k: int) -> Array:
+    def _work(self, rows: PartitionRows, k: ChainPosition) -> IntArray:
         total = self._tables.forward + self._tables.backward
-        work: Array = total[rows.cuts[k + 1]] - total[rows.cuts[k]] + sum(self._tables.overhead)
+        work: IntArray = total[rows.cuts[k + 1]] - total[rows.cuts[k]] + sum(self._tables.overhead)
         return work
 
-    def _cut(self, rows: PartitionRows, cut: int, stage: int, device: int, value: int) -> PartitionRows:
+    def _cut(self, rows: PartitionRows, cut: int, stage: ChainPosition, device: int, value: Ticks) -> PartitionRows:
         """Return the rows, each repeated for every position of cut `cut` that the load limit of `device` allows.
 
         Positions lie between the cuts already known.
@@ -153,7 +155,7 @@ class ByDevice:
         found = rows.take(which)
         return found._replace(cuts=found.cuts | {cut: low[which] + np.arange(len(which)) - first[which]})
 
-    def _least(self, rows: PartitionRows, live: list[int]) -> tuple[dict[int, Array], Array, Array]:
+    def _least(self, rows: PartitionRows, live: list[int]) -> tuple[dict[int, IntArray], IntArray, IntArray]:
         """Keep among rows that agree in the cuts `live` one with the least label.
 
         Returns the cuts, labels and work of those kept.

@@ -10,7 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.network.task_network import PassType
 from pipesched.problem.passes import F, Pass, PassKind, Slot
+from pipesched.problem.quantities import StageId, Ticks
 from pipesched.schedule.timeline import Timeline
 
 
@@ -22,9 +24,9 @@ class CriticalPath:
     the stages of forward and backward. `lags` is the total of the transfers in ticks.
     """
 
-    passes: tuple[tuple[tuple[PassKind, int], int], ...]
-    lags: int
-    blocks: tuple[tuple[tuple[int, int], int], ...] = ()
+    passes: tuple[tuple[PassType, int], ...]
+    lags: Ticks
+    blocks: tuple[tuple[tuple[StageId, StageId], int], ...] = ()
 
 
 def critical_path(timeline: Timeline, plan: PlanProblem) -> CriticalPath:

@@ -10,10 +10,16 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from formulations.partition.stage_terms import ChainPosition
+from pipesched.int64_arrays import IntArray
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from solver.local_search.moves import Array
+from pipesched.problem.quantities import DeviceId, Ticks
 from solver.planning.partitions.stage_tables import StageTables
+
+# A True or False for each partial partition.
+Flags = NDArray[np.bool_]
 
 
 class PartitionRows(NamedTuple):
@@ -27,19 +33,19 @@ class PartitionRows(NamedTuple):
     recomputation on the fastest device.
     """
 
-    cuts: dict[int, Array]
-    label: Array
-    work: Array
-    load: Array
-    stages: dict[int, Array]
-    extra_time: Array
+    cuts: dict[int, IntArray]
+    label: IntArray
+    work: IntArray
+    load: IntArray
+    stages: dict[ChainPosition, IntArray]
+    extra_time: IntArray
 
     @property
     def rows(self) -> int:
         """Number of partial partitions."""
         return len(self.label)
 
-    def take(self, which: Array) -> PartitionRows:
+    def take(self, which: IntArray | Flags) -> PartitionRows:
         """Return the entries selected by `which`, an array of indices or a boolean mask."""
         cuts = {cut: places[which] for cut, places in self.cuts.items()}
         stages = {k: numbers[:, which] for k, numbers in self.stages.items()}
@@ -60,11 +66,11 @@ class DeviceRows:
         lags = plan.least_lags(choice)
         self._there, self._back = (np.array([0, *(lag[n] for lag in lags)]).cumsum() for n in (0, 1))
 
-    def most_work(self, devices: list[int], value: int) -> int:
+    def most_work(self, devices: list[DeviceId], value: Ticks) -> int:
         """Return how much work of a micro-batch `devices` can do within `value` ticks, in layer time."""
         return int(sum((Fraction(value, self._m * self._tables.slower[device]) for device in devices), Fraction(0)))
 
-    def with_stage(self, rows: PartitionRows, device: int, k: int, value: int) -> PartitionRows:
+    def with_stage(self, rows: PartitionRows, device: int, k: ChainPosition, value: Ticks) -> PartitionRows:
         """Return the partial partitions extended by stage k, once for each recomputation mode that the load allows.
 
         `value` is the threshold in ticks.
@@ -103,11 +109,11 @@ class DeviceRows:
             work=found.work + (forward + backward)[which],
         )
 
-    def _extra_times(self, device: int) -> tuple[int, int, int]:
+    def _extra_times(self, device: int) -> tuple[Ticks, Ticks, Ticks]:
         before, between, after = self._tables.extra.by_position
         return before[device], between[device], after[device]
 
-    def _around(self, k: int, end: Array) -> Array:
+    def _around(self, k: ChainPosition, end: IntArray) -> IntArray:
         """Return the least time from the end of a forward of stage k to the arrival of its gradient.
 
         All later stages are taken to be on the fastest device, without recomputation.
@@ -115,9 +121,10 @@ class DeviceRows:
         tables, stages_after = self._tables, len(self._there) - 1 - k
         passes = tables.forward[-1] - tables.forward[end] + tables.gradient[-1] - tables.gradient[end]
         lags = int(self._there[-1] - self._there[k] + self._back[-1] - self._back[k])
-        return self._fastest * (passes + stages_after * sum(tables.overhead)) + lags + tables.extra.around
+        around: IntArray = self._fastest * (passes + stages_after * sum(tables.overhead)) + lags + tables.extra.around
+        return around
 
-    def fitting(self, rows: PartitionRows, device: int, own: list[int], value: int) -> PartitionRows:
+    def fitting(self, rows: PartitionRows, device: int, own: list[ChainPosition], value: Ticks) -> PartitionRows:
         """Return the partial partitions that load and memory of `device` allow at the threshold of `value` ticks.
 
         `own` are its stages. The extra time of the device is added to the labels.
@@ -151,7 +158,7 @@ class DeviceRows:
         found = rows._replace(label=rows.label + rows.extra_time)
         return found.take(fits)
 
-    def _passes_fit(self, start: Array, k: int, stage: Array, value: int) -> Array:
+    def _passes_fit(self, start: IntArray, k: ChainPosition, stage: IntArray, value: Ticks) -> Flags:
         """True, for each partial partition, where `value` ticks are enough for stage k's passes, one after the other.
 
         A micro-batch's path there and back counts, and stage k's passes of the others. The last forward of a stage
@@ -163,10 +170,10 @@ class DeviceRows:
         layers = tables.forward[start] + tables.gradient[start] + k * sum(tables.overhead)
         outside = extra.head + extra.tail + self._fastest * layers + self._there[k] + self._back[k]
         whole = outside + forward + around + gradient
-        found: Array = whole + (self._m - 1) * np.maximum(forward, gradient) <= value
+        found: Flags = whole + (self._m - 1) * np.maximum(forward, gradient) <= value
         return found
 
-    def _idle(self, stage: Array, room: Array, head: Array, tail: Array, value: int) -> Array:
+    def _idle(self, stage: IntArray, room: IntArray, head: IntArray, tail: IntArray, value: Ticks) -> Flags:
         """True, for each partial partition, where `value` ticks leave time for a device to wait with full memory.
 
         Only for a device with one stage: once its memory is full of activations it is idle until the first gradient.
@@ -174,25 +181,26 @@ class DeviceRows:
         forward, _, backward, kept, _, _, around, _ = stage
         number = _number(kept, room, self._m)
         idle = np.where(number < self._m, around - (number - 1) * forward, 0)
-        end = head + self._m * (forward + backward) + idle
+        end: IntArray = head + self._m * (forward + backward) + idle
         if not self._splits:
             return end + tail <= value
         return np.full(len(end), True) if self._span else end <= value
 
 
-def _fit(memory_and_time: list[tuple[Array, Array]], room: Array, time: Array, m: int) -> Array:
+def _fit(memory_and_time: list[tuple[IntArray, IntArray]], room: IntArray, time: IntArray | int, m: int) -> Flags:
     """True, for each partial partition, where the activations of a device fit its memory `room` within `time` ticks.
 
     `memory_and_time` has for each stage the memory of an activation and the time that each micro-batch occupies it; `m`
     is the number of micro-batches.
     """
     if len(memory_and_time) > 1:
-        return sum(memory * each for memory, each in memory_and_time) <= room * np.maximum(time, 0) // m
+        fits: Flags = sum(memory * each for memory, each in memory_and_time) <= room * np.maximum(time, 0) // m
+        return fits
     memory, each = memory_and_time[0]
     number = np.maximum(_number(memory, room, m), 1)
     return (number >= m) | (-(-m // number) * each <= time)
 
 
-def _number(memory: Array, room: Array, m: int) -> Array:
+def _number(memory: IntArray, room: IntArray, m: int) -> IntArray:
     """Return, for each partial partition, how many micro-batches' activations fit `room`, at most `m`."""
     return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

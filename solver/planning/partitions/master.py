@@ -16,6 +16,7 @@ from formulations.partition.fixed_order import add_memory, add_path
 from formulations.partition.partition_model import PartitionModel
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
 from solver.planning.budget import Budget
@@ -30,7 +31,7 @@ class Cheapest:
     the best found, if any. `complete`: CP-SAT proved that this partition is the cheapest.
     """
 
-    bound: int | None
+    bound: Ticks | None
     partition: Partition | None
     complete: bool
 
@@ -68,7 +69,7 @@ class Master:
         """Add the Benders cut that no value is below the length of `path`."""
         add_path(self.model, self.value, path.passes, path.lags, path.blocks)
 
-    def at_most(self, ticks: int) -> None:
+    def at_most(self, ticks: Ticks) -> None:
         """Restrict the master to partitions whose bound is at most `ticks`."""
         self.model.cp.add(self.value <= ticks)
 
@@ -105,7 +106,7 @@ class Master:
         return Cheapest(self._bound, partition, answer.complete)
 
 
-def _most_ticks(plan: PlanProblem) -> int:
+def _most_ticks(plan: PlanProblem) -> Ticks:
     """Return an upper bound in ticks on every value: all passes in sequence, each layer a stage, all recomputed."""
     model, cluster = plan.model, plan.cluster
     farthest = max((cluster.transfer, *(lag for row in cluster.links for lag in row)))

@@ -10,15 +10,16 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipesched.int64_arrays import int64_array
+from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.layers.layer import RecomputeMode
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId
 from pipesched.schedule.schedule import Schedule
-from solver.local_search.moves import Array
 
 
 class _InFlight(NamedTuple):
@@ -27,8 +28,8 @@ class _InFlight(NamedTuple):
     `kept` counts those that wait for their B, `split` those that wait for their W.
     """
 
-    kept: Counter[int]
-    split: Counter[int]
+    kept: Counter[StageId]
+    split: Counter[StageId]
 
     def of_whole(self, shares: Sequence[Fraction]) -> _InFlight:
         """Return the counts in whole micro-batches, rounded up, where each has pieces with these `shares` of it."""
@@ -49,25 +50,25 @@ class _Saving(NamedTuple):
     type before layer i. `others` are the indices of better modes for the same layers.
     """
 
-    memory: Array
+    memory: IntArray
     time: float
-    stage: int
+    stage: StageId
     layer: str
     mode: str
-    before: Array
+    before: IntArray
     others: list[int]
 
 
 class RecomputationNeed(NamedTuple):
     """Recomputation that one device needs, for each of several rows of cuts.
 
-    `time` is the recomputation time of a micro-batch, `excess` the memory lacking even so in units of the resolution,
+    `time` is the recomputation time of a micro-batch, `excess` the memory lacking even so in steps of memory,
     and `layers` the number of layers of shape (savings, rows).
     """
 
-    time: Array
-    excess: Array
-    layers: Array
+    time: NDArray[np.float64]
+    excess: IntArray
+    layers: IntArray
 
 
 class MemoryFit:
@@ -94,7 +95,7 @@ class MemoryFit:
         ]
         assert plan.cluster.capacity is not None, "memory is limited"
         self._capacity = [int(room / unit) for room in plan.cluster.capacity]
-        # Prefix sums over layers, in units of the resolution: a stage's value is the difference of two entries.
+        # Prefix sums over layers, in steps of memory: a stage's value is the difference of two entries.
         self._memory = _sums(layer.memory / unit for layer in model.sequence)
         self._gathered = _sums(layer.gathered / unit for layer in model.sequence)
         self._kept = _sums(each / unit for each in kept)
@@ -112,17 +113,17 @@ class MemoryFit:
         ]
         self._savings = [_savings(waiting, modes) for waiting in self._waiting]
 
-    def reserve(self, amounts: Sequence[int]) -> None:
+    def reserve(self, amounts: Sequence[MemorySteps]) -> None:
         """Reduce each device's capacity by `amounts`, by which an order was found to exceed it at other moments.
 
-        Amounts are in units of the resolution. A module's own device, which is the last one, is skipped: a partition
+        Amounts are in steps of memory. A module's own device, which is the last one, is skipped: a partition
         decides nothing there.
         """
         mine = amounts[: len(self._capacity)]
         self._capacity = [room - amount for room, amount in zip(self._capacity, mine, strict=True)]
 
-    def lacking(self, problem: Problem) -> int:
-        """Return the memory that the problem of a partition lacks, summed over devices, in units of the resolution.
+    def lacking(self, problem: Problem) -> MemorySteps:
+        """Return the memory that the problem of a partition lacks, summed over devices, in steps of memory.
 
         Only the moments considered here count.
         """
@@ -141,7 +142,7 @@ class MemoryFit:
         ]
         return sum(max(0, amount - room) for amount, room in zip(needed, self._capacity, strict=True))
 
-    def needs(self, device: int, cuts: Array) -> RecomputationNeed:
+    def needs(self, device: int, cuts: IntArray) -> RecomputationNeed:
         """Return the recomputation that `device` needs to fit its memory, for each row of `cuts` (layer numbers)."""
         lacking = np.full((len(cuts), len(self._moments[device])), -self._capacity[device])
         for s, (kept, split) in self._waiting[device].items():
@@ -164,9 +165,9 @@ class MemoryFit:
             time += layers[at] * one.time
         return RecomputationNeed(time, np.maximum(lacking.max(axis=1), 0), layers)
 
-    def _between(self, sums: Array, stage: int, cuts: Array) -> Array:
+    def _between(self, sums: IntArray, stage: int, cuts: IntArray) -> IntArray:
         at = stage % self._length
-        difference: Array = sums[cuts[:, at + 1]] - sums[cuts[:, at]]
+        difference: IntArray = sums[cuts[:, at + 1]] - sums[cuts[:, at]]
         return difference
 
     def partition(self, cuts: list[int]) -> Partition:
@@ -189,11 +190,13 @@ def _layers(recompute: tuple[Recomputed, ...]) -> int:
     return sum(one.layers for one in recompute)
 
 
-def _sums(amounts: Iterable[Fraction | int]) -> Array:
+def _sums(amounts: Iterable[Fraction | int]) -> IntArray:
     return int64_array([*accumulate(map(int, amounts), initial=0)])
 
 
-def _savings(waiting: Mapping[int, Array], modes: Sequence[tuple[str, RecomputeMode, int, Array]]) -> list[_Saving]:
+def _savings(
+    waiting: Mapping[StageId, IntArray], modes: Sequence[tuple[str, RecomputeMode, int, IntArray]]
+) -> list[_Saving]:
     """Return the savings of a device, those with the most memory per time first."""
     found = [
         _Saving(kept * each, float(mode.time), stage, layer, mode.name, before, [])

@@ -15,10 +15,9 @@ import numpy as np
 
 from formulations.partition.extra_loads import ExtraLoads
 from formulations.partition.partition_model import MOST_STEPS
-from pipesched.int64_arrays import int64_array
+from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from solver.local_search.moves import Array
 
 # Number of a stage's modes that are distinguished; the check uses the same.
 _MOST_MODES = 32
@@ -52,11 +51,11 @@ class StageTables:
         self.overhead = int(model.forward_overhead / self._tick), int(model.backward_overhead / self._tick)
         self.modes = self._modes_of_stages([self._of_layer(one) for one in model.sequence])
 
-    def _times(self, of: Callable[[LayerType], Fraction]) -> Array:
+    def _times(self, of: Callable[[LayerType], Fraction]) -> IntArray:
         return self._sums(int(of(one) / self._tick) for one in self._plan.model.sequence)
 
-    def _sums(self, numbers: Iterable[int]) -> Array:
-        found: Array = int64_array([*accumulate(numbers, initial=0)])[self.places]
+    def _sums(self, numbers: Iterable[int]) -> IntArray:
+        found: IntArray = int64_array([*accumulate(numbers, initial=0)])[self.places]
         return found
 
     def _of_layer(self, layer: LayerType) -> list[_Mode]:
@@ -72,7 +71,7 @@ class StageTables:
             return modes[:1] or [whole]
         return [whole] if self._plan.recompute is Decide.NEVER else [whole, *modes]
 
-    def _modes_of_stages(self, layers: list[list[_Mode]]) -> Array:
+    def _modes_of_stages(self, layers: list[list[_Mode]]) -> IntArray:
         number = len(self.places)
         found = np.full((3, number, number, _MOST_MODES), -1, np.int64)
         for a in range(number):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solver.planning.quick.order_ends import Ticks
+from solver.planning.quick.order_ends import WholeArray
 
 
 def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
@@ -14,7 +14,7 @@ def in_flight(devices: int, chunks: int, microbatches: int) -> list[int]:
     return [min(one, microbatches * chunks) for one in each]
 
 
-def peaks(activation: Ticks, microbatches: int) -> Ticks:
+def peaks(activation: WholeArray, microbatches: int) -> WholeArray:
     """Return the peak activation memory of each device, in the unit of `activation`, under (interleaved) 1F1B.
 
     `activation[i, c]` is that of one forward of device i's chunk c. With several chunks per device the micro-batches
@@ -23,7 +23,7 @@ def peaks(activation: Ticks, microbatches: int) -> Ticks:
     devices, chunks = activation.shape
     warm_up = np.array(in_flight(devices, chunks, microbatches))
     if chunks == 1:
-        alone: Ticks = activation[:, 0] * warm_up
+        alone: WholeArray = activation[:, 0] * warm_up
         return alone
     total, group = microbatches * chunks, devices * chunks
     turns = np.arange(min(total, int(warm_up[0]) + group))
@@ -33,5 +33,5 @@ def peaks(activation: Ticks, microbatches: int) -> Ticks:
     # The peak is after some forward of the round that follows the warm-up.
     later = np.arange(min(group, len(turns) - int(warm_up[0])) + 1)
     levels = np.take_along_axis(taken, warm_up[:, None] + later, axis=1) - given[:, later]
-    most: Ticks = levels.max(axis=1)
+    most: WholeArray = levels.max(axis=1)
     return most

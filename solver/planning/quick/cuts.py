@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solver.parameters import tunable, tuned
-from solver.planning.quick.order_ends import Ticks
+from solver.planning.quick.order_ends import WholeArray
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,12 @@ class Cutter:
         self._cuts, self._stages = cuts, stages
 
     def by_load(
-        self, load: Ticks, memory: Ticks, activation: Ticks, in_flight: Sequence[float], room: Sequence[float | None]
+        self,
+        load: WholeArray,
+        memory: WholeArray,
+        activation: WholeArray,
+        in_flight: Sequence[float],
+        room: Sequence[float | None],
     ) -> tuple[int, ...] | None:
         """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds.
 

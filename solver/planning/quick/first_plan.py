@@ -22,13 +22,14 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, ROLES, RecomputeRule, selections
 from pipesched.layers.roles import Role, role_of
+from pipesched.problem.quantities import Ticks
 from pipesched.results.plan import PlanCandidate
 from pipesched.results.plan_figures import StepTime, step_from_times
 from solver.construction.timing import best_times
 from solver.planning.quick.chunk_memory import in_flight, peaks
 from solver.planning.quick.cuts import Cutter
 from solver.planning.quick.layer_sums import LayerSums
-from solver.planning.quick.order_ends import Ticks, interleaved_ends, one_f_one_b_ends
+from solver.planning.quick.order_ends import WholeArray, interleaved_ends, one_f_one_b_ends
 
 _ONE, _SEVERAL = "1f1b", "interleaved-1f1b"
 _NOTHING: Mapping[str, str] = {}
@@ -68,9 +69,9 @@ class _TimedPlan(NamedTuple):
 
     counts: tuple[int, ...]
     recomputation: _Recomputation
-    forward: Ticks
-    backward: Ticks
-    peaks: Ticks
+    forward: WholeArray
+    backward: WholeArray
+    peaks: WholeArray
 
 
 def first_plan(plan: PlanProblem) -> FirstPlan | None:
@@ -232,7 +233,7 @@ class _Orders:
             if all(room is None or int(most) <= room for most, room in zip(needs, self._room, strict=True)):
                 yield _TimedPlan(counts, recomputation, forward, backward + self._again(at, recomputation)[0], needs)
 
-    def _again(self, at: Ticks, recomputation: _Recomputation) -> tuple[Ticks, Ticks]:
+    def _again(self, at: WholeArray, recomputation: _Recomputation) -> tuple[WholeArray, WholeArray]:
         """Return (ticks, memory) by stage: what recomputation adds to the backward, and what it saves."""
         if recomputation.first:
             assert self._sums.full is not None
@@ -243,19 +244,19 @@ class _Orders:
         time, saved = self._sums.recomputed(recomputation.modes)
         return np.diff(time[at]), np.diff(saved[at])
 
-    def _peaks(self, counts: tuple[int, ...], recomputation: _Recomputation) -> Ticks:
-        """Return the peak memory of each device, in multiples of the resolution, including its parameters."""
+    def _peaks(self, counts: tuple[int, ...], recomputation: _Recomputation) -> WholeArray:
+        """Return the peak memory of each device, in steps of memory, including its parameters."""
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, recomputation)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
-        needs: Ticks = memory + peaks(self._by_device(activation), self._plan.microbatches)
+        needs: WholeArray = memory + peaks(self._by_device(activation), self._plan.microbatches)
         return needs
 
-    def _by_device(self, stages: Ticks) -> Ticks:
+    def _by_device(self, stages: WholeArray) -> WholeArray:
         """Return values by stage as an array of shape (devices, chunks)."""
         return stages.reshape(self._chunks, self._devices).T
 
-    def _ends(self, rows: Sequence[_TimedPlan]) -> Ticks:
+    def _ends(self, rows: Sequence[_TimedPlan]) -> WholeArray:
         forward, backward = (
             np.stack([self._by_device(each) for each in column])
             for column in zip(*((row.forward, row.backward) for row in rows), strict=True)
@@ -266,14 +267,14 @@ class _Orders:
             return one_f_one_b_ends(forward[:, :, 0], backward[:, :, 0], lag, gradients[:, :, 0], m)
         return interleaved_ends(forward, backward, lag, gradients, m)
 
-    def _gradient_lags(self, counts: tuple[int, ...], lag: int) -> Ticks:
+    def _gradient_lags(self, counts: tuple[int, ...], lag: Ticks) -> WholeArray:
         """Return, for each stage by device and chunk, the ticks that a gradient takes to it.
 
         0 for a stage before all layers that train, to which none is sent.
         """
         return np.where(np.cumsum(counts) <= self._plan.model.before_training, 0, lag)
 
-    def _plan_of(self, name: str, row: _TimedPlan, ends: list[int]) -> FirstPlan:
+    def _plan_of(self, name: str, row: _TimedPlan, ends: list[Ticks]) -> FirstPlan:
         plan, m = self._plan, self._plan.microbatches
         partition = Partition(row.counts, self._recomputed(row))
         work = [m * int(each) for each in self._by_device(row.forward + row.backward).sum(axis=1)]

@@ -12,7 +12,7 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.recompute_rule import FULL
 from pipesched.layers.roles import Role, role_of
-from solver.planning.quick.order_ends import Ticks
+from solver.planning.quick.order_ends import WholeArray
 
 # Upper limit of the sum of times over all micro-batches in 64-bit integers.
 _MOST = 2**61
@@ -21,15 +21,15 @@ _MOST = 2**61
 class RecomputeSums(NamedTuple):
     """Prefix sums over layers of the ticks that recomputation adds and of the memory that it saves."""
 
-    time: Ticks
-    saved: Ticks
+    time: WholeArray
+    saved: WholeArray
 
 
 class LayerSums:
     """Prefix sums over the first n layers, for n from 0 on.
 
-    `forward` and `backward` (one full pass) are in ticks; `memory` (of parameters) and `activation` in multiples of the
-    problem's resolution. `number[n]` counts the transformer layers among the first n; `full` has the recomputation sums
+    `forward` and `backward` (one full pass) are in ticks; `memory` (of parameters) and `activation` in steps of memory.
+    `number[n]` counts the transformer layers among the first n; `full` has the recomputation sums
     over transformer layers alone, each recomputed from its input.
     """
 
@@ -63,7 +63,7 @@ class LayerSums:
             )
         return self._known[key]
 
-    def _full(self, which: Ticks) -> RecomputeSums | None:
+    def _full(self, which: WholeArray) -> RecomputeSums | None:
         """Return the sums over transformer layers recomputed whole; None if one of them has no such mode."""
         modes = {name: mode for name, kind in self._kinds.items() for mode in kind.recompute if mode.name in FULL}
         names = [*self._kinds]
@@ -71,7 +71,7 @@ class LayerSums:
             return None
         return self._sums_of_modes(modes, which)
 
-    def _sums_of_modes(self, modes: Mapping[str, RecomputeMode], which: Ticks) -> RecomputeSums:
+    def _sums_of_modes(self, modes: Mapping[str, RecomputeMode], which: WholeArray) -> RecomputeSums:
         plan, none = self._plan, RecomputeMode("", Fraction(0), Fraction(1))
         own = {name: modes.get(name, none) for name in self._kinds}
         return RecomputeSums(
@@ -79,9 +79,9 @@ class LayerSums:
             self._sums(lambda kind: kind.activation * (1 - own[kind.name].keeps) / plan.resolution, which),
         )
 
-    def _sums(self, of: Callable[[LayerType], Fraction], which: Ticks | None = None) -> Ticks:
+    def _sums(self, of: Callable[[LayerType], Fraction], which: WholeArray | None = None) -> WholeArray:
         numbers = [of(kind) for kind in self._kinds.values()]
         assert all(number.denominator == 1 for number in numbers), "in multiples of the problem's own units"
-        each: Ticks = np.array([int(number) for number in numbers], dtype=self._type)
+        each: WholeArray = np.array([int(number) for number in numbers], dtype=self._type)
         sums = np.cumsum(each[self._which if which is None else which])
         return np.concatenate([np.zeros(1, self._type), sums])

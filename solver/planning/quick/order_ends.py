@@ -12,11 +12,15 @@ from typing import Any
 
 import numpy as np
 
-# Exact ticks: 64-bit integers, or Python's integers as objects if sums may be larger.
-Ticks = np.ndarray[Any, Any]
+from pipesched.problem.quantities import Ticks
+
+# Whole numbers, of ticks or steps of memory: 64-bit integers, or Python's integers as objects if sums may be larger.
+WholeArray = np.ndarray[Any, Any]
 
 
-def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ticks, microbatches: int) -> Ticks:
+def one_f_one_b_ends(
+    forward: WholeArray, backward: WholeArray, lag: Ticks, gradient_lag: WholeArray, microbatches: int
+) -> WholeArray:
     """Return the end of each device's last backward under 1F1B, in ticks, shape (plans, devices).
 
     `forward[r, i]` and `backward[r, i]` are the durations on device i in plan r. An activation takes `lag` to the next
@@ -45,7 +49,9 @@ def one_f_one_b_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ti
     return free
 
 
-def interleaved_ends(forward: Ticks, backward: Ticks, lag: int, gradient_lag: Ticks, microbatches: int) -> Ticks:
+def interleaved_ends(
+    forward: WholeArray, backward: WholeArray, lag: Ticks, gradient_lag: WholeArray, microbatches: int
+) -> WholeArray:
     """Return the end of each device's last backward under interleaved 1F1B, in ticks, shape (plans, devices).
 
     `forward[r, i, c]` is the duration of chunk c of v on device i of p in plan r, and `gradient_lag[r, i, c]` the
@@ -98,10 +104,10 @@ class _Steps:
 
     def __init__(self, every: int, begin: int, end: int) -> None:
         self._every, self._begin, self._end = every, begin, end
-        self._last: Ticks | None = None
-        self._marked: tuple[int, Ticks] | None = None
+        self._last: WholeArray | None = None
+        self._marked: tuple[int, WholeArray] | None = None
 
-    def skip(self, step: int, *columns: Ticks) -> tuple[int, Ticks]:
+    def skip(self, step: int, *columns: WholeArray) -> tuple[int, WholeArray]:
         """Return (steps, ticks): how many steps may be skipped after `step`, and the shift of each plan's times.
 
         `columns` are times at that step, shape (plans, devices); the shift has shape (plans, 1). Both are 0 while the

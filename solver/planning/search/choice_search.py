@@ -20,6 +20,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.plan import ChoiceResult, PlanCandidate
 from pipesched.results.plan_evidence import (
     AllOrders,
@@ -262,7 +263,7 @@ class ChoiceSearch:
         self._solved.add_published(partition, values)
         self._master.exclude(partition)
 
-    def proved(self, bounds: Sequence[int], evidence: Sequence[OrderPaths]) -> None:
+    def proved(self, bounds: Sequence[Ticks], evidence: Sequence[OrderPaths]) -> None:
         """Record lower bounds (ticks) over all partitions, one for each allowed order that fits some partition.
 
         `bounds` is empty where no partition fits. A higher bound that is valid for any order is kept instead.

@@ -19,6 +19,7 @@ from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.recompute_rule import why_not_expressible
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -81,7 +82,7 @@ def _key(sums: StageSums, candidate: PlanCandidate) -> _Key:
     return candidate.value, _works(sums, candidate.partition), peaks
 
 
-def _works(sums: StageSums, partition: Partition) -> tuple[int, ...]:
+def _works(sums: StageSums, partition: Partition) -> tuple[Ticks, ...]:
     """Return the least work of one micro-batch on each stage of a chain in ticks, in descending order."""
     forward, backward, weight, full = sums.costs(sums.of_partition(partition)).ticks
     return tuple(sorted((forward + np.minimum(full, backward + weight)).tolist(), reverse=True))

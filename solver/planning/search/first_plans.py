@@ -17,6 +17,7 @@ from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.results.plan import PlanCandidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -194,14 +195,14 @@ def timed(
         return None
 
 
-def _load(problem: Problem) -> int:
+def _load(problem: Problem) -> Ticks:
     """Return a lower bound on the busiest device's work in ticks."""
     each = problem.microbatches // len(problem.placement.chains)
     work = [problem.least_work(s) - (stage.block_saves or 0) for s, stage in enumerate(problem.stages)]
     return each * max(sum(work[s] for s in own) for own in problem.placement.stages_of)
 
 
-def _excess(timeline: Timeline) -> list[int]:
-    """Return by how much each device's peak memory exceeds its capacity, in units of the resolution; 0 if it fits."""
+def _excess(timeline: Timeline) -> list[MemorySteps]:
+    """Return by how much each device's peak memory exceeds its capacity, in steps of memory; 0 if it fits."""
     peaks, room = measure(timeline).peak_quanta, timeline.problem.room
     return [0 if most is None else max(0, peak - most) for peak, most in zip(peaks, room, strict=True)]

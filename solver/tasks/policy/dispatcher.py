@@ -7,6 +7,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.jobs.quantities import TimeSteps
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.passes import BW, OF_PARAMETERS, UNSHARD, B, F, W
 from pipesched.problem.problem import Problem
@@ -66,7 +67,7 @@ class Dispatcher:
         other._start = np.zeros_like(self._start)
         return other
 
-    def run(self, policy: Policy) -> tuple[int, Ranks] | None:
+    def run(self, policy: Policy) -> tuple[TimeSteps, Ranks] | None:
         """Return the latest end and the starts of the policy's schedule, in steps; None if it deadlocks."""
         ends = int(dispatch(self._delayed(policy), self._flow, self._decided(policy), self._start))
         return None if ends < 0 else (ends, self._start.astype(np.float64))

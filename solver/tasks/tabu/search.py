@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.jobs.jobs import Jobs
-from pipesched.int64_arrays import int64_array
+from formulations.jobs.quantities import JobId, TimeSteps
+from pipesched.int64_arrays import IntArray, int64_array
 from solver.parameters import tunable, tuned
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
@@ -38,10 +39,8 @@ class TabuParams:
 _PARAMS = TabuParams()
 _EFFORT = Effort(_PARAMS.moves, _PARAMS.patience, _PARAMS.shortest_tenure, _PARAMS.longest_tenure, far=_PARAMS.reach)
 
-Starts = NDArray[np.int64]
 
-
-def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
+def limits_nothing(jobs: Jobs, running: Sequence[JobId]) -> bool:
     """True if memory has room for all of these jobs at once, so that every order fits."""
     taken, runs = [0] * len(jobs.room), set(running)
     for one in jobs.holdings:
@@ -56,7 +55,7 @@ class TabuSearch:
     It starts from `starts`, in steps by job. Setting `halt[0]` ends all runs.
     """
 
-    def __init__(self, jobs: Jobs, starts: Mapping[int, int], seed: int) -> None:
+    def __init__(self, jobs: Jobs, starts: Mapping[JobId, TimeSteps], seed: int) -> None:
         self._running = sorted(starts)
         number = {n: at for at, n in enumerate(self._running)}
         turns = [(one, other, 0) for one, other in jobs.consecutive if one in number and other in number]
@@ -76,11 +75,11 @@ class TabuSearch:
         self.halt = np.zeros(1, np.int64)
 
     @property
-    def ends(self) -> int:
+    def ends(self) -> TimeSteps:
         return self._kept[0][0]
 
     @property
-    def best(self) -> dict[int, int]:
+    def best(self) -> dict[JobId, TimeSteps]:
         """The starts of the best schedule, in steps by job."""
         return dict(zip(self._running, self._kept[0][1].tolist(), strict=True))
 
@@ -119,7 +118,7 @@ class TabuSearch:
         return Orders(self._steps, sequence, place, *self._rows, neighbour, longest)
 
 
-def _rows(sides: Sequence[Sequence[Sequence[tuple[int, int]]]]) -> tuple[Starts, Starts, Starts]:
+def _rows(sides: Sequence[Sequence[Sequence[tuple[int, int]]]]) -> tuple[IntArray, IntArray, IntArray]:
     """Return the (job, lag) pairs of both sides as compressed rows: row starts by side and job, jobs, and lags."""
     pairs = int64_array([pair for rows in sides for row in rows for pair in row]).reshape(-1, 2)
     lengths = int64_array([[0, *map(len, rows)] for rows in sides])

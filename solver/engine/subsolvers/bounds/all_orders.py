@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.device_sets import Trial
@@ -29,6 +30,6 @@ class AllOrders(DiagramBounds):
         return claimed(search, partial(self.bounds, search, done={}))
 
     def bounds(
-        self, search: Search, stop: Event, work: int, /, done: dict[Trial, int] | None = None
+        self, search: Search, stop: Event, work: int, /, done: dict[Trial, Ticks] | None = None
     ) -> Iterator[Certificate]:
         return bounds_of_all_orders(search.problem, stop, work=work, done=done)

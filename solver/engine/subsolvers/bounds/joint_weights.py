@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Event
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.problem.relaxed.relaxation import RelaxedProblem
 from pipesched.problem.relaxed.relaxations import relaxed
 from pipesched.results.certificate import Certificate
@@ -61,5 +62,5 @@ def _decomposition(problem: Problem) -> tuple[RelaxedProblem, StreamDecompositio
     return None if own is None or not has_joint_weights(own.plain, _stages(own)) else (poorer, own)
 
 
-def _stages(own: StreamDecomposition) -> list[int]:
+def _stages(own: StreamDecomposition) -> list[StageId]:
     return [row[0] for row in own.rows]

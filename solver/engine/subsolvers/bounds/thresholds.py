@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
 
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import AroundDevice, OnDevice
@@ -62,7 +63,7 @@ class ThresholdsOnStages(DiagramBounds):
                 yield one
 
 
-def _stages_of_bound(search: Search) -> tuple[int, ...] | None:
+def _stages_of_bound(search: Search) -> tuple[StageId, ...] | None:
     """Return the stages kept in the threshold diagram that proved the current lower bound; None if none did."""
     state = search.incumbent.state
     for one in state.certificates:
@@ -72,7 +73,7 @@ def _stages_of_bound(search: Search) -> tuple[int, ...] | None:
     return None
 
 
-def _devices(search: Search) -> list[int]:
+def _devices(search: Search) -> list[DeviceId]:
     """Return the devices with several stages of one chain; those that the current lower bound speaks of are first."""
     state, placement = search.incumbent.state, search.problem.placement
     where = placement.stage_device

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.quantities import JobId, TimeSteps
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from solver.engine.cooling import falling_temperatures
 from solver.engine.kernels import Kernels
@@ -64,8 +65,8 @@ class TaskRanks:
             slice_ = yield
 
     def _anneal(
-        self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[int, int], seed: int
-    ) -> tuple[int, dict[int, int]]:
+        self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[JobId, TimeSteps], seed: int
+    ) -> tuple[TimeSteps, dict[JobId, TimeSteps]]:
         """Anneal from `starts` (steps by job); return the latest end and the starts of the best schedule, in steps."""
         own = serial.twin()
         ranks = RankSearch(own, starts, seed)

@@ -14,7 +14,7 @@ from pipesched.schedule.metrics import device_reach, measure
 from pipesched.simulation.simulator import simulate
 from solver.planning.quick import order_ends
 from solver.planning.quick.chunk_memory import peaks
-from solver.planning.quick.order_ends import Ticks, interleaved_ends, one_f_one_b_ends
+from solver.planning.quick.order_ends import WholeArray, interleaved_ends, one_f_one_b_ends
 
 
 def ends(
@@ -22,7 +22,7 @@ def ends(
 ) -> list[int]:
     v = len(forward) // p
     gradients = [0 if stage < frozen else lag for stage in range(p * v)]
-    columns: list[Ticks] = [np.array(each, kind).reshape(v, p).T[None] for each in (forward, backward, gradients)]
+    columns: list[WholeArray] = [np.array(each, kind).reshape(v, p).T[None] for each in (forward, backward, gradients)]
     if v == 1:
         one, two, three = (column[:, :, 0] for column in columns)
         return [int(end) for end in one_f_one_b_ends(one, two, lag, three, m)[0]]
@@ -76,7 +76,7 @@ def test_alike_stages_skip_most_steps_and_end_as_the_closed_form_says(
 ) -> None:
     steps, skip = list[int](), order_ends._Steps.skip
 
-    def counted(self: Any, step: int, *columns: Ticks) -> tuple[int, Ticks]:
+    def counted(self: Any, step: int, *columns: WholeArray) -> tuple[int, WholeArray]:
         steps.append(step)
         return skip(self, step, *columns)
 
