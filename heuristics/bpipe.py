@@ -19,6 +19,7 @@ from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule, Wait, schedule_of
 
 
@@ -48,7 +49,7 @@ def bpipe(problem: Problem) -> Schedule:
     return Schedule(schedule_of(orders).orders, "bpipe", waits=waits)
 
 
-def _require_partner(problem: Problem, stage: int, partner: int) -> None:
+def _require_partner(problem: Problem, stage: int, partner: DeviceId) -> None:
     """Raise `DoesNotApply` unless activations of the stage may be kept, and may move to the partner."""
     own = problem.stages[stage]
     if own.offload is None or own.offload.to != partner or not own.may_keep:

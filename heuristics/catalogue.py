@@ -10,6 +10,7 @@ from heuristics.building.shared_streams import shared_streams_by_start
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.problem.passes_alone import passes_alone
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.registry import Registry
 from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
@@ -23,9 +24,9 @@ class ClosedForm:
     None for a quantity without a formula. The tests compare the simulator's result with it.
     """
 
-    makespan: int | None = None
-    span: int | None = None
-    peak: tuple[int, ...] | None = None
+    makespan: Ticks | None = None
+    span: Ticks | None = None
+    peak: tuple[MemorySteps, ...] | None = None
 
 
 def no_closed_form(_: Problem) -> ClosedForm | None:

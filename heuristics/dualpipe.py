@@ -17,13 +17,14 @@ from pipesched.deadline import SHORT, asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule, overlapped
 
 
 class Direction(NamedTuple):
     """One of a device's two stages, and the micro-batches that traverse it."""
 
-    stage: int
+    stage: StageId
     microbatches: range
 
 

@@ -9,6 +9,7 @@ from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import F, Pass, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -40,7 +41,7 @@ def default_group(problem: Problem) -> int:
     """
     p, kinds = problem.devices, (F, *problem.network.backwards[0])
 
-    def ticks(kind: PassKind, stage: int) -> int:
+    def ticks(kind: PassKind, stage: int) -> Ticks:
         return problem.duration(Pass(kind, stage, 0))
 
     stages = range(problem.placement.stages)

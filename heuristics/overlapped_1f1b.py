@@ -19,6 +19,7 @@ from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Slot, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.schedule import Schedule
 
 
@@ -83,7 +84,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
     return ClosedForm(makespan=makespan, span=makespan, peak=_peaks(problem, v, cut))
 
 
-def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
+def _peaks(problem: Problem, v: int, cut: bool) -> tuple[MemorySteps, ...] | None:
     """Return each device's peak memory: its warm-up forwards, and the forward overlapped with the first backward.
 
     None where a split backward takes memory.

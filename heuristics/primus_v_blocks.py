@@ -14,12 +14,14 @@ from functools import lru_cache, partial
 from itertools import count
 from typing import NamedTuple
 
+from heuristics.building.drawing_together import TimeSlot
 from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, v_of_stages
 from heuristics.building.v_blocks import B_UP, F_UP, LEGS, PERIOD, V_HALF, V_MIN, Offsets, block, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.deadline import asking
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 _TAKEN = {F: 1, B: 0, W: -1}  # activations of a chunk
@@ -109,18 +111,18 @@ class _SlotTable:
         for device, q in weights:
             self._put(device, next(self._free(device, q)), q)
 
-    def _by_slot(self) -> Iterator[tuple[int, int, Pass]]:
+    def _by_slot(self) -> Iterator[tuple[TimeSlot, DeviceId, Pass]]:
         """Yield (slot, device, pass) in the order of slots; the caller may move passes to earlier slots meanwhile."""
         for slot in asking(range(1 + max(map(max, self.rows)))):
             for device, row in enumerate(self.rows):
                 if slot in row:
                     yield slot, device, row[slot]
 
-    def _free(self, device: int, q: Pass) -> Iterator[int]:
+    def _free(self, device: int, q: Pass) -> Iterator[TimeSlot]:
         """Yield the free slots of a device after all predecessors of pass `q`, in order and without end."""
         return (slot for slot in count(self._earliest(q)) if slot not in self.rows[device])
 
-    def _earliest(self, q: Pass) -> int:
+    def _earliest(self, q: Pass) -> TimeSlot:
         """Return the first slot after all predecessors of pass `q` and the previous micro-batch's pass."""
         needed = [q._replace(microbatch=q.microbatch - 1)] if q.microbatch else []
         if q.kind is F and q.stage:
@@ -132,22 +134,22 @@ class _SlotTable:
             needed.append(q._replace(kind=B))
         return 1 + max((self.at[one] for one in needed), default=0)
 
-    def _move(self, device: int, q: Pass, slot: int, new: int) -> None:
+    def _move(self, device: int, q: Pass, slot: TimeSlot, new: TimeSlot) -> None:
         if new != slot:
             del self.rows[device][slot]
             self._put(device, new, q)
 
-    def _put(self, device: int, slot: int, q: Pass) -> None:
+    def _put(self, device: int, slot: TimeSlot, q: Pass) -> None:
         self.rows[device][slot] = q
         self.at[q] = slot
 
 
-def _half_beyond(p: int) -> int:
+def _half_beyond(p: int) -> TimeSlot:
     """Return the slots of V-Half's span beyond the work: the paper's rate of about p/2m, exact for this order."""
     return max(0, 3 * p - (4 if p % 2 else 7))
 
 
-def _min_beyond(p: int) -> int:
+def _min_beyond(p: int) -> TimeSlot:
     """Return the slots of V-Min's span beyond the work: the paper's bubble rate of about 2p/3m, exact for this order.
 
     One slot less than the paper's own order where p mod 3 is 2.
@@ -155,7 +157,7 @@ def _min_beyond(p: int) -> int:
     return max(0, 4 * p - (7, 5, 6)[p % 3])
 
 
-def _closed_form(problem: Problem, beyond: Callable[[int], int], live: Callable[[int], int]) -> ClosedForm | None:
+def _closed_form(problem: Problem, beyond: Callable[[int], TimeSlot], live: Callable[[int], int]) -> ClosedForm | None:
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or m <= 2 * p or any(problem.network.freed_by_backward):
         return None
@@ -177,7 +179,7 @@ def _min_live(p: int) -> int:
 class _Block(NamedTuple):
     name: str
     offsets: Offsets
-    beyond: Callable[[int], int]
+    beyond: Callable[[int], TimeSlot]
     live: Callable[[int], int]
     bubble: str
     peak: str

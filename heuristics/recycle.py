@@ -11,6 +11,7 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import bidirectional
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 _TURN = {B: 0, BW: 0, F: 1, W: 2}  # of passes that could start at the same time
@@ -25,12 +26,12 @@ class _Device:
     """
 
     most: int
-    free: int = 0
+    free: Ticks = 0
     in_flight: int = 0
-    arrivals: dict[Pass, int] = field(default_factory=dict)
+    arrivals: dict[Pass, Ticks] = field(default_factory=dict)
     order: list[Pass] = field(default_factory=list)
 
-    def next(self) -> tuple[int, int, int, Pass] | None:
+    def next(self) -> tuple[Ticks, int, Ticks, Pass] | None:
         """Return (start, priority, arrival, pass) of the device's next pass; None if it waits for other devices."""
         able = [
             (max(self.free, arrival), _TURN[p.kind], arrival, p)
@@ -39,7 +40,7 @@ class _Device:
         ]
         return min(able, default=None)
 
-    def run(self, p: Pass, end: int) -> None:
+    def run(self, p: Pass, end: Ticks) -> None:
         del self.arrivals[p]
         self.free = end
         self.in_flight += (p.kind is F) - (p.kind in (B, BW))

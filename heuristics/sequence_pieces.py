@@ -11,6 +11,7 @@ from pipesched.deadline import asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, F, Pass, Slot
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -51,13 +52,13 @@ class _DevicePasses(NamedTuple):
     `per_microbatch` is the number of forwards for each micro-batch.
     """
 
-    device: int
+    device: DeviceId
     forwards: list[Pass]
     backwards: list[Pass]
     per_microbatch: int
 
 
-def _device_passes(problem: Problem, device: int, stages: Sequence[int]) -> _DevicePasses:
+def _device_passes(problem: Problem, device: int, stages: Sequence[StageId]) -> _DevicePasses:
     microbatches_of = problem.microbatches_of
     rounds = range(len(microbatches_of[stages[0]]))
     forwards = [Pass(F, stage, microbatches_of[stage][j]) for j in rounds for stage in stages]

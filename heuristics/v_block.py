@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from heuristics.building.drawing_together import TimeSlot
 from heuristics.building.requirements import equal_costs
 from heuristics.building.v_blocks import PERIOD, V_HALF, V_MIN, roomiest, v_block
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
@@ -19,8 +20,8 @@ from pipesched.schedule.schedule import Schedule
 class _ClosedFormSlots(NamedTuple):
     """Slots of makespan and span beyond the work, and live chunk activations per device, for passes of one slot."""
 
-    makespan: int
-    span: int
+    makespan: TimeSlot
+    span: TimeSlot
     live: tuple[int, ...]
 
 

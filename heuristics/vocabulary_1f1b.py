@@ -13,13 +13,14 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem.features.module import Module
 from pipesched.problem.passes import BW, F, Pass, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 class _Model(NamedTuple):
     """The stages in pipeline order, the shared output layer (head), and the shared embedding if there is one."""
 
-    chain: tuple[int, ...]
+    chain: tuple[StageId, ...]
     head: Module
     embedding: Module | None
 
@@ -133,7 +134,7 @@ class _DeviceOrder:
         self.order.append(Pass(kind, stage, self.problem.microbatches_of[stage][place]))
 
 
-def _slots(problem: Problem, chain: tuple[int, ...]) -> list[_Slot]:
+def _slots(problem: Problem, chain: tuple[StageId, ...]) -> list[_Slot]:
     """Return the head's slot on each device in pipeline order, such that neighbours run its parts at the same time.
 
     Raises `DoesNotApply` if backwards are shorter than forwards.

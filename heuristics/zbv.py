@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
-from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, LEGS, on_leg
+from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, LEGS, Leg, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.deadline import ask
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 # By device and leg: the device and leg of each predecessor, and the lag from it.
-Needs = list[list[list[tuple[int, int, int]]]]
+Needs = list[list[list[tuple[DeviceId, Leg, Ticks]]]]
 
 
 class Choices(NamedTuple):
@@ -44,7 +45,7 @@ def zbv(problem: Problem) -> Schedule:
     split_backward(problem)
     v_of_stages(problem)
 
-    def value(search: _Search) -> int:
+    def value(search: _Search) -> Ticks:
         return search.built.value(problem.objective)
 
     needs = _needs(problem)
@@ -70,7 +71,7 @@ def _needs(problem: Problem) -> Needs:
 class _Search:
     """One variant of the search, built round by round. Lists are by device; memory counts activations of one chunk."""
 
-    def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int], needs: Needs) -> None:
+    def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[Ticks], needs: Needs) -> None:
         self.problem, self.places, self.choices, self.allowed, self.needs = problem, room, choices, allowed, needs
         self.p, self.m = problem.devices, problem.microbatches
         # The share of an activation that B frees, taken as equal on all stages, so that no device runs out of memory
@@ -128,7 +129,7 @@ class _Search:
                         idle_legs = 0
                 leg = F_UP if leg == F_DOWN else F_DOWN
 
-    def _lacks_forwards(self, d: int) -> bool:
+    def _lacks_forwards(self, d: DeviceId) -> bool:
         (down, up), (above_down, above_up) = self.done[d][:2], self.done[d - 1][:2]
         return down + up < above_down + above_up or up <= above_up < self.m
 
@@ -142,7 +143,7 @@ class _Search:
                 self._fill_wait(d, leg, small=leg == B_UP or self.choices.before_backward_down)
                 self._walk(d, leg)
 
-    def _up_is_next(self, d: int) -> bool:
+    def _up_is_next(self, d: DeviceId) -> bool:
         done = self.done[d]
         if done[B_UP] == done[B_DOWN]:
             return False
@@ -160,7 +161,7 @@ class _Search:
                 self._fill_wait(d, leg, small=self.choices.before_forward)
                 self._walk(d, leg)
 
-    def _fits(self, d: int, leg: int) -> bool:
+    def _fits(self, d: DeviceId, leg: Leg) -> bool:
         """True if device `d` has room for one more forward on this leg.
 
         One place is never used by forwards whose micro-batch has yet to return up, since these would wait for each
@@ -169,7 +170,7 @@ class _Search:
         down_only = self.done[d][F_DOWN] - self.done[d][F_UP]
         return self.memory_in_use[d] + self.whole <= self.room and (leg == F_UP or down_only + 1 < self.places)
 
-    def _fill_wait(self, d: int, leg: int, small: bool) -> None:
+    def _fill_wait(self, d: DeviceId, leg: Leg, small: bool) -> None:
         """Run weight passes while device `d` would wait for its next pass on this leg.
 
         With `small`, also one that is too long for the wait, if the device can afford the delay.
@@ -184,22 +185,22 @@ class _Search:
         if weights and small and until - self.free_at[d] > most - self.waited[d]:
             self._put(d, weights.popleft())
 
-    def _next(self, d: int, leg: int) -> Pass:
+    def _next(self, d: DeviceId, leg: Leg) -> Pass:
         return on_leg(self.p, leg, d, self.done[d][leg])
 
-    def _ready(self, d: int, leg: int) -> bool:
+    def _ready(self, d: DeviceId, leg: Leg) -> bool:
         """True if device `d` has another pass on this leg, whose predecessors are all in the orders."""
         if self.done[d][leg] == self.m:
             return False
         j = self.done[d][leg]
         return all(len(self.ends[device][other]) > j for device, other, _ in self.needs[d][leg])
 
-    def _arrival(self, d: int, leg: int) -> int:
+    def _arrival(self, d: DeviceId, leg: Leg) -> Ticks:
         """Return the tick at which all inputs of device `d`'s next pass on this leg have arrived."""
         j = self.done[d][leg]
         return max((self.ends[device][other][j] + lag for device, other, lag in self.needs[d][leg]), default=0)
 
-    def _walk(self, d: int, leg: int) -> None:
+    def _walk(self, d: DeviceId, leg: Leg) -> None:
         p = self._next(d, leg)
         self._put(d, p, self._arrival(d, leg))
         self.ends[d][leg].append(self.free_at[d])
@@ -207,7 +208,7 @@ class _Search:
         if p.kind is B:
             self.weights[d].append(p._replace(kind=W))
 
-    def _put(self, d: int, p: Pass, arrival: int = 0) -> None:
+    def _put(self, d: DeviceId, p: Pass, arrival: Ticks = 0) -> None:
         self.built.put(d, p, arrival, self.problem.duration(p))
         self.memory_in_use[d] += self.whole if p.kind is F else -self.freed if p.kind is B else self.freed - self.whole
 

@@ -17,6 +17,7 @@ from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Priorities
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -28,9 +29,9 @@ class Choices(NamedTuple):
     it even where the device is not the slowest.
     """
 
-    wait_for_first_b: bool  # fill the warm-up only while it ends before the first gradient arrives
-    hold_back_f: bool  # skip a device's forward where the device after it cannot use it soon
-    fill_small_waits: bool  # put a W into a wait too short for it even where the device is not the slowest
+    wait_for_first_b: bool
+    hold_back_f: bool
+    fill_small_waits: bool
 
 
 def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
@@ -44,7 +45,7 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
     return schedule_of(orders[values.index(min(values))], name)
 
 
-def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
+def _caps(problem: Problem, chain: tuple[StageId, ...], per_stage: int | None) -> list[MemorySteps | None]:
     """Return the memory limit of each stage of the chain, in steps of memory; None without a limit."""
     if per_stage is not None:
         return [per_stage * len(chain) * problem.network.memory_in_flight[stage] for stage in chain]
@@ -54,7 +55,9 @@ def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> li
 class _Search:
     """One variant of the search, built round by round. Lists are by the stage's position in the chain."""
 
-    def __init__(self, problem: Problem, chain: tuple[int, ...], caps: list[int | None], choices: Choices) -> None:
+    def __init__(
+        self, problem: Problem, chain: tuple[StageId, ...], caps: list[MemorySteps | None], choices: Choices
+    ) -> None:
         self.problem, self.chain, self.caps, self.choices = problem, chain, caps, choices
         self.p, self.m = len(chain), problem.microbatches
         self.built = GrowingOrders(len(chain))
@@ -150,7 +153,7 @@ class _Search:
                 raise DoesNotApply(f"its memory cap leaves no room for {kind} on stage {self.chain[i]}")
             self._put(i, W)
 
-    def _ticks_to_make_room(self, i: int) -> int:
+    def _ticks_to_make_room(self, i: int) -> Ticks:
         """Return the ticks of the weight passes that stage `i` must run before its memory has room for a forward."""
         in_use, ready = self.memory_in_use[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
         count = 0
@@ -158,7 +161,7 @@ class _Search:
             count += 1
         return count * self._ticks(i, W)
 
-    def _fill_wait(self, i: int, until: int) -> None:
+    def _fill_wait(self, i: int, until: Ticks) -> None:
         """Run weight passes while stage `i` would wait until tick `until`.
 
         The last one may be too long for the wait, if its device is the slowest or the variant allows that.
@@ -186,17 +189,17 @@ class _Search:
     def _next(self, i: int, kind: PassKind, microbatch: int) -> Pass:
         return Pass(kind, self.chain[i], microbatch)
 
-    def _ticks(self, i: int, kind: PassKind) -> int:
+    def _ticks(self, i: int, kind: PassKind) -> Ticks:
         return self.problem.duration(self._next(i, kind, 0))
 
-    def _change(self, i: int, kind: PassKind) -> int:
+    def _change(self, i: int, kind: PassKind) -> MemorySteps:
         return self.problem.network.change[kind, self.chain[i]].total
 
-    def _fits(self, i: int, in_use: int) -> bool:
+    def _fits(self, i: int, in_use: MemorySteps) -> bool:
         cap = self.caps[i]
         return cap is None or in_use <= cap
 
-    def _lag(self, i: int, to: int) -> int:
+    def _lag(self, i: int, to: int) -> Ticks:
         """Return the transfer time in ticks from the i-th stage of the chain to its neighbour, the `to`-th."""
         return self.problem.lag(self.chain[i], self.chain[to])
 

@@ -7,18 +7,22 @@ where weight passes are displaced, the levels are computed again up to the slot 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import B, F, Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 Row = list[Pass | None]  # what a device runs, by slot
+# A slot of time, from 0, in which a device runs one pass or none; or a number of them.
+TimeSlot: TypeAlias = int
 
 
 def draw_together(
-    problem: Problem, rows: Sequence[Row], moves: Callable[[tuple[int, int]], bool], displace_weights: bool
+    problem: Problem, rows: Sequence[Row], moves: Callable[[tuple[TimeSlot, DeviceId]], bool], displace_weights: bool
 ) -> None:
     """Move passes, in order of time, to the first gap after their predecessors if the memory peak does not rise.
 
@@ -40,7 +44,7 @@ def draw_together(
             slot[p] = gap
 
 
-def most_live(forwards: Sequence[int], backwards: Sequence[int], every: int, count: int) -> int:
+def most_live(forwards: Sequence[TimeSlot], backwards: Sequence[TimeSlot], every: TimeSlot, count: int) -> int:
     """Return the peak number of live activations of forwards and backwards in these slots of a device.
 
     The slots are repeated `count` times, every `every` slots. Each W takes the first gap after its B.
@@ -79,7 +83,7 @@ class _AsTheyAre:
     def peak(self) -> int:
         return int(self._level.max(initial=0))
 
-    def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
+    def moved(self, t: TimeSlot, p: Pass, earliest: TimeSlot, cap: int) -> TimeSlot | None:
         """Move pass `p` of slot `t` to the first gap from `earliest` on at which at most `cap` activations are live.
 
         Returns its new slot, None if it stays.
@@ -110,7 +114,7 @@ class _DisplacedWeights:
     def peak(self) -> int:
         return max((level for _, level in self._states), default=0)
 
-    def moved(self, t: int, p: Pass, earliest: int, cap: int) -> int | None:
+    def moved(self, t: TimeSlot, p: Pass, earliest: TimeSlot, cap: int) -> TimeSlot | None:
         """Move pass `p` of slot `t` to the first gap from `earliest` on that keeps live activations up to `cap`.
 
         Returns its new slot, None if it stays.
@@ -123,7 +127,7 @@ class _DisplacedWeights:
             row[t], row[gap] = p, None
         return None
 
-    def _follow(self, gap: int, until: int, cap: int) -> bool:
+    def _follow(self, gap: TimeSlot, until: TimeSlot, cap: int) -> bool:
         """Update the states after a move from slot `until` to `gap`; False if more than `cap` activations are live.
 
         The states are then left as they were.
@@ -138,7 +142,7 @@ class _DisplacedWeights:
         self._states[gap : gap + len(found)] = found
         return True
 
-    def _after(self, first: int) -> Iterator[tuple[int, int]]:
+    def _after(self, first: TimeSlot) -> Iterator[tuple[int, int]]:
         """Yield (waiting weight passes, live activations) after each slot from `first` on."""
         waiting, level = self._states[first - 1] if first else (0, 0)
         for t in range(first, len(self._row)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesched.deadline import ask
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Objective
+from pipesched.problem.quantities import Ticks
 
 
 class GrowingOrders:
@@ -17,7 +18,7 @@ class GrowingOrders:
         self.waited = [0] * devices  # its idle time after its first pass
         self.ends: dict[Pass, int] = {}
 
-    def put(self, device: int, p: Pass, arrival: int, ticks: int) -> None:
+    def put(self, device: int, p: Pass, arrival: Ticks, ticks: Ticks) -> None:
         """Append a pass of `ticks` to a device's order; it starts at tick `arrival` or when the device is free."""
         ask()
         start = max(self.free_at[device], arrival)
@@ -28,7 +29,7 @@ class GrowingOrders:
         self.free_at[device] = self.ends[p] = start + ticks
         self.orders[device].append(p)
 
-    def value(self, objective: Objective) -> int:
+    def value(self, objective: Objective) -> Ticks:
         """Return the makespan in ticks or, for a span or period, the longest span, as the simulator would."""
         began = [0] * len(self.began_at) if objective.of_passes.from_zero else self.began_at
         return max(end - start for start, end in zip(began, self.free_at, strict=True))

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from pipesched.errors import DoesNotApply
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
-def small_at_both_ends(problem: Problem) -> tuple[int, ...]:
+def small_at_both_ends(problem: Problem) -> tuple[MicrobatchId, ...]:
     """Return the numbers of micro-batches in an order with the smallest first and last and the largest in the middle.
 
     As in verl's `rearrange_micro_batches`: sorted by work, largest first, every other one in reverse, then the others.
@@ -18,13 +19,13 @@ def small_at_both_ends(problem: Problem) -> tuple[int, ...]:
     return (*falling[::2][::-1], *falling[1::2])
 
 
-def largest_first(problem: Problem) -> tuple[int, ...]:
+def largest_first(problem: Problem) -> tuple[MicrobatchId, ...]:
     """Return the numbers of micro-batches sorted by their work, the largest first."""
     scale = problem.walks.scale
     return tuple(sorted(range(problem.microbatches), key=lambda j: (-scale[j], j)))
 
 
-def orders(problem: Problem) -> Iterator[tuple[int, ...]]:
+def orders(problem: Problem) -> Iterator[tuple[MicrobatchId, ...]]:
     """Yield the orders worth trying, as numbers of micro-batches: small at both ends, largest first, smallest first."""
     yield small_at_both_ends(problem)
     yield largest_first(problem)
@@ -41,7 +42,7 @@ def any_order(problem: Problem) -> None:
         raise DoesNotApply(f"needs micro-batches that all walk one chain; the placement is {problem.placement.name}")
 
 
-def renumbered(schedule: Schedule, order: Sequence[int], name: str) -> Schedule:
+def renumbered(schedule: Schedule, order: Sequence[MicrobatchId], name: str) -> Schedule:
     """Return the schedule with micro-batch `order[j]` in place of micro-batch j in every pass, under a new name."""
     devices = range(schedule.columns.devices)
     passes = ([p._replace(microbatch=order[p.microbatch]) for p in schedule.passes_on(device)] for device in devices)

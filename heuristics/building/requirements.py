@@ -9,9 +9,10 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import bidirectional, v_shape
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, StageId, Ticks
 
 
-def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
+def one_stage_a_device(problem: Problem) -> tuple[StageId, ...]:
     """Require one stage per device, else `DoesNotApply`; return the stages in the order of the pipeline."""
     placement = problem.placement
     if len(placement.chains) != 1 or placement.stages != placement.devices:
@@ -71,10 +72,10 @@ class EqualCosts(NamedTuple):
     Where backwards do not split, B is the full backward and W 0.
     """
 
-    F: int
-    B: int
-    W: int
-    BW: int
+    F: Ticks
+    B: Ticks
+    W: Ticks
+    BW: Ticks
 
 
 def equal_costs(problem: Problem) -> EqualCosts | None:
@@ -96,7 +97,7 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
     return EqualCosts(f, b, w, bw)
 
 
-def peaks_along(problem: Problem, peak_of: Callable[[int, int], int]) -> tuple[int, ...]:
+def peaks_along(problem: Problem, peak_of: Callable[[int, StageId], MemorySteps]) -> tuple[MemorySteps, ...]:
     """Return each device's peak, by device, from `peak_of(i, stage)`, that of the i-th stage of the pipeline.
 
     For one stage per device.
@@ -105,7 +106,7 @@ def peaks_along(problem: Problem, peak_of: Callable[[int, int], int]) -> tuple[i
     return tuple(placed[d] for d in range(problem.devices))
 
 
-def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
+def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[MemorySteps, ...] | None:
     """Return each device's peak in steps of memory from its number of chunk activations, at most all that it ever has.
 
     None if activations differ between stages.

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from heuristics.building.patience import impatient
 from pipesched.deadline import SHORT, ask, asking
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 
-Edge = tuple[int, int]  # a pass, by number, and the ticks between the end of the one and the start of the other
+# A pass: an index in `PassGraph.passes`.
+PassId: TypeAlias = int
+# A pass, and the ticks between its end and the start of another, or from the other's end to its start.
+Edge = tuple[PassId, Ticks]
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,10 @@ class PassGraph:
 
     devices: int
     passes: tuple[Pass, ...]
-    device: tuple[int, ...]
-    ticks: tuple[int, ...]
-    taken: tuple[int, ...]  # memory at the start
-    kept: tuple[int, ...]  # memory from the end on: what was taken less what is given back
+    device: tuple[DeviceId, ...]
+    ticks: tuple[Ticks, ...]
+    taken: tuple[MemorySteps, ...]  # memory at the start
+    kept: tuple[MemorySteps, ...]  # memory from the end on: what was taken less what is given back
     before: tuple[tuple[Edge, ...], ...]
     after: tuple[tuple[Edge, ...], ...]
 
@@ -75,15 +79,15 @@ class _Row:
     `ceiling` is the memory that the device may use.
     """
 
-    ceiling: int
-    passes: list[int] = field(default_factory=list)
-    start: list[int] = field(default_factory=list)
-    end: list[int] = field(default_factory=list)
-    level: list[int] = field(default_factory=list)  # memory while the pass runs
-    left: list[int] = field(default_factory=list)  # memory after it
-    waiting: list[tuple[float, int]] = field(default_factory=list)  # passes for which memory had no room
+    ceiling: MemorySteps
+    passes: list[PassId] = field(default_factory=list)
+    start: list[Ticks] = field(default_factory=list)
+    end: list[Ticks] = field(default_factory=list)
+    level: list[MemorySteps] = field(default_factory=list)  # memory while the pass runs
+    left: list[MemorySteps] = field(default_factory=list)  # memory after it
+    waiting: list[tuple[float, PassId]] = field(default_factory=list)  # passes for which memory had no room
 
-    def gap(self, ready: int, ticks: int, taken: int, kept: int) -> tuple[int, int] | None:
+    def gap(self, ready: Ticks, ticks: Ticks, taken: MemorySteps, kept: MemorySteps) -> tuple[int, Ticks] | None:
         """Return the first place in the order where a pass fits, and its start; None if memory rules out even the last.
 
         The pass takes `ticks` from tick `ready` on at the earliest; `taken` is its memory at the start, `kept` that
@@ -101,7 +105,9 @@ class _Row:
                 found = place, start
         return found
 
-    def put(self, number: int, place: int, start: int, ticks: int, taken: int, kept: int) -> None:
+    def put(
+        self, number: PassId, place: int, start: Ticks, ticks: Ticks, taken: MemorySteps, kept: MemorySteps
+    ) -> None:
         in_use = self.left[place - 1] if place else 0
         self.passes.insert(place, number)
         self.start.insert(place, start)
@@ -117,12 +123,12 @@ class _Row:
 class Built(NamedTuple):
     """A schedule by pass number: the start of every pass in ticks, and the order of passes on each device."""
 
-    starts: list[int]
-    orders: list[list[int]]
+    starts: list[Ticks]
+    orders: list[list[PassId]]
 
 
 def insert_all(
-    graph: PassGraph, priority: Sequence[float], ceiling: Sequence[int], opens: Sequence[int]
+    graph: PassGraph, priority: Sequence[float], ceiling: Sequence[MemorySteps], opens: Sequence[Ticks]
 ) -> Built | None:
     """Return the schedule made by inserting passes one by one into the first gap that fits, least priority first.
 

@@ -8,29 +8,33 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
+from typing import TypeAlias
 
-from heuristics.building.drawing_together import Row, draw_together, most_live
+from heuristics.building.drawing_together import Row, TimeSlot, draw_together, most_live
 from heuristics.building.requirements import split_backward, v_of_stages
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.problem.stage_columns import stages_of
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
 
+# A leg: an index in `LEGS`.
+Leg: TypeAlias = int
 LEGS = F_DOWN, F_UP, B_DOWN, B_UP = range(4)
 PERIOD = 6  # slots: F, B and W of two chunks
 
-Offsets = tuple[int, int]  # slots from one device to the next, on the legs down and on the legs up
+Offsets = tuple[TimeSlot, TimeSlot]  # slots from one device to the next, on the legs down and on the legs up
 
 # Memory as a share of 1F1B's: 1 (zero bubble), 2/3, 1/2 and 1/3 (the least). It depends on the sum of the offsets; from
 # p = 4 on no sum is 5.
 V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
 
 
-def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
+def on_leg(devices: int, leg: Leg, device: int, microbatch: int) -> Pass:
     """Return the pass (F or B) of a micro-batch on a device and leg; stages run down the devices and up again."""
     stage = device if leg in (F_DOWN, B_UP) else 2 * devices - 1 - device
     return Pass(F if leg in (F_DOWN, F_UP) else B, stage, microbatch)
@@ -88,7 +92,7 @@ def _fits(problem: Problem, schedule: Schedule) -> bool:
     return True
 
 
-def block(p: int, down: int, up: int) -> list[list[int]]:
+def block(p: int, down: TimeSlot, up: TimeSlot) -> list[list[TimeSlot]]:
     """Return the slot of each leg on each device, `[device][leg]`, for micro-batch 0.
 
     `down` and `up` are the slots from one device to the next on legs down and up. Between legs a micro-batch waits 1 to
@@ -112,7 +116,7 @@ def block(p: int, down: int, up: int) -> list[list[int]]:
     return min(found)[2]
 
 
-def _repeated(starts: list[list[int]], m: int) -> list[Row]:
+def _repeated(starts: list[list[TimeSlot]], m: int) -> list[Row]:
     """Return each device's passes by slot (None: a gap): the block once for every micro-batch, a period apart."""
     p = len(starts)
     rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
@@ -135,7 +139,7 @@ def _with_weights(row: Row) -> Row:
     return filled + ready[done:]
 
 
-def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
+def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[TimeSlot, DeviceId], tuple[TimeSlot, DeviceId]]:
     """Return begin and end of the steady state as (slot, device), both on device 0.
 
     These are its first backward on the leg up, and the last micro-batch's first forward.
