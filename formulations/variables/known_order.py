@@ -64,7 +64,7 @@ class KnownOrder:
         return found
 
     def bits(self, operations: Iterable[Operation]) -> int:
-        """Return a set of operations as an integer in which bit n stands for operation number n, as in `before`."""
+        """Return a set of operations as an integer in which bit n stands for operation number n."""
         found = 0
         for x in operations:
             found |= 1 << self._number[x]

@@ -34,9 +34,10 @@ class Walks(NamedTuple):
     By device, `room` is the memory, `saved` the mean saving of a block, and `waits[since[device] : since[device + 1]]`
     are its gradients, those with the longest weight passes first. No pass runs on it before it `opens`, from which on
     its time counts, so `tail` excludes the opening time of the last step's device. `safe` is, by chain and device, the
-    step that a micro-batch has to take until it needs no more memory that others could occupy for ever. `occupied` and
-    `area` are, by step and device, memory and memory times ticks, which 64-bit integers may not represent: they only
-    rank orders, so rounded ones suffice.
+    step that a micro-batch has to take until it needs no more memory that others could occupy for ever. `occupied` is,
+    by step and device, the memory that a micro-batch occupies there while this step is its next one, and `area` the
+    memory times ticks that it will still occupy there on its shortest path to the end. 64-bit integers may not
+    represent these two: they only rank orders, so rounded ones suffice.
     """
 
     device: Numbers
@@ -166,9 +167,12 @@ def _holding(
     ticks: Sequence[Sequence[Ticks]],
     tails: Sequence[Ticks],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return `occupied` and `area` of `Walks`, as arrays by step and device.
+    """Return the memory that a micro-batch occupies on a device while a step is its next one, and what it will still
+    take.
 
-    `given_back` is the memory by step that a gradient frees, then that of its weight pass; `ticks` are their durations.
+    Both are arrays by step and device (`occupied` and `area` of `Walks`); the second is in memory times ticks, on the
+    shortest path to the end. `device` and `tails`, the ticks from a step's start to the end of its chain, are by step.
+    `given_back` has by step the memory that a gradient frees, then that of its weight pass; `ticks` their durations.
     """
     shape = len(steps), max(device) + 1
     occupied, area = np.zeros(shape), np.zeros(shape)
@@ -219,10 +223,11 @@ def _saved(
 
 
 def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[DeviceId]) -> Numbers:
-    """Return `safe` of `Walks`, by chain and device: the last forward of a single chain on the device.
+    """Return by chain and device the step after which a micro-batch needs no more memory that others could hold for
+    ever.
 
-    Of several chains it is the last forward on any device, as they may wait for each other elsewhere. -1 where a chain
-    does not visit the device.
+    With a single chain it is the chain's last forward on the device; with several, its last forward on any device, as
+    they may wait for each other elsewhere. -1 where a chain does not visit the device.
     """
     chains = sorted({step.chain for step in steps})
     found = np.full((len(problem.placement.chains), problem.devices), -1, np.int64)

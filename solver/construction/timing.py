@@ -44,7 +44,7 @@ _PARAMS = TimingParams()
 _NEVER = -(2**61)
 
 # `paths[d][e]` is the longest path from the first start of device d to the end of device e, None where there is none.
-_PathLengths = list[list[int | None]]
+_PathLengths = list[list[Ticks | None]]
 
 
 def best_times(problem: Problem, schedule: Schedule) -> Timeline:
@@ -121,7 +121,7 @@ def greatest_mean(paths: _PathLengths) -> Value:
     """Return the greatest mean length in ticks of the paths on a cycle of devices; 0 if there is no cycle.
 
     No times of the order have a lower span, and some have this one. `paths[d][e]` is the longest path from the first
-    start of device d to the end of device e.
+    start of device d to the end of device e, None without one.
     """
     n = len(paths)
     # For each number k of paths, the longest walk of k paths that ends on each device.
@@ -144,7 +144,8 @@ def _longest(walks: list[Ticks | None], paths: _PathLengths, e: int) -> Ticks | 
 def _times(problem: Problem, schedule: Schedule, paths: _PathLengths, span: Value) -> Timeline:
     """Return a timeline in which every device begins as early as possible with all spans at most `span` ticks.
 
-    `paths` is as for `greatest_mean`; the timeline's ticks are finer if `span` is a fraction.
+    `paths[d][e]` is the longest path in ticks from the first start of device d to the end of device e, None without
+    one. The timeline's ticks are finer if `span` is a fraction.
     """
     parts, begins = span.denominator, [0] * problem.devices
     devices = range(problem.devices)

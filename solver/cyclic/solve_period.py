@@ -64,9 +64,10 @@ def solve_period(
     """Return the solution with the shortest period found, and the proved lower bound on the period.
 
     With `search` off only the published schedules are examined, with `published` off none of these. `search_long_run`
-    is as in `best_period`. The timeline is the pattern unrolled over the problem's micro-batches. A period may be a
-    fraction of a tick, so the solution's problem is the same problem in finer ticks, and all of its values are in
-    those. Progress is reported exactly, in the file's unit. `BadInput` for a problem without a period.
+    searches short schedules of many micro-batches, to read patterns from their middle. The timeline is the pattern
+    unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the solution's problem is the
+    same problem in finer ticks, and all of its values are in those. Progress is reported exactly, in the file's unit.
+    `BadInput` for a problem without a period.
     """
     refuse_no_period(problem)
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()

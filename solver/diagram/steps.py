@@ -111,6 +111,9 @@ def longest_of(steps: Steps) -> Ticks:
 
 
 def ticks_of_all(ticks: TickArray, later: TickArray, lag: TickArray, blocks: TickArray, microbatches: Numbers) -> Ticks:
-    """Return the ticks of all passes and lags in sequence, each also counted in its longest block; arrays are as in
-    `Steps`."""
+    """Return the ticks of all passes and lags of all micro-batches in sequence, each pass also in its longest block.
+
+    Arrays are by step: ticks of the pass, of the part of a backward after its gradient (`later`) and of the `lag`
+    before it, and the number of micro-batches; `blocks` by forward and gradient step, -1 for none.
+    """
     return int(((ticks + later + lag + blocks.max(axis=1).clip(min=0)) * microbatches).sum())

@@ -279,7 +279,7 @@ class Search:
     def offer_order(self, schedule: Schedule, by: str | None = None) -> Timeline | None:
         """Offer a schedule with its best times; return its timeline if as good as the incumbent, else None.
 
-        `by` is as in `Incumbent.offer`.
+        `by` is the name of the finder in reports, by default the current phase.
         """
         timeline = best_times(self.problem, schedule)
         return timeline if self.incumbent.offer(timeline, by) == self.incumbent.value else None

@@ -76,7 +76,11 @@ class AnnealedSchedule(NamedTuple):
 
 
 class Ordered(Protocol):
-    """Interface of numbered units (passes or blocks) that annealing reorders on their devices; fields as in `Units`."""
+    """Interface of numbered units (passes or blocks) that annealing reorders on their devices; lists are by unit.
+
+    `needs` are the (unit, lag) pairs that must have ended before, `takes` and `gives` the memory at start and end.
+    Units of one `line` keep their order.
+    """
 
     ticks: list[Ticks]
     device: list[DeviceId]
@@ -154,7 +158,10 @@ class Annealer:
         seed: int,
         halt: IntArray | None = None,
     ) -> AnnealedSchedule | None:
-        """Return the best schedule met and its value in ticks; None in a deadlock. Arguments as in `search`."""
+        """Return the best schedule met in `moves` moves from `orders`, and its value in ticks; None in a deadlock.
+
+        `openings[d]` is the tick at which device d may start; setting `halt[0]` from another thread ends the run.
+        """
         found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else AnnealedSchedule(found[0], self._schedule(found[1]))
 

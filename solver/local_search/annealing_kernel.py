@@ -19,7 +19,8 @@ from solver.local_search.propagation import SIMULATED, forget, settle_in, settle
 
 
 class Best(NamedTuple):
-    """Best orders met: `order[d, k]` and `count[d]` as in `Rows`, and the modes of each operation.
+    """Best orders met and the modes of each operation: `order[d, k]` is the unit at place k of the `count[d]` of device
+    d.
 
     `mate[n]` is the forward joined to backward n in a block (-1: none), `fused[n]` is 1 for a full backward.
     """
@@ -31,7 +32,8 @@ class Best(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working arrays: `path` and `gaps` of `critical_path`, and `level[d, k]`, the memory after place k of device d."""
+    """Working arrays: the units of a critical path (`path`), those of them before which their device idles (`gaps`),
+    and `level[d, k]`, the memory in use after place k of device d."""
 
     path: Array
     gaps: Array

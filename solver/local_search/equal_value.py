@@ -95,7 +95,9 @@ class EqualValueSearch:
     ) -> Timeline | None:
         """Return the timeline met of least mean value under `noise`, at most `most` ticks without (None: any).
 
-        `temperatures` are the first and last, in mean durations of a unit. None, `moves` and `halt` as in `for_memory`.
+        `temperatures` are the first and last, in mean durations of a unit. None if the given timeline breaks the limit
+        or a capacity, or the result's memory is not safe for every timing. The walk makes `moves` moves, or ends early
+        once another thread sets `halt[0]`.
         """
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(len(self.units.owner)))

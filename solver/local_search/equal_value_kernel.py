@@ -43,7 +43,10 @@ class Goal(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """Temperatures of the first and last move in units of the energy, and parameters as in `AnnealingParameters`."""
+    """Temperatures of the first (`hot`) and last move (`cold`), in units of the energy, and parameters of moves.
+
+    A unit jumps over at most `reach` others; `filling` is the share of moves that bring a unit into an idle time.
+    """
 
     hot: float
     cold: float
@@ -54,7 +57,7 @@ class Heat(NamedTuple):
 class Work(NamedTuple):
     """Working arrays: ends of units in every sample, for the current order and with a move, shape (units, samples).
 
-    `path` and `gaps` are those of `critical_path`.
+    `path` has the units of a critical path, `gaps` those of them before which their device idles.
     """
 
     end: Array

@@ -105,7 +105,7 @@ def start_of(problem: Problem, timeline: Timeline) -> Start | None:
 def equal_value_search(timeline: Timeline) -> EqualValueSearch | None:
     """Return the search among orders of at most a timeline's value, of passes or jobs.
 
-    None as for `start_of`, and where parameters are gathered, since orders of jobs do not determine their memory.
+    None if the order of one stream does not determine each limited memory, or parameters are gathered.
     """
     if timeline.problem.view is not None:
         return EqualValueSearch(timeline, Units(timeline.problem, timeline.schedule))

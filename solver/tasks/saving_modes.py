@@ -16,9 +16,10 @@ Running = tuple[list[JobId], list[JobArc]]
 
 
 def saving_modes(jobs: Jobs) -> Iterator[Running]:
-    """Yield choices of the jobs that run, with backwards split and each kind of saving used wherever it pays.
+    """Yield choices of the jobs that run, each with arcs that delay its reloads or recomputations until needed.
 
-    Offloading is first, then recomputations. If activations have no modes there is one choice.
+    Backwards are split. There is a choice for offloading and one for each kind of recomputation, used on every stage
+    where the backward leaves time for it; without modes of activations there is one choice, without arcs.
     """
     options = jobs.problem.network.options
     kinds = {kind for modes in options.values() for mode in modes for kind in mode}

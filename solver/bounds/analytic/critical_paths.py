@@ -104,7 +104,8 @@ def chains_on(view: PipelineView, device: int) -> list[list[StageId]]:
 
 
 def visited(view: PipelineView) -> Iterator[tuple[DeviceId, list[list[StageId]]]]:
-    """Yield every device that has passes, with its stages by chain as in `chains_on`."""
+    """Yield every device that has passes, with a list of its stages, in chain order, for each chain that has some
+    there."""
     for device in range(view.devices):
         chains = chains_on(view, device)
         if chains:

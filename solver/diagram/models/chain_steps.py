@@ -93,10 +93,11 @@ def least_end(
     until: int = ROUNDS,
     reached: list[Labels] | None = None,
 ) -> Least:
-    """Return the least end in ticks of all orders of the steps, within `work` labels.
+    """Return the least end in ticks of all orders of the steps, with at most `width` labels kept per state.
 
-    With completion bounds, of the orders that may end before `value`, or `value` itself if that is less. Other
-    arguments are those of `ChainSteps`. Its ticks are None after too much work or a stop.
+    With completion bounds, of the orders that may end before `value`, or `value` itself if that is less. After `until`
+    rounds further ones may be skipped; to the list `reached` are appended, by layer, the states with the least of every
+    time. The ticks are None after a stop, or if more than `work` labels would be looked at.
     """
     found = compiled_within(ChainSteps(steps, width, completions, value, until, reached), stop, work, _LAYER)
     if not found.finished:

@@ -93,13 +93,14 @@ class Incumbent:
         return value
 
     def argue(self, certificate: Certificate) -> None:
-        """Add a certificate whose argument is a text for the user, like those known at the start."""
+        """Add a certificate to those whose arguments the user sees; the strongest one becomes the lower bound."""
         self._replace(lambda state: state.with_argument(certificate))
 
     def claim(self, bound: Value, devices: Sequence[DeviceId] | None = None, by: str | None = None) -> None:
         """Make a bound proved by CP-SAT, in ticks, the certificate if it is above the current lower bound.
 
-        `devices` are those whose constraints the proof needs; None: all. `by` is as in `offer`.
+        `devices` are those whose constraints the proof needs; None: all. `by` is the name of the finder in reports, by
+        default the current phase.
         """
         if bound <= self.lower_bound:
             return

@@ -36,9 +36,9 @@ def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
 
 
 def _in_this_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
-    """Return a timeline of this problem with the starts of another's timeline, in its finer or equal ticks.
+    """Return a timeline of another problem, which differs in times or memory, as one of this problem: its starts stay.
 
-    None unless this problem's tick is a multiple of the other's.
+    The result is of this problem in the ticks of the timeline; None unless this problem's tick is a multiple of those.
     """
     parts = problem.tick / timeline.problem.tick
     if parts.denominator != 1:

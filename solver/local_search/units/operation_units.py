@@ -126,7 +126,10 @@ class Operations:
     def schedule(
         self, orders: Sequence[Sequence[UnitId]], fused: Sequence[bool | int], mate: Sequence[UnitId]
     ) -> Schedule:
-        """Return the schedule of these orders of operation numbers and these modes, both as in the class."""
+        """Return the schedule of these orders of operation numbers on the devices, and these modes of operations.
+
+        `fused[n]` is True for a B joined to its W or without one; `mate[n]` is the F joined to a B in a block, else -1.
+        """
         return Schedule(tuple(tuple(self._slot(n, fused, mate) for n in order) for order in orders), "pipesched")
 
     def _slot(self, number: UnitId, fused: Sequence[bool | int], mate: Sequence[UnitId]) -> Slot:

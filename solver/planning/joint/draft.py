@@ -46,7 +46,7 @@ class Costs(NamedTuple):
 class StageSums:
     """Prefix sums of the layers' times and memory, so that the costs of a stage are differences of two entries.
 
-    `slowness` has the device's time factor for each stage of a chain, as in `Cluster`; empty: all factors are 1.
+    `slowness` has for each stage of a chain the factor by which its device multiplies layers' times; empty: all are 1.
     """
 
     def __init__(self, plan: PlanProblem, slowness: Sequence[Fraction] = ()) -> None:

@@ -27,7 +27,10 @@ _PARAMS = JointMoveParams()
 
 
 class Proposal(NamedTuple):
-    """A draft with its costs, and an order under which it fits the memory (`order` as in `OrderArrays`)."""
+    """A draft with its costs, and an order under which it fits the memory.
+
+    `order` has shape (devices, most passes of a device): pass numbers of `OrderArrays`, padded with -1.
+    """
 
     draft: Draft
     costs: Costs

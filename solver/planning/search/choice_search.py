@@ -266,7 +266,9 @@ class ChoiceSearch:
     def proved(self, bounds: Sequence[Ticks], evidence: Sequence[OrderPaths]) -> None:
         """Record lower bounds (ticks) over all partitions, one for each allowed order that fits some partition.
 
-        `bounds` is empty where no partition fits. A higher bound that is valid for any order is kept instead.
+        The least of them, or the value of the best plan if that is less, becomes the placement's bound; a higher bound
+        that is valid for any order is kept instead. `bounds` is empty where no partition fits: then, without a plan,
+        the placement is recorded as having none.
         """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
         if not bounds and not own:

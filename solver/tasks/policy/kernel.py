@@ -161,7 +161,8 @@ def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
-    """Process event after event; results as of `dispatch`."""
+    """Process event after event: write the starts of all jobs in steps into `start`; return the latest end, or -1 in a
+    deadlock."""
     n_jobs, clock = shop.steps.shape[0], at.clock
     for n in range(n_jobs):
         if at.missing[n] == 0:

@@ -43,8 +43,8 @@ def unused_at_first(
 def area_left_at_last_forward(paths: Paths, stages: list[StageId], capacity: MemorySteps) -> Fraction:
     """Return the most memory times ticks that activations in memory at a device's last forward's end can still need.
 
-    Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. The measure
-    is `area`, the least that it takes in all.
+    Only where no B takes more memory than it frees (`freed`). Forwards are over then, so each micro-batch is in one of
+    three states. The measure is `area`, the least that it takes in all.
 
     1. Nothing is in memory any more: all of `area` was taken.
     2. W alone is to end, and `activation - freed` is in use. The remainder is `area` less what was taken until B
