@@ -10,7 +10,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import header
 from runtime.partitions.list_texts import check_length, numbers
 from runtime.partitions.plan_limits import PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_modes, loop
+from runtime.partitions.setting_limits import all_or_none, every_stage_trains, known_modes, loop
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "deepspeed"
@@ -38,6 +38,7 @@ class PlannedPipelineModule(PipelineModule):
 
 def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model, chunks=1)
+    every_stage_trains(_NAME, model)
     known_modes(_NAME, model, *FULL)
     recomputed = all_or_none(_NAME, model, FULL, "activation_checkpoint_interval")
     parts = [0, *accumulate(sum(one) for one in model.counts)]
@@ -77,6 +78,6 @@ PARTITION_FORMATS.register(
         suffix=".deepspeed_partition.py",
         write=_write,
         read=_read,
-        limits=PlanLimits(("linear",), RecomputeRule.ALL, whole_backwards=True),
+        limits=PlanLimits(("linear",), RecomputeRule.ALL, whole_backwards=True, every_stage_trains=True),
     )
 )

@@ -18,7 +18,7 @@ from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import partition_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import one_chain
+from runtime.partitions.setting_limits import every_stage_trains, one_chain
 from runtime.partitions.staged_model import StagedModel
 
 _NAME = "megatron-order"
@@ -29,6 +29,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     if is_hybrid(names_of(model)):
         raise BadInput(f"{_NAME}: not supported: {_HYBRID}")
     one_chain(_NAME, model)
+    every_stage_trains(_NAME, model)
     in_v = model.placement.stage_device == v_shape(model.devices).stage_device
     if in_v and model.mtp:
         raise BadInput(f"{_NAME}: not supported: multi-token prediction layers with stages in a V")
@@ -56,6 +57,7 @@ PARTITION_FORMATS.register(
             mtp=MtpPlace.ONE_STAGE,
             without_mtp=("v-shape",),
             groups=True,
+            every_stage_trains=True,
             check=partial(no_hybrid, _HYBRID),
         ),
     )

@@ -21,7 +21,14 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDER_NOTE, ORDERS, group_flags, order_notes
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of, no_hybrid
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_modes, loop, mtp_on_last_stage, one_chain
+from runtime.partitions.setting_limits import (
+    all_or_none,
+    every_stage_trains,
+    known_modes,
+    loop,
+    mtp_on_last_stage,
+    one_chain,
+)
 from runtime.partitions.staged_model import Run, StageCounts, StagedModel
 
 _NAME, _ORDER_NAME = "megatron-hybrid", "megatron-hybrid-order"
@@ -44,6 +51,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 def _write_with_order(model: StagedModel) -> PartitionSettings:
     pattern, flags, notes = _settings(_ORDER_NAME, model)
     one_chain(_ORDER_NAME, model)
+    every_stage_trains(_ORDER_NAME, model)
     if model.placement.stage_device != v_shape(model.devices).stage_device:
         loop(_ORDER_NAME, model)
     elif model.mtp:
@@ -143,6 +151,7 @@ PARTITION_FORMATS.register(
             without_mtp=("v-shape",),
             recomputes_mtp=False,
             groups=True,
+            every_stage_trains=True,
             check=partial(no_hybrid, _TAKES_HYBRID),
         ),
     )

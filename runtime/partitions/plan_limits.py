@@ -17,7 +17,7 @@ from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
 from pipesched.layers.roles import Role, check_places, role_of
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, is_taken, order_of
-from runtime.partitions.setting_limits import at_least_each
+from runtime.partitions.setting_limits import BACKWARD_OF_EVERY_STAGE, at_least_each
 
 _RULES = {
     RecomputeRule.ANY: "any layers are recomputed",
@@ -48,7 +48,8 @@ class PlanLimits:
     micro-batches, as in Megatron. `equal_stages`: all stages have the same number of transformer layers.
     `microbatches_a_device`: at least so many micro-batches for each device. `least_devices`: so many devices or more.
     `split_backwards`: every layer that trains has a W of its own. `context_parallel`: sequences may be cut over several
-    devices. `forwards_only`: no layer trains. `check` raises `BadInput` for names of layers.
+    devices. `forwards_only`: no layer trains. `every_stage_trains`: the first stage has all frozen layers before the
+    first that trains, and this one. `check` raises `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -67,6 +68,7 @@ class PlanLimits:
     split_backwards: bool = False
     context_parallel: bool = True
     forwards_only: bool = False
+    every_stage_trains: bool = False
     check: Callable[[list[str]], None] = lambda _: None
 
 
@@ -132,6 +134,9 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     if mtp and limits.mtp is not MtpPlace.ANYWHERE:
         model = _mtp_together(model, limits.mtp is MtpPlace.LAST_STAGE or plan.cluster.devices <= 2)
         words += [f"multi-token prediction layers {limits.mtp.value}"] if model != plan.model else []
+    if limits.every_stage_trains and model.before_training:
+        model = _trained_first_stage(plan, model, name)
+        words.append("a layer that trains on every stage")
     if limits.whole_backwards and model.splittable:
         model = replace(model, layers=tuple(map(_whole, model.layers)))
         words.append("every backward in one pass")
@@ -212,6 +217,9 @@ def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, 
     if limits.groups and not group_sizes(plan.microbatches, plan.cluster.devices):
         found = [one for one in found if one.chunks == 1]
         more.append(f"one chunk with fewer micro-batches than devices, {plan.microbatches} on {plan.cluster.devices}")
+    if limits.every_stage_trains and plan.model.before_training:
+        found = [one for one in found if len(one.on(plan.cluster.devices).chains[0]) <= plan.model.most_stages]
+        more.append(f"a layer that trains on every stage, since {BACKWARD_OF_EVERY_STAGE}")
     if not found:
         reasons = f" ({'; '.join(more)})" if more else ""
         raise BadInput(
@@ -269,6 +277,31 @@ def _left_out(before: Model, after: Model) -> list[str]:
     return list(
         dict.fromkeys(mode.name for layer in before.layers for mode in layer.recompute if mode.name not in kept)
     )
+
+
+def _trained_first_stage(plan: PlanProblem, model: Model, name: str) -> Model:
+    """Return the model with its first layers together on one stage, up to the first layer that a gradient reaches.
+
+    Raises `BadInput` if none does, or if the others are too few for the devices or are cut in another place by the
+    partition given.
+    """
+    found = f"--for {name}: found {model.before_training} frozen layers before the first that trains"
+    allowed = f"allowed: a layer that trains on every stage, since {BACKWARD_OF_EVERY_STAGE}"
+    if model.before_training == len(model.sequence):
+        raise BadInput(f"--for {name}: found frozen layers alone; {allowed}")
+    layers, left = list[LayerType](), model.before_training + 1
+    for layer in model.layers:
+        number = min(left, layer.count)
+        left -= number
+        layers += [replace(layer, count=1, with_previous=bool(layers) or at > 0) for at in range(number)]
+        if number < layer.count:
+            layers.append(replace(layer, count=layer.count - number, with_previous=layer.with_previous and not number))
+    made = replace(model, layers=tuple(layers))
+    if plan.counts is not None and plan.counts[0] <= model.before_training:
+        raise BadInput(f"{found}, and a partition with {plan.counts[0]} layers on the first stage; {allowed}")
+    if plan.cluster.devices > made.most_stages:
+        raise BadInput(f"{found}, and too few behind them for {plan.cluster.devices} devices; {allowed}")
+    return made
 
 
 def _mtp_together(model: Model, with_head: bool) -> Model:

@@ -8,6 +8,8 @@ from pipesched.layers.roles import Role
 from pipesched.problem.placement import interleaved
 from runtime.partitions.staged_model import StagedModel, StageLayers
 
+BACKWARD_OF_EVERY_STAGE = "it runs a backward of every stage"
+
 
 def one_chain(name: str, model: StagedModel) -> None:
     """Raise `BadInput` for placements with every stage on two devices, or whose chain is not in stage order."""
@@ -34,6 +36,13 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     if chunks is not None and per_device > chunks:
         raise BadInput(f"{name}: not supported: {per_device} stages a device; it has {chunks} a device")
     return per_device
+
+
+def every_stage_trains(name: str, model: StagedModel) -> None:
+    """Raise `BadInput` for stages of frozen layers that no gradient reaches."""
+    frozen = [at for at, stage in enumerate(model.stages) if stage.forward_only]
+    if frozen:
+        raise BadInput(f"{name}: not supported: frozen layers alone on stage {frozen[0]}; {BACKWARD_OF_EVERY_STAGE}")
 
 
 def microbatches_a_device(name: str, model: StagedModel, least: int) -> None:

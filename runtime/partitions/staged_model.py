@@ -41,10 +41,14 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class StageLayers:
-    """One stage: its device, and its runs of layers, first to last."""
+    """One stage: its device, and its runs of layers, first to last.
+
+    `forward_only` if all of them are frozen, and none before them trains.
+    """
 
     device: DeviceId
     runs: tuple[Run, ...]
+    forward_only: bool = False
 
     def count(self, role: Role) -> int:
         """Return the number of layers of a role."""
@@ -119,7 +123,11 @@ def staged(
     check_places([layer.name for layer in model.sequence])
     layers_of_stages = partition.layers_of(model)
     stages = tuple(
-        StageLayers(placement.stage_device[stage], _runs(layers, partition.recomputed_on(at)))
+        StageLayers(
+            placement.stage_device[stage],
+            _runs(layers, partition.recomputed_on(at)),
+            bool(layers) and all(layer.forward_only for layer in layers),
+        )
         for at, (stage, layers) in enumerate(zip(placement.chains[0], layers_of_stages, strict=True))
     )
     module_selections = tuple(selections(model.kinds))

@@ -13,7 +13,7 @@ from runtime.configuration.torchtitan import PIPELINED
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
-from runtime.partitions.setting_limits import all_or_none, known_modes, loop, no_mtp, one_chain
+from runtime.partitions.setting_limits import all_or_none, every_stage_trains, known_modes, loop, no_mtp, one_chain
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "torchtitan"
@@ -60,6 +60,7 @@ def split_stages(csv):
 
 def _write(model: StagedModel) -> PartitionSettings:
     one_chain(_NAME, model)
+    every_stage_trains(_NAME, model)
     no_mtp(_NAME, model, "its decoders have none")
     known_modes(_NAME, model, *FULL)
     recomputed = all_or_none(_NAME, model, FULL, "activation checkpointing")
@@ -175,7 +176,11 @@ PARTITION_FORMATS.register(
         write=_write,
         read=_read,
         limits=PlanLimits(
-            ("linear", "interleaved", "v-shape"), RecomputeRule.ALL, (), MtpPlace.NOWHERE, whole_last=True
+            ("linear", "interleaved", "v-shape"),
+            RecomputeRule.ALL,
+            mtp=MtpPlace.NOWHERE,
+            whole_last=True,
+            every_stage_trains=True,
         ),
     )
 )

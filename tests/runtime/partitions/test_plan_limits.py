@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from pipesched.errors import BadInput
+from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule, why_not_expressible
@@ -25,6 +26,15 @@ def _written(form: PartitionFormat, plan: PlanProblem, choice: Choice, partition
     except BadInput:
         return False
     return True
+
+
+def _frozen(model: Model, before: int) -> Model:
+    """The model with its first layers frozen."""
+    sequence = model.sequence
+    layers = (replace(one, name=f"{one.name} frozen", forward_only=True) for one in sequence[:before])
+    closed = {*range(len(sequence))} - {*model.cuts}
+    entries = (replace(one, with_previous=at in closed) for at, one in enumerate([*layers, *sequence[before:]]))
+    return replace(model, layers=tuple(entries))
 
 
 def _allowed(plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
@@ -52,6 +62,8 @@ def test_restricted_problems_have_the_plans_that_can_be_written(form: PartitionF
         if form.limits.forwards_only and seed % 8:
             layers = tuple(replace(layer, forward_only=True) for layer in whole.model.layers)
             whole = replace(whole, model=replace(whole.model, layers=layers))
+        if form.limits.every_stage_trains and seed % 4 == 1:
+            whole = replace(whole, model=_frozen(whole.model, 1 + seed % 3))
         try:
             left, _ = restricted(whole, form.name, form.limits)
         except BadInput:
