@@ -14,6 +14,7 @@ from pipesched.files.model_configs.hardware_table import DEVICES, Device
 from pipesched.files.model_configs.model_config import ModelConfig
 from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
+from pipesched.layers.derived.data_links import ByNodes
 from pipesched.layers.measured_step import MeasuredStep
 from pipesched.layers.recompute_rule import MODULES
 from pipesched.schedule.metrics import measure
@@ -97,9 +98,14 @@ def wanted_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Wanted:
 
 
 def device_of(row: Row, devices: Mapping[str, Device] = DEVICES) -> Device:
-    """The device of a row, with the network that its source gives."""
+    """The device of a row, with the network that its source gives or measured."""
     device, given = devices[row.gpu], re.search(r"network of (\d+) Gb/s a device", row.runtime)
-    return replace(device, between_nodes=int(given[1]) / 8) if given else device
+    if given:
+        device = replace(device, between_nodes=int(given[1]) / 8)
+    if match := re.search(r"all-reduce measured at ([^;]+)", row.runtime):
+        by_nodes = re.findall(r"(\d+) GB/s on (\d+) node", match[1])
+        device = replace(device, data_bandwidth=ByNodes(tuple((int(n), float(rate)) for rate, n in by_nodes)))
+    return device
 
 
 def step_of(row: Row) -> MeasuredStep:

@@ -43,7 +43,7 @@ def add_training(group: ArgumentParser | _ArgumentGroup, microbatches: str, seve
     group.add_argument(
         "--rate", action="append", metavar="KEY=NUMBER",
         help="a number of a hardware file, or of a plan file's hardware, instead of the device's, such as "
-        "tensor_share=0.5 or dispatch=expert; may be repeated",
+        "tensor_share=0.5, dispatch=expert or data_bandwidth={1: 436, 4: 160} by nodes; may be repeated",
     )  # fmt: skip
     group.add_argument(
         "--vocabulary",

@@ -38,6 +38,7 @@ from benchmarks.measured.table import (
     source_of,
 )
 from pipesched.files.model_configs.hardware_table import DEVICES, SUSTAINED
+from pipesched.layers.derived.data_links import ByNodes
 from tests.support.daily import daily
 
 # What rounding, or a correction elsewhere, may move a share by.
@@ -197,6 +198,8 @@ def test_what_notes_say_of_a_runtime_becomes_keys() -> None:
     assert training_of(other["e000"])["sharding"] == "none" and "sharding" not in training_of(other["e096"])
     assert rates_of(other["e098"]) == {"data_hidden_share": 0} and rates_of(other["e096"]) == {}
     assert wanted_of(other["e096"]).device.between_nodes == 12.5  # half of the table's A100
+    measured = wanted_of(other["e000"]).device.data_bandwidth
+    assert measured == ByNodes(((1, 436), (4, 160), (16, 85), (64, 33)))
 
 
 def test_others_are_judged_by_the_same_rows() -> None:

@@ -19,6 +19,7 @@ from pipesched.files.model_configs.plan_of_config import Wanted
 from pipesched.files.model_configs.read_config import read_config
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problem_text import problem_text
+from pipesched.layers.derived.data_links import ByNodes
 from pipesched.layers.measured_step import MeasuredStep
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.simulation.simulator import simulate
@@ -64,6 +65,14 @@ def test_from_steps_to_a_hardware_file_that_layouts_reads(tmp_path: Path, capsys
     assert main([*words, "--time-limit", "1", "--workers", "1"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
     assert best["assumed"]["sustained_tflops"] == pytest.approx(989 * device.products, rel=1e-3)
+
+
+def test_a_bandwidth_by_nodes_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps, mine = steps_file(tmp_path), tmp_path / "mine.yaml"
+    words = ["calibrate", str(steps), "--hardware", "h100-80gb", "--config", str(CONFIG), "-o", str(mine)]
+    assert main([*words, "--rate", "data_bandwidth={1: 436, 4: 160}"]) == 0
+    assert "\ndata_bandwidth: {1: 436, 4: 160}\n" in mine.read_text()
+    assert find_device(str(mine)).device.data_bandwidth == ByNodes(((1, 436), (4, 160)))
 
 
 @pytest.mark.parametrize(("times", "code"), [(3.6, 1), (1 / 3.6, 1), (1.0, 0)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,10 +14,12 @@ from pydantic import Field, create_model
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.fields import field_types
+from pipesched.files.fields.data_bandwidth import DataBandwidth
 from pipesched.files.fields.field import field, finite_number, whole_number
 from pipesched.files.fields.section import Section
 from pipesched.files.model_configs.hardware_table import DEVICES, LAUNCHES, SHARES, Device
 from pipesched.files.schema_errors import parse_model
+from pipesched.layers.derived.data_links import ByNodes
 
 
 class NamedDevice(NamedTuple):
@@ -55,7 +58,7 @@ def device_text(name: str, device: Device, comments: Mapping[str, str]) -> str:
     for one in fields(Device):
         value = getattr(device, one.name)
         if value is not None:
-            text = f"{one.name}: {json.dumps(value)}"
+            text = f"{one.name}: {value if isinstance(value, ByNodes) else json.dumps(value)}"
             lines.append(f"{text:<27} # {comments[one.name]}" if one.name in comments else text)
     return "\n".join(lines) + "\n"
 
@@ -103,8 +106,12 @@ def _read(path: Path) -> NamedDevice:
 
 
 def _given(form: Section) -> dict[str, Any]:
-    names = {one.name for one in fields(Device)}
-    return {name: value for name, value in form.model_dump().items() if value is not None and name in names}
+    given = {one.name: getattr(form, one.name) for one in fields(Device)}
+    return {
+        name: float(value) if isinstance(value, Fraction) else value
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def _number(least_excluded: float, most: float) -> Any:
@@ -121,6 +128,8 @@ def _type(name: str) -> Any:
         return field_types.Text
     if name in ("multiprocessors", "node"):
         return Annotated[int, field("a whole number of at least 1", whole_number(1), {"type": "integer"})]
+    if name == "data_bandwidth":
+        return DataBandwidth
     if name in LAUNCHES:
         return _number(-1e-12, 1e9)
     return _number(0, 1 if name in SHARES else 1e9)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from pipesched.layers.derived.data_links import ByNodes
+
 
 @dataclass(frozen=True)
 class Device:
@@ -19,9 +21,10 @@ class Device:
     products and attention reach; `memory_share` is the share of the memory bandwidth, and `tensor_share`,
     `expert_share`, `data_share` those of the link bandwidths in collectives. `dense_launch` and `moe_launch` are the
     least time, in ms, of a layer's forward; `moe_wait` is the time, in ms, that each pass of a layer with experts waits
-    for its host where no CUDA graph launches its kernels. They are fitted to published steps (`python -m
-    benchmarks.accuracy --fit`). A device of this table without any has those of the most similar one, one of a hardware
-    file those of the device that its `like` names, or these defaults.
+    for its host where no CUDA graph launches its kernels. `data_bandwidth`, in GB/s of one device, or of all-reduce by
+    nodes, is that of exchanging gradients; None: it follows from links and `data_share`. Shares and times are fitted to
+    published steps (`python -m benchmarks.accuracy --fit`). A device of this table without any has those of the most
+    similar one, one of a hardware file those of the device that its `like` names, or these defaults.
     """
 
     tflops: float
@@ -44,6 +47,7 @@ class Device:
     dense_launch: float = 0.3
     moe_launch: float = 1
     moe_wait: float = 1.427
+    data_bandwidth: float | ByNodes | None = None
 
 
 # What may be fitted: shares, and times of launching.

@@ -12,7 +12,8 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_table import Device
 from pipesched.files.model_configs.model_config import ModelConfig
-from pipesched.layers.derived.shape import PRECISIONS
+from pipesched.layers.derived.data_links import ByNodes, members_in_node
+from pipesched.layers.derived.shape import PRECISIONS, Parallel
 
 # What a configuration does not say of training. RESERVED: GiB of the CUDA context, of NCCL's buffers and of blocks that
 # the allocator cannot use.
@@ -227,13 +228,29 @@ def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, 
     if context > 1:
         found["context_bandwidth"] = _link(device, tensor * context, 1, device.data_share, "keys and values")
     if context * data > 1:
-        # A ring over several nodes uses the links of all its members in one.
-        members = max(1, min(context * data, device.node // tensor))
-        found["data_bandwidth"] = _link(device, stage, members, device.data_share, "exchange of gradients")
+        found |= _data_link(device, Parallel(tensor, context, sizes["expert"], data))
         found["data_hidden_share"] = "100%", "assumed: gradients are reduced behind the last backward"
     if tensor > 1 or sizes["expert"] > 1:
         found["hidden_share"] = "0%", "assumed: no exchange of tensors or experts runs behind computation"
     return found
+
+
+def _data_link(device: Device, parallel: Parallel) -> dict[str, tuple[object, str]]:
+    """Return the bandwidth of gradients: as given for the device, or from its links; with a table by nodes their size.
+
+    A ring over several nodes uses the links of all its members in one.
+    """
+    given = device.data_bandwidth
+    if given is None:
+        members = members_in_node(parallel, device.node)
+        return {"data_bandwidth": _link(device, parallel.devices, members, device.data_share, "exchange of gradients")}
+    if not isinstance(given, ByNodes):
+        return {"data_bandwidth": (_short(given), "given: GB/s, exchange of gradients")}
+    table = {nodes: f"{rate:.6g}" for nodes, rate in given.measured}
+    return {
+        "node": (device.node, "devices"),
+        "data_bandwidth": (table, "given: GB/s, all-reduce by nodes"),
+    }
 
 
 def _link(device: Device, group: int, members: int, share: float, what: str) -> tuple[object, str]:

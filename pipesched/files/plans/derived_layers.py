@@ -17,6 +17,7 @@ from pipesched.files.plans.model_schema import (
 )
 from pipesched.files.plans.schema import PlanFile
 from pipesched.files.schema_errors import shown_amount
+from pipesched.layers.derived.data_links import ByNodes
 from pipesched.layers.derived.derive import Derived, derive
 from pipesched.layers.derived.shape import (
     PRECISIONS,
@@ -76,7 +77,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
     )
     shared = _parallel(model.parallel or ParallelSection.model_validate({}))
     device = replace(
-        _hardware(hardware),
+        _hardware(hardware, shared),
         **{key: value for feature in PLAN_FEATURES for key, value in feature.hardware(form).items()},
     )
     derived = derive(shape, training, shared, device)
@@ -92,16 +93,21 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         isinstance(shape.attention, LatentAttention),
         derived.optimizer,
         hardware.name,
-        _assumed(hardware),
+        _assumed(hardware, device.data),
     )
     return derived, step
 
 
-def _assumed(section: HardwareSection) -> dict[str, float | str]:
-    """Return the rates and settings that the file's section `hardware` gives itself, by key."""
+def _assumed(section: HardwareSection, data: float | None) -> dict[str, float | str]:
+    """Return the rates and settings that the file's section `hardware` gives itself, by key.
+
+    Of a table by nodes it is the rate in use, `data` bytes a second.
+    """
     given = {
         key: getattr(section, key) for key in type(section).model_fields if key in section.model_fields_set - {"name"}
     }
+    if isinstance(section.data_bandwidth, ByNodes) and data is not None:
+        given["data_bandwidth"] = round(data / 1e9, 3)
     return {key: value if isinstance(value, str) else float(value) for key, value in given.items() if value is not None}
 
 
@@ -135,12 +141,15 @@ def _experts(section: ExpertsSection | None) -> Experts | None:
     return Experts(section.number, section.per_token, section.shared, section.ffn, *groups)
 
 
-def _hardware(section: HardwareSection) -> Hardware:
+def _hardware(section: HardwareSection, parallel: Parallel) -> Hardware:
     assert section.sustained_tflops and section.memory is not None and section.pipeline_bandwidth
 
-    def rate(number: Fraction | None, unit: float = 1e9) -> float | None:
+    def rate(number: Fraction | float | None, unit: float = 1e9) -> float | None:
         return None if number is None else float(number) * unit
 
+    given = section.data_bandwidth
+    assert section.node or not isinstance(given, ByNodes)
+    data = given.of_stage(parallel, section.node or 1) if isinstance(given, ByNodes) else given
     return Hardware(
         flops=float(section.sustained_tflops) * 1e12,
         memory=(section.memory - (section.reserved or 0)) * 2**30,
@@ -148,7 +157,7 @@ def _hardware(section: HardwareSection) -> Hardware:
         tensor=rate(section.tensor_bandwidth),
         expert=rate(section.expert_bandwidth),
         hidden=float(section.hidden_share),
-        data=rate(section.data_bandwidth),
+        data=rate(data),
         context=rate(section.context_bandwidth),
         narrow_flops=rate(section.product_tflops, 1e12),
         attention_flops=rate(section.attention_tflops, 1e12),
@@ -182,6 +191,8 @@ def _rates(hardware: HardwareSection) -> Iterator[str]:
     for key in (name for name in HardwareSection.model_fields if name.endswith(("_tflops", "_bandwidth"))):
         if getattr(hardware, key) == 0:
             yield f"hardware.{key}: found 0; allowed: more than 0"
+    if isinstance(hardware.data_bandwidth, ByNodes) and hardware.node is None:
+        yield "hardware.node: missing; it is required with hardware.data_bandwidth by nodes"
     if hardware.memory is not None and (hardware.reserved or 0) > hardware.memory:
         found, allowed = shown_amount(hardware.reserved or Fraction(0), "GiB"), shown_amount(hardware.memory, "GiB")
         yield f"hardware.reserved: found {found}; allowed: at most the memory, {allowed}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.data_bandwidth import DataBandwidth
 from pipesched.files.fields.field import field, list_of
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import with_features
@@ -200,7 +201,9 @@ class HardwareSection(Section):
         "gets and launches the kernels for them; 0 with CUDA graphs; default 0",
     )
     node: field_types.Count | None = Field(
-        None, description="devices of a node; with expert_node_bandwidth tokens go between nodes and inside them"
+        None,
+        description="devices of a node; with expert_node_bandwidth tokens go between nodes and inside them; required "
+        "with data_bandwidth by nodes",
     )
     expert_node_bandwidth: field_types.PlainNumber | None = Field(
         None, description="GB/s of a device to experts in its node; expert_bandwidth is then that to other nodes"
@@ -220,9 +223,10 @@ class HardwareSection(Section):
     expert_bandwidth: field_types.PlainNumber | None = Field(
         None, description="GB/s of a device to the experts elsewhere"
     )
-    data_bandwidth: field_types.PlainNumber | None = Field(
+    data_bandwidth: DataBandwidth | None = Field(
         None,
-        description="GB/s of a device to those with the same parameters; without it the exchange of gradients is not "
+        description="GB/s of a device to those with the same parameters, or the bus bandwidth of all-reduce among all "
+        "devices of so many nodes, such as {1: 436, 4: 160}, with node; without it the exchange of gradients is not "
         "counted",
     )
     context_bandwidth: field_types.PlainNumber | None = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.model_configs.hardware_file import device_text, find_device, with_rates
 from pipesched.files.model_configs.hardware_table import DEVICES, Device
+from pipesched.layers.derived.data_links import ByNodes
 
 H100 = DEVICES["h100-80gb"]
 WHOLE = "tflops: 500\nmemory: 60\nmemory_bandwidth: 2000\nmultiprocessors: 100\nin_node: 150\nbetween_nodes: 20\n"
@@ -103,6 +105,24 @@ def test_a_hardware_file_and_rates_reach_the_plan(tmp_path: Path) -> None:
     assert float(
         new(tmp_path, "--hardware", str(path), "--mfu", "0.3")["hardware"]["sustained_tflops"]
     ) == pytest.approx(0.3 * H100.tflops, rel=1e-3)
+
+
+def test_bandwidth_by_nodes_of_a_file_or_of_rates_reaches_the_plan(tmp_path: Path) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text("like: h100-80gb\nnode: 4\ndata_bandwidth: {16: 85.5, 1: 436, 4: 160}\n")
+    device = find_device(str(path)).device
+    assert device.data_bandwidth == ByNodes(((1, 436), (4, 160), (16, 85.5)))
+    path.write_text(device_text("ours", device, {}))
+    assert find_device(str(path)).device == device
+    sizes = ["--hardware", str(path), "--data", "16"]
+    hardware = new(tmp_path, *sizes)["hardware"]
+    assert hardware["node"] == 4 and {**hardware["data_bandwidth"]} == {1: 436, 4: 160, 16: Decimal("85.5")}
+    assert "data_bandwidth" not in new(tmp_path, "--hardware", str(path))["hardware"]  # no replicas
+    rates = ["--hardware", "h100-80gb", "--data", "16", "--rate"]
+    assert new(tmp_path, *rates, "data_bandwidth={1: 400, 4: 90}")["hardware"]["data_bandwidth"] == {1: 400, 4: 90}
+    assert new(tmp_path, *rates, "data_bandwidth=33")["hardware"]["data_bandwidth"] == 33
+    with pytest.raises(BadInput, match=r"--rate: data_bandwidth.4: found 0; allowed: a number above 0"):
+        with_rates(H100, {"data_bandwidth": {1: 400, 4: 0}})
 
 
 def test_options_of_training_reach_the_plan(tmp_path: Path) -> None:
