@@ -87,7 +87,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
 def _peaks(problem: Problem, v: int, cut: bool) -> tuple[MemorySteps, ...] | None:
     """Return each device's peak memory: its warm-up forwards, and the forward overlapped with the first backward.
 
-    None where a split backward takes memory.
+    `v` is the number of chunks. None where backwards are split in the cool-down (`cut`) and B takes memory.
     """
     if cut and problem.network.backward_takes_memory:
         return None

@@ -46,7 +46,11 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 
 
 def _caps(problem: Problem, chain: tuple[StageId, ...], per_stage: int | None) -> list[MemorySteps | None]:
-    """Return the memory limit of each stage of the chain, in steps of memory; None without a limit."""
+    """Return the memory limit of each stage of the chain, in steps of memory; None without a limit.
+
+    It is the memory of `per_stage` times as many of the stage's activations as the chain has stages or, if `per_stage`
+    is None, the memory of the stage's device.
+    """
     if per_stage is not None:
         return [per_stage * len(chain) * problem.network.memory_in_flight[stage] for stage in chain]
     return [problem.room[problem.placement.stage_device[stage]] for stage in chain]

@@ -32,7 +32,12 @@ class Tuned:
 
 
 def tuned(default: Any, unit: str, low: float, high: float, experiment: str | None = None) -> Any:
-    """Return the dataclass field of a parameter; for a tuple, unit and range are those of its entries."""
+    """Return the dataclass field of a parameter with this default, its unit, and its sensible range from `low` to
+    `high`.
+
+    For a tuple, unit and range are those of its entries. `experiment` describes the measurement that gave the default;
+    None if it was chosen by judgement.
+    """
     return field(default=default, metadata={_KEY: Tuned(unit, low, high, experiment)})
 
 
@@ -46,7 +51,7 @@ def tunable(cls: _Class) -> _Class:
 
 
 def override(values: Mapping[str, Any]) -> None:
-    """Set other defaults in this process, by `CLASS.FIELD`; call it before the classes' modules are imported.
+    """Set other defaults in this process: `values` by `CLASS.FIELD`; call it before the classes' modules are imported.
 
     Defaults are read when a module is imported, also by compiled code, so that a later call would change only some of
     them.

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 
 from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, left_out_note
+from pipesched.problem.attainable_spans import Value
 from pipesched.problem.chains.microbatch_chains import MicrobatchChains, unequal_microbatches
 from pipesched.problem.passes import SAVING
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId, Ticks
+from pipesched.problem.quantities import StageId
 from pipesched.results.candidate import Candidate
 from pipesched.schedule.chain_timelines import schedule_back, timeline_into
 from pipesched.schedule.metrics import measure
@@ -86,7 +86,7 @@ def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     yield from (schedule_back(chains, one) for one in expanded(jobs_of(chains.problem), into))
 
 
-def _value(problem: Problem, found: Candidate) -> Fraction | Ticks:
+def _value(problem: Problem, found: Candidate) -> Value:
     assert found.timeline is not None
     return value_of(problem, found.timeline)
 

@@ -162,7 +162,8 @@ def _cumulative(model: Model) -> None:
 def _with_givers(
     model: Model, of_pass: Sequence[OperationMemory]
 ) -> Iterator[tuple[OperationMemory, OperationMemory | None, MemorySteps]]:
-    """Yield (taker, giver, amount): which of a micro-batch's passes on a stage frees the memory that each takes.
+    """Yield (taker, giver, amount): which pass frees the memory that another takes; `of_pass` are those of a
+    micro-batch on a stage.
 
     Amounts are in the problem's steps of memory, assigned to the earliest giver first. Giver None: the memory is never
     freed. Memory that a pass takes and frees itself has the pass as taker and giver. Raises ValueError if a pass may

@@ -226,7 +226,8 @@ def _first_and_last(network: TaskNetwork, pass_type: PassType) -> tuple[tuple[Ta
 
 
 def _waits(problem: Problem, of_task: Mapping[TaskType, BlockId]) -> Iterator[Precedence]:
-    """Yield the precedences between blocks that follow from the network.
+    """Yield the precedences between blocks that follow from the network; `of_task` gives the block of each type of
+    task.
 
     Tasks that take limited memory together, or free it together, are put in sequence.
     """

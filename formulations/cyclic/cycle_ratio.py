@@ -57,9 +57,9 @@ def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[in
 
 
 def _cycle(arcs: Sequence[Arc], came_by: list[int | None]) -> list[Arc]:
-    """Return the arcs of a cycle in the graph of predecessors; empty if there is none.
+    """Return the arcs of a cycle among the arcs by which nodes got their longest paths; empty if there is none.
 
-    `came_by[n]` is the index of the arc by which node n got its longest path so far, None if it has none.
+    `came_by[n]` is the index in `arcs` of that arc of node n, None if it has none.
     """
     seen = [-1] * len(came_by)
     for root in range(len(came_by)):

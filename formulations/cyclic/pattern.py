@@ -134,7 +134,8 @@ class Pattern:
                 yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
     def _load(self, cyclic_order: tuple[Copy, ...]) -> Ticks:
-        """Return the ticks of work in one period of a device with this order; two overlapped blocks count once."""
+        """Return the ticks of work in one period of a device whose blocks run in `cyclic_order`; two overlapped ones
+        count once."""
         second = {backward for _, backward in self.overlapped}
         return sum(self.ticks(x) for x in cyclic_order if x not in second)
 

@@ -33,7 +33,7 @@ def improving(
 ) -> ExactModel:
     """Return the model of all schedules of a problem with a value from `lower_bound` to `value` (ticks).
 
-    It is hinted at `incumbent`.
+    It is hinted at `incumbent`, and has order literals if they are at most `most_literals`.
     """
     jobs = jobs_of(problem)
     return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
@@ -143,8 +143,9 @@ class ExactModel:
         return {n: value_of(model.start[model.operations.of[n]]) for n in running}
 
     def decode(self, value_of: Callable[[Literal], int], name: str = "pipesched") -> Schedule | None:
-        """Return the schedule of a solution, with passes that start together as a block.
+        """Return the schedule of a solution, with passes that start together as a block; None if its memory is not
+        safe.
 
-        None if its memory is not safe.
+        `value_of` returns a variable's value in the solution.
         """
         return schedule_of_starts(self.jobs, self.starts(value_of), name)

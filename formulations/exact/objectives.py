@@ -24,7 +24,8 @@ def post_objective(
     idle: IdleTimes,
     work: Mapping[Resource, DeviceWork],
 ) -> cp_model.IntVar:
-    """Add the objective as a variable in steps, to be minimised, between bounds given in ticks; return the variable.
+    """Add the objective as a variable in steps, to be minimised, from `at_least` to `at_most` ticks; return the
+    variable.
 
     `idle` is the result of `post_redundant`, `work` that of `post_work`.
     """

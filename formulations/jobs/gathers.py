@@ -135,7 +135,8 @@ def gathered_at_least(problem: Problem, state: State) -> dict[StageId, int]:
 
 
 def gaps_without_end(jobs: Jobs, running: Collection[JobId]) -> Iterator[tuple[JobId, JobId]]:
-    """Yield (job n, release) for each release that runs with no gather after it: job n, a user's last, precedes it."""
+    """Yield (job n, release) for each release in `running` with no gather after it: job n, a user's last, precedes
+    it."""
     for gap in jobs.gaps:
         if gap.release in running and gap.gather not in running:
             yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)

@@ -197,10 +197,8 @@ class Jobs:
         return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
 
     def chosen(self, running: Collection[JobId]) -> dict[ChoiceId, int]:
-        """Return the option that each choice, by index, takes when these jobs run.
-
-        0 for a choice none of whose jobs runs.
-        """
+        """Return the option that each choice, by index, takes when the jobs `running` run; 0 for one none of whose jobs
+        runs."""
         found = dict.fromkeys(range(len(self.choices)), 0)
         for n in running:
             job = self.jobs[n]

@@ -130,7 +130,10 @@ class _Chosen:
 
 
 def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, JobId], scale: int) -> list[Precedence]:
-    """Return the arcs of the task network between the given passes, for every micro-batch, with lags in steps."""
+    """Return the arcs of the task network between the given passes, for every micro-batch, as precedences of jobs.
+
+    `number` gives the job of each task; lags are in steps, `scale` of them to a tick.
+    """
     found = []
     for p in asking(passes, SHORT):
         for arc in problem.network.arcs_into[p.kind, p.stage]:
@@ -143,7 +146,10 @@ def _of_network(problem: Problem, passes: Collection[Pass], number: dict[Task, J
 
 
 def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, JobId]) -> Iterator[Precedence]:
-    """Yield the precedences of stages that form a queue: forwards run in micro-batch order, and so do backwards."""
+    """Yield the precedences of stages that form a queue: forwards run in micro-batch order, and so do backwards.
+
+    `number` gives the job of each task.
+    """
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
     for p in passes if problem.walks.queues else ():
         if p.kind in (F, B, BW):
@@ -155,7 +161,10 @@ def _of_queues(problem: Problem, passes: Collection[Pass], number: dict[Task, Jo
 
 
 def _holdings(problem: Problem, passes: Collection[Pass], number: dict[Task, JobId]) -> Iterator[JobMemory]:
-    """Yield the memory that each pass takes and frees, for each memory pool and each limit of gathered stages."""
+    """Yield the memory that each pass takes and frees, for each memory pool and each limit of gathered stages.
+
+    `number` gives the job of each task.
+    """
     network = problem.network
 
     def ends(p: Pass) -> tuple[tuple[JobId, ...], tuple[JobId, ...]]:

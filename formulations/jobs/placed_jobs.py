@@ -72,5 +72,6 @@ class PlacedJobs:
 
 
 def opened(jobs: Jobs, opening: Sequence[TimeSteps], n: JobId) -> TimeSteps:
-    """Return the step from which on all devices whose streams a job occupies are open."""
+    """Return the step from which on all devices whose streams job `n` occupies are open; `opening` has that of each
+    device."""
     return max(opening[device] for device in jobs.devices(n))

@@ -163,8 +163,8 @@ class _Memory:
     ) -> tuple[MemorySteps, list[tuple[JobMemory, MemorySteps]]]:
         """Take `amount` of memory from givers that are known to have ended.
 
-        `given` pairs each giver with what it has left. Returns the amount that is missing, and the givers that still
-        have memory.
+        `given` pairs each giver with what it has left; `seen` has, by stream, up to which position in its order jobs
+        are known to have ended. Returns the amount that is missing, and the givers that still have memory.
         """
         left = list[tuple[JobMemory, int]]()
         for one, there in given:

@@ -129,7 +129,7 @@ class MemoryRows:
 
 
 def _numbers_admitted(microbatches: int, stages: int) -> Iterator[tuple[int, int | None]]:
-    """Yield ranges (least, most) of how many micro-batches memory may admit to a stage, one bound for each.
+    """Yield ranges (least, most) of how many of the `microbatches` memory may admit to a stage, one bound for each.
 
     `stages` is the number of stages from it on. Ranges are single numbers at first and then widen; the last has no
     upper limit (None), since hardly any bound follows there.

@@ -42,7 +42,8 @@ class PeriodRows:
     def _in_flight(self, capacity: Sequence[int]) -> None:
         """Add rows for micro-batches in flight: where memory admits n to a stage, n periods are at least a round trip.
 
-        A literal for each stage and each n from 1 on: `more` micro-batches than n fit, or n periods are a round trip.
+        A literal for each stage and each n from 1 on: `more` micro-batches than n fit the `capacity` of the stage's
+        device, or n periods are a round trip.
         """
         cp, around = self.chain.model.cp, self.chain.paths().around
         for k, terms in enumerate(self.chain.model.terms):

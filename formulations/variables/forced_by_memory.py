@@ -55,7 +55,10 @@ def forced_by_memory(
 
 
 def _activations(operations: Operations, before: Sequence[int], pool: PoolId) -> list[_Activation]:
-    """Return the activations in a memory pool that always exist and whose passes run in a known order."""
+    """Return the activations in a memory pool that always exist and whose passes run in a known order.
+
+    `before[n]` are the known predecessors of operation n as bits.
+    """
     number, found = operations.number, list[_Activation]()
     by_pass: dict[tuple[int, ...], list[OperationMemory]] = {}
     for one in operations.memory_changes:
@@ -80,9 +83,9 @@ def _activations(operations: Operations, before: Sequence[int], pool: PoolId) ->
 
 
 def _forced(activations: Sequence[_Activation], before: Sequence[int], room: MemorySteps) -> Iterator[tuple[int, int]]:
-    """Yield (x, y), operation numbers: x must end before y takes its memory.
+    """Yield (x, y), operation numbers: x must end before y takes its memory, since a pool of size `room` holds no more.
 
-    Of several x in a known order the last only.
+    `before[n]` are the known predecessors of operation n as bits. Of several x in a known order the last only.
     """
     takers = np.array([one.taker for one in activations])
     activation_of, givers, gives = np.array(
@@ -103,7 +106,10 @@ def _forced(activations: Sequence[_Activation], before: Sequence[int], room: Mem
 
 
 def _bits(before: Sequence[int], rows: Array) -> NDArray[np.bool_]:
-    """Return a Boolean matrix: entry (i, n) is True if operation n is a known predecessor of operation `rows[i]`."""
+    """Return a Boolean matrix: entry (i, n) is True if operation n is a known predecessor of operation `rows[i]`.
+
+    `before[n]` are the known predecessors of operation n as bits.
+    """
     size = (len(before) + 7) // 8
     packed = np.frombuffer(b"".join(before[n].to_bytes(size, "little") for n in rows.tolist()), np.uint8)
     return np.unpackbits(packed.reshape(-1, size), axis=1, bitorder="little").astype(np.bool_)

@@ -84,7 +84,7 @@ class KnownOrder:
         return found
 
     def _never_both(self, here: Sequence[Operation]) -> int:
-        """Return the number of pairs of unknown order whose two operations never both run."""
+        """Return the number of pairs in `here`, of unknown order, whose two operations never both run."""
         ops, by_choice = self.operations, dict[int | None, list[Operation]]()
         for x in here:
             if not ops.always(x):
@@ -150,6 +150,7 @@ class KnownOrder:
         """Return as bits the predecessors that follow from `group`, one of whose operations must end before another.
 
         These are the predecessors common to all of them, and the operations that run with one of them and precede it.
+        `found` has the predecessors of each operation, by number, as bits.
         """
         common, own = found[group[0]] | 1 << group[0], 0
         for one in group:
@@ -158,7 +159,10 @@ class KnownOrder:
         return common | own
 
     def _with(self, n: int, found: Sequence[int]) -> int:
-        """Return operation n and its predecessors as bits, limited to those that run if and only if it does."""
+        """Return operation n and its predecessors as bits, limited to those that run if and only if it does.
+
+        `found` has the predecessors of each operation, by number, as bits.
+        """
         ops, x, before = self.operations, self._names[n], found[n] | 1 << n
         if ops.choice(x) is None:
             return before

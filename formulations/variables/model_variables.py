@@ -45,7 +45,8 @@ class Model:
         """Create the variables, with order literals on `devices` (None: all) if they are at most `most_literals`.
 
         If some jobs may not run, order literals are always created. All ends are at most `horizon` steps; None: all
-        jobs and transfers in sequence. Raises `TooLong`.
+        jobs and transfers in sequence. With `numbered` identical micro-batches are numbered in the order in which they
+        begin. Raises `TooLong`.
         """
         self.jobs, self.problem, self.scale = jobs, jobs.problem, jobs.scale
         self.operations = Operations(jobs)
@@ -94,7 +95,7 @@ class Model:
         self.together = {pair: literal for order in self.order.values() for pair, literal in order.together.items()}
 
     def _blocks_without_order(self, pairs: list[Pair]) -> None:
-        """Create a literal for each overlapped block of a model without order literals.
+        """Create a literal for each overlapped block in `pairs`, of a model without order literals.
 
         If the blocks are too many, none is created, and the model then gives no bound.
         """

@@ -44,7 +44,8 @@ class TaskWindow:
         return self.model.cp
 
     def _post_edges(self, horizon: TimeSteps) -> None:
-        """Post earliest starts and tails from outside the window and the objective; hint the current schedule."""
+        """Post earliest starts, tails from outside the window and the objective, at most `horizon` steps; hint the
+        current schedule."""
         placed, model, cp = self.window.placed, self.model, self.cp
         value = cp.new_int_var(-horizon, horizon, "value")
         earliest, tails = self.window.earliest(), self.window.tails()
@@ -68,9 +69,9 @@ class TaskWindow:
         cp.minimize(value)
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[JobId, TimeSteps]:
-        """Return the start in steps of each job of the window that runs in a solution.
+        """Return the start in steps of each job of the window that runs in a solution, by its number in the schedule.
 
-        Keys are its numbers in the schedule.
+        `value_of` returns a variable's value in the solution.
         """
         model, inside = self.model, enumerate(self.window.inside)
         of = model.operations.of

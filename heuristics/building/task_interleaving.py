@@ -114,7 +114,10 @@ def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
 
 
 def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
-    """Yield the tasks of a backward cut into units: each compute task with the communication tasks before it."""
+    """Yield the tasks of a backward cut into units: each compute task with the communication tasks before it.
+
+    Communication after the last compute task is a unit of its own.
+    """
     unit: Tasks = []
     for task in tasks:
         unit.append(task)
@@ -164,7 +167,10 @@ class _Events:
                     yield Wait(task, first)
 
     def after(self, slot: Sequence[Pass], launched: Tasks, pairs_end_together: bool) -> None:
-        """Record a slot's tasks that release memory, and the end of its forward if the next slot waits for that."""
+        """Record a slot's tasks that release memory, and, with `pairs_end_together`, the end of its forward.
+
+        The next slot waits for that.
+        """
         network, streams = self._problem.network, self._problem.streams
         for p in slot:
             if min(network.change[p.kind, p.stage]) < 0:

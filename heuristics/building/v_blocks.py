@@ -140,7 +140,8 @@ def _with_weights(row: Row) -> Row:
 
 
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[TimeSlot, DeviceId], tuple[TimeSlot, DeviceId]]:
-    """Return begin and end of the steady state as (slot, device), both on device 0.
+    """Return begin and end of the steady state as (slot, device), both on device 0; `rows` has each device's passes by
+    slot.
 
     These are its first backward on the leg up, and the last micro-batch's first forward.
     """
@@ -149,7 +150,7 @@ def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[TimeSlot, DeviceId
 
 
 def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
-    """Return each device's passes by slot, as early as order and predecessors allow, but without weight passes."""
+    """Return the passes of `rows`, each device's by slot, as early as their order and predecessors allow, without W."""
     timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in asking(rows)))
     squeezed: list[Row] = []
     for d in range(problem.devices):

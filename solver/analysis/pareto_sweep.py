@@ -204,7 +204,8 @@ class _Sweep:
         return [point for point in self.front.points() if point.level >= self.low]
 
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
-        """Return a level near the geometric mean of two: a whole number of the largest activations if possible.
+        """Return a level near the geometric mean of the levels `low` and `high`: a whole number of the largest
+        activations if possible.
 
         None if no schedule can have a level between them.
         """

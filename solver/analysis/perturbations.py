@@ -146,7 +146,11 @@ def _ticks(tasks: Sequence[TaskSpec]) -> Ticks:
 
 
 def _shorten(fused: list[TaskSpec], kind: PassKind, part: TaskSpec, saved: Ticks) -> None:
-    """Subtract the ticks that a task of B or W saves from the same task of a full backward's, if that has one."""
+    """Subtract the ticks `saved` by a task of B or W from the same task of the full backward `fused`, if it has that
+    task.
+
+    The list `fused`, the full backward's tasks, is changed in place.
+    """
     names = (f"w-{part.name}", part.name) if kind is W else (part.name,)
     same = [n for n, task in enumerate(fused) if task[:2] == part[:2] and task.name in names]
     alone = [0] if len(fused) == 1 and fused[0].stream == part.stream else []

@@ -123,7 +123,10 @@ def _of_chains(
     on_progress: Callable[[float], None] | None,
     stop: Event | None,
 ) -> Solution:
-    """Run `most_robust` for unequal micro-batches on the equivalent problem with a chain for each factor."""
+    """Run `most_robust` for unequal micro-batches on the equivalent problem with a chain for each factor.
+
+    `on_progress` gets every better mean, in the file's unit.
+    """
     assert solution.timeline is not None
     candidates = tuple(
         one if one.timeline is None else replace(one, timeline=timeline_into(chains, one.timeline))

@@ -153,10 +153,10 @@ class _Refuting:
 
 
 def _asked_for(low: Value, upper: Value, share: float, parts: int) -> Value:
-    """Return the threshold at `share` of the gap, in whole ticks; the last attainable fraction if no whole tick is
-    left.
+    """Return the threshold at `share` of the gap between the bound `low` and the value `upper`, in whole ticks.
 
-    `parts` is the largest denominator of an attainable value.
+    If no whole tick is left, it is the last attainable fraction below `upper`; `parts` is the largest denominator of an
+    attainable value.
     """
     value: Value = min(most_below(upper, parts), floor(low) + int(share * (upper - low)))
     return most_below(upper, parts) if value < low else value

@@ -62,7 +62,8 @@ def rank_by_completion(
     """Add the completion bounds in ticks to `ranks`, those of children of layer `done`; infinite where they reach the
     cutoff.
 
-    Also infinite where no order that begins so reaches an end within memory. Arrays have a row for each child.
+    Also infinite where no order that begins so reaches an end within memory. Arrays have a row for each child. `nodes`
+    are the children, `moves` the moves that lead to them.
     """
     for further in (1, 2):
         if done + further < len(bounds.layers):

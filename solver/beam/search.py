@@ -71,7 +71,10 @@ class _BlockOrders:
 
     def expanded(self, layer: _Nodes, done: int) -> Iterator[Children]:
         """Yield children in parts that one call of compiled code fills; for the last layer, the best value of its
-        nodes."""
+        nodes.
+
+        `done` is the number of steps taken before the layer.
+        """
         if done == self._layers:
             values = self._values(layer.nodes)
             yield Children((), layer.size, int(values.min()), (int(values.argmin()), None))
@@ -84,9 +87,10 @@ class _BlockOrders:
             yield Children(ahead, len(children.keys))
 
     def reduced(self, parts: Sequence[_Nodes], done: int) -> ReducedLayer:  # noqa: ARG002 - as a model is asked
-        """Return the nodes of lowest rank, at most `width`, of which at most `alike` have run the same passes.
+        """Return the layer after `done` steps: of the nodes in `parts` those of lowest rank, at most `width`.
 
-        Of several with the same passes and the same rank only one stays.
+        At most `alike` of them have run the same passes. Of several with the same passes and the same rank only one
+        stays.
         """
         if not parts:
             return ReducedLayer(self._none)

@@ -148,7 +148,8 @@ def _paths(
 ) -> tuple[list[Ticks], TickArray]:
     """Return the ticks from the start of each step to the end of its chain, and to the next step on each device.
 
-    The second is an array by step and device, 0 for the step's own device, -1 where no later step is on it.
+    The second is an array by step and device, 0 for the step's own device, -1 where no later step is on it. `lag` has
+    the ticks between the step before and the step, `last` the last step of its chain.
     """
     tails, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
     for at in reversed(range(len(ticks))):
@@ -192,7 +193,10 @@ def _holding(
 
 def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
     """Return by step the index, among the micro-batches of all chains one after the other, of the first of the step's
-    chain."""
+    chain.
+
+    `microbatches` has by step the number of micro-batches of its chain.
+    """
     of_chain = dict(zip((step.chain for step in steps), microbatches, strict=True))
     return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
 

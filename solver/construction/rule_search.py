@@ -51,8 +51,10 @@ class Simple(NamedTuple):
     patience: int
 
     def each_number(self) -> Iterator[list[Simple]]:
-        """Yield four lists of rules, in each of which one number takes all values that are tried; the most important
-        one first."""
+        """Yield four lists of rules, in each of which one number takes all values that are tried, the others stay.
+
+        In order of importance: share, more, patience, yields.
+        """
         yield [self._replace(share=share) for share in LISTS.in_flight]
         yield [self._replace(more=more) for more in range(LISTS.most_extra + 1)]
         yield [self._replace(patience=patience) for patience in LISTS.waits]

@@ -75,7 +75,7 @@ class TunedLists:
         self._by_rank(over)
 
     def _by_rank(self, over: Callable[[], bool]) -> None:
-        """Try random rules that choose by ranks, if a device has several stages to choose from."""
+        """Try random rules that choose by ranks until `over()`, if a device has several stages to choose from."""
         if all(len(stages) < 2 for stages in self.problem.placement.stages_of):
             return
         random = self._randoms[0]

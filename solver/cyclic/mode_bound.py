@@ -128,7 +128,10 @@ def _longer(unit: Problem, mode: _Mode) -> Ticks:
 
 
 def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """Yield the row of each device's time: period >= ticks of its passes and blocks, which run one at a time."""
+    """Yield the row of each device's time over the shares of `modes`: period >= ticks of its passes and blocks.
+
+    A device runs these one at a time.
+    """
     for device in range(unit.devices):
         stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
         forwards = sum(unit.duration(Pass(F, s, 0)) for s in stages)
@@ -143,9 +146,10 @@ def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
-    """Yield the row of each limited device's memory: period >= memory times ticks of its activations / its memory.
+    """Yield the row of each limited device's memory over the shares of `modes`.
 
-    An activation lives from the start of its forward to the end of its backward.
+    It says that the period is at least the memory times ticks of the device's activations, divided by its memory. An
+    activation lives from the start of its forward to the end of its backward.
     """
     for device, capacity in enumerate(unit.room):
         stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
@@ -161,8 +165,10 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
 
 
 def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: MemorySteps, row: _Row) -> None:
-    """Add to a row the memory times ticks of one micro-batch's activation on a stage, divided by the device's memory
-    `room`."""
+    """Add to a row, over the shares of `modes`, the memory times ticks of one micro-batch's activation on a stage.
+
+    It is divided by the device's memory `room`, so that it is in ticks.
+    """
     activation, freed = unit.network.memory_in_flight[stage], unit.network.freed_by_backward[stage]
     chain = unit.placement.chains[unit.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]

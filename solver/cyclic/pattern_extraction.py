@@ -14,7 +14,6 @@ from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy, Pattern
 from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
-from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 from solver.parameters import tunable, tuned
@@ -109,11 +108,12 @@ def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[tuple[Pattern, 
                 yield pattern, middle
 
 
-def is_order_of(pattern: Pattern, timeline: Timeline, middle: MicrobatchId) -> bool:
+def is_order_of(pattern: Pattern, timeline: Timeline, middle: int) -> bool:
     """Return True if every device runs forwards and gradients in the pattern's cyclic order for one period.
 
     The comparison runs from one forward of the pattern to the same forward of the next period, with the pattern's
-    offsets of micro-batches. The pattern's first micro-batch on each chain is number `middle`.
+    offsets of micro-batches. The pattern's first micro-batch is number `middle` on each chain, counted from the chain's
+    first.
     """
     graph, problem = pattern.graph, timeline.problem
     roles = {block: task for task, block in graph.of_task.items() if task.kind is not W}
@@ -201,8 +201,8 @@ def pattern_of(
 ) -> Pattern:
     """Return the pattern with the order that the starts, repeated every `length` ticks, give on every device.
 
-    `copies` micro-batches are repeated. A forward and a backward in `overlapped` that do not start together in every
-    repetition run one after the other.
+    `copies` micro-batches are repeated, `fused` are the full backwards. A forward and a backward in `overlapped` that
+    do not start together in every repetition run one after the other.
     """
     together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
     forward_of = {backward: forward for forward, backward in together}

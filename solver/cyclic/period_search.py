@@ -74,7 +74,7 @@ def best_pattern(
     """Return the pattern of least period found within the limits by CP-SAT; no pattern if none found fits the memory.
 
     `bound` is a proved lower bound in ticks per micro-batch, and `known` are patterns to start from, in addition to
-    that in which micro-batches run one after the other.
+    that in which micro-batches run one after the other. `on_progress` gets every better pattern.
     """
     search = _Search(graph, bound, limits, stop or Event(), on_progress)
     for pattern in (sequential_pattern(graph), *known):

@@ -22,7 +22,6 @@ from pipesched.errors import Disagreement, DoesNotApply, left_out_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -105,6 +104,7 @@ def best_period(
 
     Patterns are read from published and list schedules of a long run, then from those of `search_long_run`; CP-SAT
     looks for shorter ones. `BadInput` for a problem without a period. If nothing fits in memory, there is no pattern.
+    `on_progress` gets every better pattern.
     """
     refuse_no_period(problem)
     limits, stop = limits or Limits(), stop or Event()
@@ -186,7 +186,8 @@ def _without_blocks(
 ) -> PeriodSolution:
     """Return the best pattern found without overlapped blocks, starting from those in `known` that have none.
 
-    It is found much sooner than one with blocks, and the search with blocks starts from it.
+    It is found much sooner than one with blocks, and the search with blocks starts from it. Failures are added to
+    `notes`.
     """
     plain = problem.without_blocks()
     graph = graph_of(plain)
@@ -210,7 +211,8 @@ def long_run(problem: Problem, graph: BlockGraph) -> Problem:
 
 
 def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
-    """Yield the schedules to read patterns from: the published ones, then list schedules."""
+    """Yield the schedules to read patterns from: the published ones, then list schedules. Failures are added to
+    `notes`."""
     for heuristic in HEURISTICS:
         try:
             schedule = heuristic.order(long)
@@ -223,15 +225,17 @@ def _schedules(long: Problem, notes: list[str]) -> Iterator[Schedule]:
     yield from islice(listed(long), _PARAMS.lists_per_family * len(families(long)))
 
 
-def unroll(pattern: Pattern, problem: Problem, first: MicrobatchId = 0) -> Schedule:
-    """Return the pattern run over the problem's micro-batches; `first` is the one of its micro-batches to begin with.
+def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
+    """Return the pattern run over the problem's micro-batches, the first of which runs as the pattern's micro-batch
+    `first`.
 
-    At the start and end, the pattern runs with micro-batches missing; these parts are the warm-up and the cool-down.
-    The schedule never uses more memory than the pattern: the pattern's level is a sum over micro-batches of what each
-    uses, and no micro-batch uses less than nothing (an activation, less what B released or with what B took, and
-    nothing after W). The unrolled order is the pattern's with micro-batches left out, so each of its levels is part of
-    such a sum. Levels depend on a device's order alone, so starting everything as soon as possible does not change
-    them. `ValueError` for a stage that the pattern does not have.
+    `first` counts from 0 over the `pattern.copies` micro-batches that the pattern repeats. At the start and end, the
+    pattern runs with micro-batches missing; these parts are the warm-up and the cool-down. The schedule never uses more
+    memory than the pattern: the pattern's level is a sum over micro-batches of what each uses, and no micro-batch uses
+    less than nothing (an activation, less what B released or with what B took, and nothing after W). The unrolled order
+    is the pattern's with micro-batches left out, so each of its levels is part of such a sum. Levels depend on a
+    device's order alone, so starting everything as soon as possible does not change them. `ValueError` for a stage that
+    the pattern does not have.
     """
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
@@ -243,7 +247,7 @@ def unroll(pattern: Pattern, problem: Problem, first: MicrobatchId = 0) -> Sched
     )
 
 
-def _of_tasks(pattern: Pattern, problem: Problem, first: MicrobatchId) -> Schedule:
+def _of_tasks(pattern: Pattern, problem: Problem, first: int) -> Schedule:
     """Return the pattern unrolled where passes are several tasks: the orders of all streams, and the waits that memory
     needs.
 
@@ -262,9 +266,7 @@ def _of_tasks(pattern: Pattern, problem: Problem, first: MicrobatchId) -> Schedu
     return schedule
 
 
-def _tasks_in_order(
-    pattern: Pattern, problem: Problem, first: MicrobatchId, device: int
-) -> list[tuple[int, int, Copy, Task]]:
+def _tasks_in_order(pattern: Pattern, problem: Problem, first: int, device: int) -> list[tuple[int, int, Copy, Task]]:
     """Return the tasks that a device (or stream) of an unrolled pattern runs, in order.
 
     Each entry has the number of the repetition, the place within it, the block's copy, and the task.
@@ -284,7 +286,7 @@ def _tasks_in_order(
     return sorted(timed, key=lambda one: one[:2])
 
 
-def _slots(pattern: Pattern, problem: Problem, first: MicrobatchId, device: int) -> Iterator[Slot]:
+def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
     """Yield the slots of a device in an unrolled pattern, in order: one pass each, or an overlapped pair.
 
     At the ends, a pass of an overlapped pair may run alone, as the other has no micro-batch.

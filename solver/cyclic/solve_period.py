@@ -132,7 +132,10 @@ def _to_search(problem: Problem, limits: Limits) -> Limits:
 
 
 def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
-    """Return the timeline of the pattern unrolled; None if that fails or is not valid, which is noted as a defect."""
+    """Return the timeline of the pattern unrolled; None if that fails or is not valid, which is noted as a defect.
+
+    No further unrolling is tried after `latest`, in terms of `time.monotonic`.
+    """
     try:
         timeline = best_unrolled(pattern, fine, latest)
     except Exception as error:

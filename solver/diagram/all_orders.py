@@ -31,8 +31,8 @@ def bounds_of_all_orders(
 ) -> Iterator[Certificate]:
     """Yield certificates of increasing value on growing sets of devices of each chain, within `work` labels in all.
 
-    `done` maps sets already computed to their bounds in ticks, and is extended, so that a later call goes on. Nothing
-    is yielded for passes of several tasks.
+    At most `width` labels are kept per state. `done` maps sets already computed to their bounds in ticks, and is
+    extended, so that a later call goes on. Nothing is yielded for passes of several tasks.
     """
     if problem.view is None:
         return

@@ -41,7 +41,7 @@ class Labels(NamedTuple):
         return len(self.keys)
 
     def where(self, chosen: NDArray[np.bool_]) -> Labels:
-        """Return the labels selected by a boolean mask."""
+        """Return the labels at which the boolean mask `chosen` is True."""
         return Labels(self.keys[chosen], self.labels[chosen])
 
 

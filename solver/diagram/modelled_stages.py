@@ -55,6 +55,6 @@ def state_count(problem: Problem, stages: Sequence[StageId]) -> int:
 
 
 def distribution_count(microbatches: int, steps: int) -> int:
-    """Return an estimate of the number of states of a layer: distributions of micro-batches in flight over a chain's
-    steps."""
+    """Return an estimate of the number of states of a layer: distributions of `microbatches` in flight over a chain's
+    `steps`."""
     return comb(steps + microbatches, steps) // steps

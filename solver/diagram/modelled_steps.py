@@ -111,8 +111,10 @@ def _steps_of(stages: Sequence[StageId]) -> list[Step]:
 
 
 def _starts_and_ends(paths: Paths, every: Sequence[Step]) -> tuple[TickArray, TickArray]:
-    """Return the earliest start and end in ticks of each step of one micro-batch, from its first forward on the chain
-    on."""
+    """Return arrays of the earliest start and end in ticks of each step in `every`, for a micro-batch that is alone.
+
+    Time counts from its first forward on the chain.
+    """
     back = [0 if one.forward else paths.forward[one.stage] + paths.round_trip[one.stage] for one in every]
     starts = int64_array([paths.head[one.stage] for one in every]) + back
     least = [(paths.forward if one.forward else paths.gradient)[one.stage] for one in every]
@@ -137,7 +139,8 @@ def _outside_of_blocks(
 
 
 def _blocks(problem: Problem, every: Sequence[Step]) -> TickArray:
-    """Return the ticks of the block of each forward step (row) and gradient step (column); -1 where there is none."""
+    """Return the ticks of the block of each forward step (row) and gradient step (column) of `every`; -1 where there is
+    none."""
     where, found = problem.placement.stage_device, np.full((len(every), len(every)), NONE, np.int64)
     for n, one in enumerate(every):
         for g, other in enumerate(every):
@@ -152,7 +155,8 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
     The second is None for keys too large. The digit of a step counts the micro-batches in flight that have done it;
     that of a chain's last step those that have done it, except for the first chain, where the number of steps done
-    implies it.
+    implies it. Arrays are by step: the `first` and `last` step of its chain, the chain's `microbatches`, and the `most`
+    of them in flight.
     """
     number = np.arange(len(first))
     base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
@@ -167,10 +171,11 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: MemoryArray) -> dict[str, Numbers]:
-    """Return the fields `forward` and `whole` of `Steps`, arrays by step.
+    """Return two arrays by step: the last forward of its chain on its device (`forward`), and the memory of all of
+    these (`whole`).
 
-    They are the index of the last forward that the step's chain has on the step's device, and the memory of all of the
-    chain's forwards there.
+    `every` are the steps; arrays by step have the index of its `device`, the `first` step of its chain, and the memory
+    that it `takes`.
     """
     forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
     whole = np.zeros(len(every), np.int64)
@@ -190,7 +195,8 @@ def _reach(device: Numbers, starts: TickArray, before: TickArray, last: Numbers,
     """Return by step and device the least ticks in which a micro-batch that has the step before it reaches the device.
 
     They count from the end of that step before to the start of the first step, this or a later one of the chain, that
-    is on the device; half of `NEVER` if none is.
+    is on the device; half of `NEVER` if none is. `starts` are the earliest starts of steps, `before` the ends of the
+    steps before them, `last` the last steps of their chains.
     """
     found = np.full((len(device), devices), NEVER // 2, np.int64)
     for n, end in enumerate(last):

@@ -98,9 +98,12 @@ def projected_completions(
 
 
 def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return `key`, `own`, `slot`, `last` and `gone` of `ProjectedCompletions` for one smaller diagram, `fewer`.
+    """Return how each step of the larger diagram `kept` maps to a smaller one, `fewer`: lists with an entry for each
+    step.
 
-    Each has an entry for each step of the larger diagram `kept`.
+    They are `key`, what the step adds to the key of the smaller state; `own`, 1 if it is a step there too; and for
+    micro-batches that did this step last `slot`, the place of their times in a completion row, `last`, their chain's
+    last step there, and `gone`, the ticks since their last own step.
     """
     steps, smaller_steps = kept.steps, fewer.steps
     numbers = {kept.passes.index(one): number for number, one in enumerate(fewer.passes)}
@@ -118,9 +121,11 @@ def _by_step(kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
 
 
 def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> dict[str, list[int]]:
-    """Return `free`, `whole` and `late` of `ProjectedCompletions` for one smaller diagram, `fewer`.
+    """Return how each device of the larger diagram `kept` maps to a smaller one, `fewer`: lists with an entry for each
+    device.
 
-    Each has an entry for each device of the larger diagram `kept`.
+    They are the place in a completion row of its earliest start (`free`, or -1), and of its time with all work done
+    (`whole`, or -1 if other stages of the device are modelled there: then `late` has that time).
     """
     where, few, slots = problem.placement.stage_device, devices_of(problem, fewer.stages), fewer.steps.slots
     found: dict[str, list[int]] = {name: [] for name in _BY_DEVICE}

@@ -38,7 +38,10 @@ class Clock:
         return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
-        """Return `left`, or infinity under a deterministic limit, where work must not depend on the clock."""
+        """Return the seconds left of a `share` (0 to 1) of the time limit; infinity where work is counted instead.
+
+        Under such a deterministic limit work must not depend on the clock.
+        """
         return inf if self.counts_work else self.left(share)
 
 

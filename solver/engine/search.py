@@ -307,7 +307,7 @@ class Search:
         """Run local search from the best schedule within `limits`, continuing where the last run ended.
 
         `offer` is called with each better schedule. Returns False if there is no schedule, or none of its passes can
-        move.
+        move. `done()` ends the run early.
         """
         best = self.incumbent.timeline
         if best is None:

@@ -12,7 +12,7 @@ from pipesched.deadline import SHORT, asking
 from pipesched.int64_arrays import IntArray, int64_array
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.passes import B, F, W
-from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
 from solver.local_search.exchange import exchangeable
@@ -66,28 +66,31 @@ class AnnealingParameters(NamedTuple):
 
 
 class AnnealedSchedule(NamedTuple):
-    """Best schedule of an annealing run, and its value: the longest time of a device from its opening, in ticks.
+    """Best schedule of an annealing run, and its value: the longest time of a device from its opening, in the units'
+    time.
 
-    `schedule` is None if the memory of its order is not safe for every timing.
+    That is in ticks for passes, in steps for jobs. `schedule` is None if the memory of its order is not safe for every
+    timing.
     """
 
-    value: Ticks
+    value: int
     schedule: Schedule | None
 
 
 class Ordered(Protocol):
-    """Interface of numbered units (passes or blocks) that annealing reorders on their devices; lists are by unit.
+    """Interface of numbered units (passes, blocks or jobs) that annealing reorders on their devices; lists are by unit.
 
-    `needs` are the (unit, lag) pairs that must have ended before, `takes` and `gives` the memory at start and end.
-    Units of one `line` keep their order.
+    Times (`ticks`, and the lags of `needs`) are ticks for passes and blocks, steps for jobs, of which each stream
+    counts as a device. `needs` are the (unit, lag) pairs that must have ended before, `takes` and `gives` the memory at
+    start and end. Units of one `line` keep their order.
     """
 
-    ticks: list[Ticks]
-    device: list[DeviceId]
+    ticks: list[int]
+    device: list[int]
     line: list[int]
     takes: list[MemorySteps]
     gives: list[MemorySteps]
-    needs: list[list[tuple[UnitId, Ticks]]]
+    needs: list[list[tuple[UnitId, int]]]
     orders: Orders
 
     @property
@@ -112,12 +115,13 @@ def annealed(
     moves: int,
     seed: int,
     halt: IntArray | None = None,
-) -> tuple[Ticks, Best] | None:
-    """Return the least value in ticks met in `moves` moves from `rows`, and its orders; None if `rows` deadlock.
+) -> tuple[int, Best] | None:
+    """Return the least value met in `moves` moves from `rows`, and its orders; None if `rows` deadlock.
 
-    The value is the longest time of a device d from `opening[d]` to its end. `how` has temperatures in ticks; rows of
-    `groups` are units that may change places together (`exchangeable`). `rows`, and `shop` where modes are open
-    (`modes` is not None), are changed in place. Another thread ends the run by setting `halt[0]`.
+    The value is the longest time of a device d from `opening[d]` to its end. It and the temperatures of `how` are in
+    the time of the units: ticks for passes, steps for jobs. Rows of `groups` are units that may change places together
+    (`exchangeable`). `rows`, and `shop` where modes are open (`modes` is not None), are changed in place. Another
+    thread ends the run by setting `halt[0]`.
     """
     count = len(rows.place)
     joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
@@ -152,15 +156,16 @@ class Annealer:
     def run(
         self,
         orders: Orders,
-        openings: Sequence[Ticks],
+        openings: Sequence[int],
         parameters: AnnealingParameters,
         moves: int,
         seed: int,
         halt: IntArray | None = None,
     ) -> AnnealedSchedule | None:
-        """Return the best schedule met in `moves` moves from `orders`, and its value in ticks; None in a deadlock.
+        """Return the best schedule met in `moves` moves from `orders`, and its value; None in a deadlock.
 
-        `openings[d]` is the tick at which device d may start; setting `halt[0]` from another thread ends the run.
+        `openings[d]` is the time at which device d may start. It and the value are in the time of the units: ticks for
+        passes, steps for jobs. Setting `halt[0]` from another thread ends the run.
         """
         found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else AnnealedSchedule(found[0], self._schedule(found[1]))
@@ -168,17 +173,17 @@ class Annealer:
     def search(
         self,
         orders: Orders,
-        openings: Sequence[Ticks],
+        openings: Sequence[int],
         parameters: AnnealingParameters,
         moves: int,
         seed: int,
         halt: IntArray | None = None,
-    ) -> tuple[Ticks, Best] | None:
-        """Return the least value in ticks met in `moves` moves from the given orders, and its orders and modes.
+    ) -> tuple[int, Best] | None:
+        """Return the least value met in `moves` moves from the given orders, and its orders and modes.
 
         None if the given orders deadlock. Setting `halt[0]` from another thread ends the run at once. `openings[d]` is
-        the tick at which device d may start; the value is the longest time of a device from there to its last end. The
-        same arguments give the same result.
+        the time at which device d may start; the value is the longest time of a device from there to its last end. Both
+        are in the time of the units: ticks for passes, steps for jobs. The same arguments give the same result.
         """
         shop, modes, rows = self.arrays(orders)
         opening, how = int64_array(openings), parameters.in_ticks(self.mean)
@@ -223,7 +228,7 @@ def orders_of(best: Best) -> Orders:
     return [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
 
 
-def _rows(lists: list[list[tuple[UnitId, Ticks]]]) -> tuple[IntArray, IntArray, IntArray]:
+def _rows(lists: list[list[tuple[UnitId, int]]]) -> tuple[IntArray, IntArray, IntArray]:
     """Return for each unit its list of (unit, lag) pairs as compressed rows: start of each row, units, lags."""
     at = np.cumsum([0] + [len(one) for one in asking(lists, SHORT)])
     flat = int64_array([pair for one in asking(lists, SHORT) for pair in one]).reshape(-1, 2)

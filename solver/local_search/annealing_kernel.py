@@ -213,8 +213,8 @@ def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, be
     """Anneal the orders in place, `how` with temperatures in ticks; `best` receives the best orders met.
 
     Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Units of two rows of
-    `groups` may change places. Returns the least value met, the longest time of a device from its opening in ticks, or
-    -1 if the given order contains a cycle.
+    `groups` may change places. Returns the least value met, which is the longest time of a device from its opening in
+    ticks; -1 if the given order contains a cycle.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)
 

@@ -111,9 +111,11 @@ class EqualValueSearch:
     def _walk(
         self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: IntArray
     ) -> Timeline | None:
-        """Anneal towards a goal and return the best timeline met, with its earliest times.
+        """Anneal towards a goal in `moves` moves and return the best timeline met, with its earliest times.
 
-        None if the start breaks a limit, or the result's memory is not safe for every timing.
+        `hot` and `cold` are the first and last temperature, in units of the goal; `filling` is the share of moves that
+        bring a unit into an idle time; setting `halt[0]` ends the walk. None if the start breaks a limit, or the
+        result's memory is not safe for every timing.
         """
         heat = Heat(max(hot, 1e-9), max(cold, 1e-12), EQUAL_VALUE.reach, filling)
         found, orders = self._settled(goal, heat, moves, seed, halt)
@@ -121,7 +123,11 @@ class EqualValueSearch:
         return None if schedule is None else simulate(self.problem, schedule, self.openings)
 
     def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: IntArray) -> tuple[float, Orders]:
-        """Return the least energy met and its orders; the energy is negative if the start breaks a limit."""
+        """Return the least energy met within `moves` moves and its orders; the energy is negative if the start breaks a
+        limit.
+
+        Setting `halt[0]` ends the walk.
+        """
         rows, n = self.annealer.rows(self.units.orders), len(self.units.tasks)
         best, opening = rows.order.copy(), self.units.scale * int64_array(self.openings)[self.units.owner]
         room = Work(np.zeros(goal.ticks.shape), np.zeros(goal.ticks.shape), *np.zeros((2, n), np.int64))

@@ -13,7 +13,6 @@ import numpy as np
 
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import Ticks
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -110,7 +109,8 @@ class OrderSearch:
         self._halt = np.zeros(1, np.int64)
 
     def go_on(self, best: Timeline, limits: Limits, done: Callable[[], bool]) -> None:
-        """Set another best schedule, limits and end for the next `run`; the pool and random numbers continue."""
+        """Set the best schedule, the limits and the end (`done()`) of the next `run`; the pool and random numbers
+        continue."""
         self.best, self.limits, self.done = best, limits, done
         self.workers = limits.workers or os.cpu_count() or 1
 
@@ -139,7 +139,10 @@ class OrderSearch:
         return True
 
     def _round(self, pool: Executor, moves: int, deadline: float, offer: Callable[[Schedule], Timeline | None]) -> None:
-        """Run one annealing of `moves` moves on each worker; `deadline` is in seconds of the monotonic clock."""
+        """Run one annealing of `moves` moves on each worker; `deadline` is in seconds of the monotonic clock.
+
+        `offer` gets every order found and returns its timeline if now the best, else None.
+        """
         best = self.best
         jobs = range(self._number, self._number + self.workers)
         self._number += self.workers
@@ -184,7 +187,10 @@ class OrderSearch:
         return self._pool.member(number // 3, best) if number % 3 == 2 else None
 
     def _job(self, number: int, best: Timeline, member: Member | None, moves: int) -> Schedule | None:
-        """Anneal from a member of the pool, if given, or from the best; return the best schedule, None if unsafe."""
+        """Make run `number`: `moves` annealing moves from a member of the pool, if given, or from the best schedule.
+
+        Return the best schedule of the run; None if its memory is not safe for every timing, or nothing can move.
+        """
         seed, parameters = self._seed + number, self._parameters[number % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
@@ -201,10 +207,11 @@ class OrderSearch:
         found = annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
         return None if found is None else found.schedule
 
-    def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[Ticks]]:
-        """Return the annealer of a timeline's units (None: nothing to move), and the opening tick of each device.
+    def _annealer(self, timeline: Timeline) -> tuple[Annealer | None, Sequence[int]]:
+        """Return the annealer of a timeline's units (None: nothing to move), and the opening of each device in their
+        time.
 
-        It is made once for each timeline.
+        That is ticks for passes, steps for jobs. The annealer is made once for each timeline.
         """
         if id(timeline) not in self._annealers:
             start = self._start_of(timeline)

@@ -64,7 +64,8 @@ class Closest(NamedTuple):
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
     """Return the text that explains why no plan exists: each placement's reason, then the one closest to fitting.
 
-    Changes of the problem that would make a plan fit, such as free recomputation or more devices, are named at the end.
+    `choices` are the searches of the placements. Changes of the problem that would make a plan fit, such as free
+    recomputation or more devices, are named at the end.
     """
     tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
     if plan.cluster.capacity is None or not tried:
@@ -78,7 +79,8 @@ def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budg
 
 
 def reasons(choices: Sequence[ChoiceSearch]) -> str:
-    """Return the reasons of the placements as one text; placements with the same reason share one clause."""
+    """Return as one text why each placement in `choices` has no plan; placements with the same reason share one
+    clause."""
     by_reason: dict[str, list[str]] = {}
     for each in choices:
         by_reason.setdefault(each.reason, []).append(str(each.choice))
@@ -142,7 +144,10 @@ def _changes(plan: PlanProblem) -> Iterator[tuple[ProblemChange, str]]:
 
 
 def _enough(change: ProblemChange, words: str, tried: Sequence[ChoiceSearch], budget: Budget) -> str:
-    """Return a clause that says if `change` alone would make some plan fit the memory; `words` describes the change."""
+    """Return a clause that says if `change` alone would make some plan of a placement in `tried` fit the memory.
+
+    `words` describes the change.
+    """
     found = []
     for each in tried:
         own = change(each.plan)

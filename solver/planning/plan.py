@@ -103,7 +103,7 @@ def _search(placements: Placements) -> PublishedOrders | FreeOrders | Periods:
 
 
 def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[RaceEntry[str]], stop: Event) -> Plan:
-    """Return the best variant's plan, with the results of all variants and a bound over all of them."""
+    """Return the best variant's plan, with the results of all variants (`rows`) and a bound over all of them."""
     seconds = sum(row.plan.wall_seconds for row in rows if row.plan is not None)
     known = [row for row in rows if row.plan is None or row.plan.certificate is not None]
     variants = tuple(

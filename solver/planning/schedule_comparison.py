@@ -106,7 +106,8 @@ def _first(
     """Return, by name of schedule, the row with a plan made at once, and the plan problem for which it was made.
 
     A row without a plan has the reason. Orders that do not depend on the costs come first, since the others are
-    searched for and may take long.
+    searched for and may take long. With `every` plans are made even after the time limit; with `elsewhere` also on
+    placements that the file does not have, where none of its own can run the schedule.
     """
     rows, asked = dict[str, ComparedSchedule](), dict[str, PlanProblem]()
     for name in sorted(orders, key=lambda each: not schedule_named(each).same_for_all_costs):

@@ -117,7 +117,10 @@ class GathersOnDemand:
     def order(
         self, start: TimeSteps, n: JobId, ready: Collection[JobId], rank: Callable[[JobId, TimeSteps], Rank]
     ) -> Rank:
-        """Return the rank of job `n` at this start; a gather has that of the first job that needs it."""
+        """Return the rank by which job `n` is chosen at this start; the lowest goes first.
+
+        It is that of `rank(n, start)`; a gather has the rank of the first of the `ready` jobs that need its parameters.
+        """
         gathers = self._gathers(n)
         needing = (self._wanting(n, ready) or [n]) if gathers else [n]
         first, *others = min(rank(one, start) for one in needing)

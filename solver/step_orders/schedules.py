@@ -69,7 +69,8 @@ class _Run:
     def _run_backward(self, number: int, full: bool, waited: Numbers) -> None:
         """Run the backward of step `number` (counted from the first backward), after the weight passes due before it.
 
-        `waited` are the weight passes that waited before. A W of length 0 runs directly after its backward.
+        With `full` it is BW, else B. `waited` are the weight passes that waited before. A W of length 0 runs directly
+        after its backward.
         """
         weights, place = self._weights, len(self._waits) - 1 - number
         split = not full and splits(self._problem, self._chain[place])

@@ -118,7 +118,11 @@ class _StepOrders:
         yield Children((_Labels(*columns),), len(columns[0]), ended if ended < NEVER else None, (last, step))
 
     def reduced(self, parts: Sequence[_Labels], done: int) -> ReducedLayer:
-        """Return the layer after `done` steps: the best non-dominated labels of each state, and arcs to parents."""
+        """Return the layer after `done` steps, made of the labels in `parts`: the best non-dominated ones of each
+        state.
+
+        The layer has the arcs to the labels' parents.
+        """
         keys, labels, before, taken = parts[0]
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]

@@ -86,7 +86,7 @@ def published(one: Candidate) -> PublishedResult:
 def published_timeline(name: str, timeline: Timeline, fits: bool, metrics: Metrics | None = None) -> PublishedResult:
     """Return the figures of a published schedule's timeline, in the file's units, as an entry of an outcome.
 
-    `metrics` are given if they include a period, which the timeline does not have.
+    `fits` says if it fits the memory. `metrics` are given if they include a period, which the timeline does not have.
     """
     metrics = metrics or measure(timeline)
     problem = metrics.problem

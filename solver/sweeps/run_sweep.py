@@ -171,7 +171,10 @@ class _Run:
         self._report(Moment(len(self._sweep.cells), done, running, passed, self._left(passed), last))
 
     def _left(self, passed: float) -> float | None:
-        """Return an estimate of the seconds left, from the mean time of solved cells; None before any is solved."""
+        """Return an estimate of the seconds left after `passed` seconds, from the mean time of solved cells.
+
+        None before any is solved.
+        """
         if not self._seconds:
             return None
         waiting = len(self._queue) + len(self._executor.running)

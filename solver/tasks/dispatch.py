@@ -93,7 +93,8 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
 
 
 def _waits_of_order(holdings: Sequence[JobMemory], room: MemorySteps) -> Iterator[JobArc]:
-    """Yield the arcs by which passes that take from one memory, in this order, wait for releases and for each other.
+    """Yield the arcs by which passes wait for releases and for each other if they take from a memory in the order of
+    `holdings`.
 
     `room` is its capacity in steps of memory.
     """

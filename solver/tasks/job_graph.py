@@ -52,7 +52,7 @@ class JobGraph:
 
 
 def graph_of(jobs: Jobs, running: Collection[JobId], further: Iterable[JobArc] = ()) -> JobGraph:
-    """Return the precedence graph of the jobs that run, with `further` arcs.
+    """Return the precedence graph of the jobs `running`, with `further` arcs.
 
     Raises `Deadlock` if jobs wait for each other in a cycle.
     """

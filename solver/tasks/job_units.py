@@ -20,10 +20,12 @@ from solver.tasks.placing import jobs_placed_as, placed_at, schedule_of
 
 
 class JobUnits:
-    """Jobs as units for annealing, with the fields of `Units`; `device[n]` is the index of the stream of unit n.
+    """Jobs as units for annealing, by number: the fields of `Units`, with times in steps and streams in place of
+    devices.
 
-    Jobs that release memory together keep their order. Raises `ValueError` unless each limited memory is taken and
-    released by one stream, whose order then determines the level, or if a job occupies several streams.
+    `device[n]` is the index of the stream of unit n. Jobs that release memory together keep their order. Raises
+    `ValueError` unless each limited memory is taken and released by one stream, whose order then determines the level,
+    or if a job occupies several streams.
     """
 
     def __init__(self, placed: PlacedJobs) -> None:
@@ -92,9 +94,10 @@ class JobUnits:
 
 
 def start_of(problem: Problem, timeline: Timeline) -> Start | None:
-    """Return the units that local search moves, with opening ticks: passes, or jobs where passes have several tasks.
+    """Return the units that local search moves, and the opening of each of their devices.
 
-    None if the order of one stream does not determine each limited memory.
+    The units are passes, with openings in ticks; where passes have several tasks they are jobs, with the opening of
+    each stream in steps. None if the order of one stream does not determine each limited memory.
     """
     if problem.view is not None:
         return passes_of(timeline)

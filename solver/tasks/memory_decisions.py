@@ -183,7 +183,7 @@ class _Device:
     def _mode_for(self, which: tuple[StageId, MicrobatchId], before: Sequence[Pass]) -> Mode:
         """Return the rule's first mode that saves memory for activation `which` (stage, micro-batch), or None.
 
-        Offloading counts only if there is room where the activation goes.
+        Offloading counts only if there is room where the activation goes, after the passes `before`.
         """
         stage = self.problem.stages[which[0]]
         for mode in self.rule.prefer:

@@ -16,6 +16,7 @@ from formulations.jobs.schedule_of_starts import schedule_of_starts
 from formulations.variables.literals import TooLong
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
+from pipesched.problem.attainable_spans import Value
 from pipesched.problem.features.chain_arcs import NO_ARCS
 from pipesched.problem.features.device_resources import Pool
 from pipesched.problem.features.walks import ALIKE
@@ -105,8 +106,8 @@ def pair(
 
 
 def _searched(
-    model: ExactModel, starts: dict[JobId, TimeSteps], least: Ticks | Fraction, limits: Limits, stop: Event
-) -> tuple[dict[JobId, TimeSteps], Ticks | Fraction]:
+    model: ExactModel, starts: dict[JobId, TimeSteps], least: Value, limits: Limits, stop: Event
+) -> tuple[dict[JobId, TimeSteps], Value]:
     """Return CP-SAT's best starts (steps by job), or `starts` if it has none, and its bound, at least `least` ticks."""
     parameters = Parameters(
         limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap, clauses_only=True
@@ -168,7 +169,10 @@ def _backwards(problem: Problem) -> list[Pass]:
 
 
 def _dispatched(jobs: Jobs, fused: bool) -> dict[JobId, TimeSteps]:
-    """Return the starts (steps by job) of a first order: among ready tasks the one with the longest tail goes first."""
+    """Return the starts (steps by job) of a first order: among ready tasks the one with the longest tail goes first.
+
+    With `fused` the backward is full, else split.
+    """
     graph = graph_of(jobs, with_modes(jobs, fused))
     return dispatched(graph, {n: -tail for n, tail in graph.tails().items()})
 
@@ -178,7 +182,10 @@ def _steps(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> TimeSteps:
 
 
 def _least(jobs: Jobs, fused: bool) -> Ticks:
-    """Return a lower bound in ticks of a mode: over streams, the largest least head + work + least tail of its jobs."""
+    """Return a lower bound in ticks: over streams, the largest least head + work + least tail of its jobs.
+
+    It is that of orders with a full backward if `fused`, else with a split one.
+    """
     graph = graph_of(jobs, with_modes(jobs, fused))
     heads, tails, ticks = graph.heads(), graph.tails(), 0
     for here in jobs.on.values():

@@ -218,8 +218,11 @@ def _begins(problem: Problem, back: _Returns, device: int) -> str:
 
 
 def _leaves(problem: Problem, work: Ticks, idle: Ticks, stages: Sequence[StageId], left: _Left, at: int) -> str:
-    """Return a certificate's sentence on the work left and its backwards, for the combination at index `at` of
-    `left`."""
+    """Return a certificate's sentence on the work left when a device's last forward ends, and its backwards.
+
+    Of the device's `work` at most `left.work[at]` ticks are left, for the combination at index `at`, and it idles
+    `idle` ticks before.
+    """
     first, last = int(left.first[at]), int(left.last[at])
     some = f" and {last} at stage {stages[-1]}" if len(stages) > 1 else ""
     idles = f", and it idles {amount(problem, idle)} before" if idle else ""

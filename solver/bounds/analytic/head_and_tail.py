@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import ChainId, DeviceId, StageId, Ticks
+from pipesched.problem.quantities import DeviceId, StageId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -24,10 +24,13 @@ from solver.bounds.analytic.idle_time.idle_gaps import head_gap
 
 
 class _QueueEnds(NamedTuple):
-    """Chains, by index, whose micro-batches may be the first on a device (`firsts`) and the last there (`lasts`)."""
+    """Chains of a device whose micro-batches may be the first there (`firsts`), and the last there (`lasts`).
 
-    firsts: Sequence[ChainId]
-    lasts: Sequence[ChainId]
+    Both are indices in the list of the chains that the device has stages of.
+    """
+
+    firsts: Sequence[int]
+    lasts: Sequence[int]
 
 
 class _BoundedInterval(NamedTuple):
@@ -76,7 +79,8 @@ def head_and_tail(problem: Problem, objective: Objective, in_order: bool = False
 
 
 def _queue_ends(problem: Problem, chains: Sequence[Sequence[StageId]]) -> _QueueEnds:
-    """Return by index the chains whose micro-batches come first in their queue, and those whose come last.
+    """Return the indices in `chains` of those whose micro-batches come first in their queue, and of those that come
+    last.
 
     Stages of one queue run their forwards, and their backwards, in the order of micro-batches. `chains` are the stages
     of one device by chain, and their queue is that of the first stage; a queue has all its chains on the device or

@@ -55,7 +55,10 @@ def _certificate(problem: Problem, values: ModeValues) -> Certificate:
 
 
 def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
-    """Return a certificate's sentence on the numbers of passes by mode at an entry of the table, and on the work."""
+    """Return a certificate's sentence on the numbers of passes by mode at an entry of the table, and on the work.
+
+    `row` and `column` are the entry's indices: by forwards outside of blocks, and by split backwards.
+    """
     counts = values.counts
     alone, split = int(counts.alone[row]), int(counts.split[column])
     clauses = []
@@ -68,7 +71,11 @@ def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
 
 
 def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int, column: int) -> str:
-    """Return the text of the argument: when the work begins, how much of it can be left at an instant, what follows."""
+    """Return the text of an argument for one entry of the table: when the work begins, how much may be left, what
+    follows.
+
+    `row` and `column` are the entry's indices: by forwards outside of blocks, and by split backwards.
+    """
 
     def say(ticks: int) -> str:
         return amount(problem, ticks)

@@ -79,7 +79,11 @@ def proved(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]], we
 
 def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[int] | None:
     """Return the best whole-number weights of the rows found: the linear program's rounded dual values, or one row
-    alone."""
+    alone.
+
+    `needs_of_stages` has, for each stage of the device, the needs of one activation and the number of micro-batches.
+    None if no weights are found.
+    """
     alone = [[int(other is row) for other in rows] for row in rows]
     found = _dual_values(rows, needs_of_stages)
     rounded = [] if found is None else [[max(0, round(y * _PARTS)) for y in found]]
@@ -89,7 +93,10 @@ def _weights(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) 
 
 def _dual_values(rows: Sequence[Row], needs_of_stages: Sequence[tuple[Needs, int]]) -> list[float] | None:
     """Return GLOP's dual values, one for each row of the linear program; None if it is not solved to optimality in
-    time."""
+    time.
+
+    `needs_of_stages` has, for each stage of the device, the needs of one activation and the number of micro-batches.
+    """
     # It brings pandas, which takes longer to load than most problems to solve.
     from ortools.linear_solver.python import model_builder
 

@@ -120,6 +120,7 @@ def _needs(stage: Stage, round_trip: Ticks, main: str, room: MemorySteps | None,
 
     In the order of rows: compute time in addition to F and its backward, memory times time divided by `room` (left out
     if `room` is None), and time on each of the copy `streams`. Copies on the stream `main` count as compute time.
+    `round_trip` is the least ticks from the end of F to the backward.
     """
     found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
     for mode, (keeps, _) in stage.memory_until_backward.items():

@@ -104,7 +104,11 @@ def _padded(lists: Sequence[Sequence[int]]) -> Array:
 
 
 def _stage(problem: Problem, s: StageId, split: bool) -> list[int]:
-    """Return the row of a stage in `Shop.stages`, with its backwards split or full."""
+    """Return a stage's numbers for the list scheduler (a row of `Shop.stages`), with its backwards split or full.
+
+    They are its device, its first micro-batch and the one after its last, its chain, its queue (-1: none); then by kind
+    of pass (F, backward, W, full backward) the ticks, the memory taken at the start, and that taken in all.
+    """
     where, walked = problem.placement, problem.microbatches_of[s]
     line = problem.walks.queues[s] if problem.walks.queues else -1
     kinds = (F, B, W, BW) if split else (F, BW, None, BW)
@@ -123,7 +127,7 @@ def _needs(
     stages.
 
     Also what it waits for of other micro-batches: a stage runs micro-batches in order, so of several predecessors the
-    last one counts; these are added to `shares`.
+    last one counts; these are added to `shares`. With `split` its backward is B, else BW.
     """
     kind = F if role is F else B if split else BW
     for need in problem.network.needs[kind, s]:
@@ -137,7 +141,10 @@ def _needs(
 
 
 def _rows(lists: Sequence[Sequence[object]], columns: int, kind: type) -> tuple[Array, Array]:
-    """Return lists as compressed rows: the index at which each list begins, and the concatenated entries."""
+    """Return lists as compressed rows: the index at which each list begins, and the entries one list after the other.
+
+    Each entry has `columns` numbers.
+    """
     at = int64_array([0, *accumulate(map(len, lists))])
     flat: Array = np.array([one for each in lists for one in each], kind)
     return at, flat.reshape(-1, columns) if columns > 1 else flat
@@ -206,7 +213,8 @@ def list_run(shop: Shop, rules: Rules, halt: Array | None = None, compiled: bool
 
 
 def schedule_of_run(problem: Problem, run: ListRun, split: bool) -> Schedule:
-    """Return the schedule with the passes of a run in order, device by device."""
+    """Return the schedule with the passes of a run in order, device by device; backwards are B and W if `split`, else
+    BW."""
     stages = problem.placement.stages
     kinds = (F, B, W, BW) if split else (F, BW)
     device = np.array(problem.placement.stage_device)[run.put[:, 1]]

@@ -262,6 +262,9 @@ class States:
 def _more(
     in_flight: tuple[tuple[int, ...], ...], n: ModeId, numbers: Sequence[int], more: int = 1
 ) -> tuple[tuple[int, ...], ...]:
-    """Return `State.in_flight` with `more` added to the entries `numbers` of mode `n`."""
+    """Return by mode the micro-batches in flight that have done each step (`State.in_flight`), changed for mode `n`.
+
+    `more` is added to the entries `numbers` of that mode.
+    """
     own = tuple(one + more if number in numbers else one for number, one in enumerate(in_flight[n]))
     return (*in_flight[:n], own, *in_flight[n + 1 :])

@@ -60,8 +60,8 @@ class PublishedExtended:
 def _extended_in_order(problem: Problem) -> list[Heuristic]:
     """Return the published schedules to extend: those that lose least time first, those found by a search last.
 
-    Where some device cannot hold 2p-1 activations (p devices), schedules that keep up to two per device follow the
-    leaner.
+    Where some device has no memory for 2p-1 activations (p devices), schedules that keep up to two activations per
+    device follow those that keep fewer.
     """
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1

@@ -63,7 +63,7 @@ class Incumbent:
         return self._state.lower_bound
 
     def enter(self, phase: str) -> None:
-        """Set the name of the step that begins now, used in reports from here on, and report the state."""
+        """Set the name of the step that begins now (`phase`), used in reports from here on, and report the state."""
         self.phase = phase
         self._replace(lambda state: state, report=True)
 

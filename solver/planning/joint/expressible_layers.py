@@ -70,9 +70,10 @@ class SelectedModes:
         return sum(number for number, is_whole in zip(row, self._is_whole, strict=True) if is_whole)
 
     def most(self, begin: int, end: int, with_mtp: bool = True) -> int:
-        """Return how many consecutive layers, from the first of the stage [begin, end) on, can be recomputed whole.
+        """Return how many consecutive transformer layers, from the first of a stage on, can be recomputed whole.
 
-        With `with_mtp` False the count stops at the first multi-token-prediction layer.
+        The stage has the layers from `begin` up to, not including, `end`. Multi-token-prediction layers count as well;
+        with `with_mtp` False the count stops at the first of them.
         """
         first, last = bisect_left(self._at, begin), bisect_left(self._at, end)
         for at in range(first, last):
@@ -87,7 +88,8 @@ class SelectedModes:
     def leading(self, begin: int, end: int, number: int, with_mtp: bool = True) -> tuple[int, ...]:
         """Return the numbers by mode if a stage recomputes its first `number` layers whole, or as many as it can.
 
-        The stage has the layers from `begin` up to, not including, `end`.
+        The stage has the layers from `begin` up to, not including, `end`. With `with_mtp` False none is recomputed from
+        its first multi-token-prediction layer on.
         """
         first = bisect_left(self._at, begin)
         last = first + min(number, self.most(begin, end, with_mtp))

@@ -140,7 +140,8 @@ class OrderArrays:
 def _moments(schedule: Schedule, device: int, length: int) -> tuple[IntArray, IntArray]:
     """Return the micro-batches in flight at each moment that may need the most memory, as two arrays (moments, stages).
 
-    The first counts micro-batches that wait for their B, the second those that wait for their W.
+    The first counts micro-batches that wait for their B, the second those that wait for their W; chains have `length`
+    stages, and those of all chains at one position are added up.
     """
     found = fullest(schedule, device)
     rows = np.zeros((2, len(found), length), np.int64)

@@ -61,9 +61,9 @@ def balanced(
 
 @lru_cache(maxsize=64)
 def balanced_loads(plan: PlanProblem, choice: Choice, ends: bool) -> Partition:
-    """Return `balanced` without regard to memory and without free recomputation.
+    """Return a balanced partition without regard to memory and without free recomputation.
 
-    Cached, since many searches start there.
+    With `ends` the path to and from a device counts in its load. Cached, since many searches start there.
     """
     if plan.recompute is Decide.FREE:
         return balanced_loads(replace(plan, recompute=Decide.NEVER), choice, ends)

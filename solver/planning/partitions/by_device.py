@@ -135,7 +135,7 @@ class ByDevice:
     def _cut(self, rows: PartitionRows, cut: int, stage: ChainPosition, device: int, value: Ticks) -> PartitionRows:
         """Return the rows, each repeated for every position of cut `cut` that the load limit of `device` allows.
 
-        Positions lie between the cuts already known.
+        The limit is the work that fits the threshold of `value` ticks. Positions lie between the cuts already known.
         """
         known = sorted(rows.cuts)
         previous, following = max(k for k in known if k < cut), min(k for k in known if k > cut)

@@ -176,7 +176,9 @@ class DeviceRows:
     def _idle(self, stage: IntArray, room: IntArray, head: IntArray, tail: IntArray, value: Ticks) -> Flags:
         """True, for each partial partition, where `value` ticks leave time for a device to wait with full memory.
 
-        Only for a device with one stage: once its memory is full of activations it is idle until the first gradient.
+        Only for a device with one stage: once its memory `room` is full of activations it is idle until the first
+        gradient. `stage` are the stage's rows of `PartitionRows.stages`; `head` and `tail` the ticks before its first
+        forward and after its last gradient.
         """
         forward, _, backward, kept, _, _, around, _ = stage
         number = _number(kept, room, self._m)
@@ -202,5 +204,6 @@ def _fit(memory_and_time: list[tuple[IntArray, IntArray]], room: IntArray, time:
 
 
 def _number(memory: IntArray, room: IntArray, m: int) -> IntArray:
-    """Return, for each partial partition, how many micro-batches' activations fit `room`, at most `m`."""
+    """Return, for each partial partition, how many micro-batches' activations of size `memory` fit `room`, at most
+    `m`."""
     return np.where(memory > 0, np.minimum(np.maximum(room, 0) // np.maximum(memory, 1), m), m)

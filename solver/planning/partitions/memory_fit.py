@@ -197,7 +197,11 @@ def _sums(amounts: Iterable[Fraction | int]) -> IntArray:
 def _savings(
     waiting: Mapping[StageId, IntArray], modes: Sequence[tuple[str, RecomputeMode, int, IntArray]]
 ) -> list[_Saving]:
-    """Return the savings of a device, those with the most memory per time first."""
+    """Return the savings of a device, those with the most memory per time first.
+
+    `waiting` has for each stage, by moment, the micro-batches that wait for their B and for their W. `modes` are (layer
+    type, mode, steps of memory that it saves, number of layers of the type before each layer).
+    """
     found = [
         _Saving(kept * each, float(mode.time), stage, layer, mode.name, before, [])
         for stage, (kept, _) in waiting.items()
@@ -211,7 +215,8 @@ def _savings(
 
 
 def _fullest(order: Schedule, device: int) -> list[_InFlight]:
-    """Return the moments of `order` when most micro-batches on `device` wait for their B, their W, or either."""
+    """Return up to three moments of `order`: when most micro-batches on `device` wait for their B, their W, or
+    either."""
     kept, split = Counter[int](), Counter[int]()
     most, numbers, waiting = [_InFlight(Counter(), Counter())] * 3, [0] * 3, [0] * 3
     for p in order.passes_on(device):

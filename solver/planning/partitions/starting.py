@@ -79,9 +79,10 @@ def _balanced(plan: PlanProblem, choice: Choice, order: Schedule | None) -> list
 
 
 def recomputing(plan: PlanProblem, counts: tuple[int, ...], share: Fraction) -> Partition:
-    """Return the partition that recomputes `share` of each stage's layers of every type, in the mode that keeps least.
+    """Return the partition of `counts` layers per stage that recomputes `share` of each stage's layers of every type.
 
-    Where the problem does not leave recomputation free, it decides in place of `share`.
+    They are recomputed in the mode that keeps least. Where the problem does not leave recomputation free, it decides in
+    place of `share`.
     """
     if plan.recompute is not Decide.FREE:
         return recut(plan, counts, Partition(counts))

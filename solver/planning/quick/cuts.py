@@ -42,8 +42,8 @@ class Cutter:
     ) -> tuple[int, ...] | None:
         """Return the number of layers of each stage, with the longest stage as short as a greedy cut finds.
 
-        None if none fits. `load`, `memory` and `activation` are sums over the first layers. Stage k needs its `memory`
-        plus `in_flight[k]` times its activation, and has `room[k]` (None: unlimited).
+        None if none fits. `load`, `memory` and `activation` are sums over the first n layers, for n from 0 on. Stage k
+        needs its `memory` plus `in_flight[k]` times its activation, and has `room[k]` (None: unlimited).
         """
         at = np.array(self._cuts)
         loads = load[at].tolist()
@@ -64,7 +64,9 @@ class Cutter:
     ) -> tuple[int, ...] | None:
         """Return the number of layers of each stage if each takes as many as load `most` and memory allow.
 
-        None if layers remain. Each stage leaves at least one cut position for every stage after it.
+        `loads` are sums over the layers before each position where a stage may begin; `fits` has for each stage such
+        sums of its memory needs, and its memory (None: unlimited). None if layers remain. Each stage leaves at least
+        one cut position for every stage after it.
         """
         begin, last, found = 0, len(loads) - 1, list[int]()
         for stage, fit in enumerate(fits):

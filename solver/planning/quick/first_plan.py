@@ -163,9 +163,10 @@ class _Orders:
         return {kind.name: FULL[0] for kind in whole if role_of(kind.name) in ROLES}
 
     def _fitting(self, counts: tuple[int, ...]) -> Iterator[_TimedPlan]:
-        """Yield the plans of one cut that fit the memory: the one without recomputation, if it fits.
+        """Yield the plans with these `counts` of layers per stage that fit the memory.
 
-        Otherwise one with the least recomputation of each kind: modules, whole layers, all layers.
+        That is the one without recomputation, if it fits; else one with the least recomputation of each kind: modules,
+        whole layers, all layers.
         """
         plan = self._plan
         if plan.recompute is Decide.ALWAYS:
@@ -188,7 +189,10 @@ class _Orders:
         yield from self._rows(counts, [_Recomputation(modes=self._whole_modes())])
 
     def _least(self, options: list[_Recomputation], counts: tuple[int, ...]) -> Iterator[_TimedPlan]:
-        """Yield, of the options that fit the memory, the one whose busiest stage takes the least time."""
+        """Yield, of the recomputation `options` that fit the memory, the plan whose busiest stage takes the least time.
+
+        `counts` are the layers per stage; nothing is yielded if none fits.
+        """
         rows = [*self._rows(counts, options)]
         if rows:
             yield min(rows, key=lambda row: int((row.forward + row.backward).max()))
@@ -196,7 +200,8 @@ class _Orders:
     def _fewest(self, counts: tuple[int, ...], options: Sequence[_Recomputation]) -> Iterator[_TimedPlan]:
         """Yield the plan with the first of `options` that fits the memory, found by bisection; nothing if none fits.
 
-        Each option recomputes more than the one before it, and the first is known not to fit.
+        `counts` are the layers per stage. Each option recomputes more than the one before it, and the first is known
+        not to fit.
         """
         at = bisect_left(options, True, 1, key=lambda recomputation: any(self._rows(counts, [recomputation])))
         yield from self._rows(counts, options[at : at + 1])
@@ -204,8 +209,9 @@ class _Orders:
     def _as_few(self, counts: tuple[int, ...], numbers: list[int]) -> tuple[int, ...]:
         """Return the layers to recompute on each stage: on each device as few as it needs to fit its memory.
 
-        The stages of one device have the same number, as far as they have the layers. All layers are recomputed on
-        devices that never fit.
+        `counts` are the layers per stage, `numbers` those of them that can be recomputed whole. The stages of one
+        device have the same number, as far as they have the layers. All layers are recomputed on devices that never
+        fit.
         """
         left, found = set(range(self._devices)), [0] * self._stages
         for n in range(max(numbers) + 1):
@@ -223,7 +229,8 @@ class _Orders:
         return [int(each) for each in np.diff(self._sums.number[at])]
 
     def _rows(self, counts: tuple[int, ...], options: Sequence[_Recomputation]) -> Iterator[_TimedPlan]:
-        """Yield the plan of this cut with each recomputation of `options` that fits the memory of every device."""
+        """Yield the plan with each recomputation of `options` that fits the memory of every device; `counts` are layers
+        per stage."""
         model, at = self._plan.model, np.cumsum([0, *counts])
         overheads = [int(each / self._plan.tick) for each in (model.forward_overhead, model.backward_overhead)]
         forward = np.diff(self._sums.forward[at]) + overheads[0]
@@ -245,7 +252,8 @@ class _Orders:
         return np.diff(time[at]), np.diff(saved[at])
 
     def _peaks(self, counts: tuple[int, ...], recomputation: _Recomputation) -> WholeArray:
-        """Return the peak memory of each device, in steps of memory, including its parameters."""
+        """Return the peak memory of each device, in steps of memory, including its parameters; `counts` are layers per
+        stage."""
         at = np.cumsum([0, *counts])
         activation = np.diff(self._sums.activation[at]) - self._again(at, recomputation)[1]
         memory = self._by_device(np.diff(self._sums.memory[at])).sum(axis=1)
@@ -268,9 +276,9 @@ class _Orders:
         return interleaved_ends(forward, backward, lag, gradients, m)
 
     def _gradient_lags(self, counts: tuple[int, ...], lag: Ticks) -> WholeArray:
-        """Return, for each stage by device and chunk, the ticks that a gradient takes to it.
+        """Return the ticks that a gradient takes to each stage: `lag`, or 0 for a stage to which no gradient is sent.
 
-        0 for a stage before all layers that train, to which none is sent.
+        That is a stage before all layers that train; `counts` are the layers per stage.
         """
         return np.where(np.cumsum(counts) <= self._plan.model.before_training, 0, lag)
 

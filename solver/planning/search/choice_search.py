@@ -154,8 +154,8 @@ class ChoiceSearch:
     def relax(self, most: float, best: Fraction | None) -> None:
         """Solve the master problem for partitions below `best`, the value of the best plan in the file's unit, if any.
 
-        Improves `bound` and sets `next` to the partition to schedule next; `settled` is set where none is left. Raises
-        `Disagreement` if the bound is above the value of a known plan.
+        Improves `bound` and sets `next` to the partition to schedule next, within `most` seconds or work units;
+        `settled` is set where none is left. Raises `Disagreement` if the bound is above the value of a known plan.
         """
         self.bound_by_devices(most, best)
         if best is not None and self._least >= best / self.plan.tick:
@@ -202,7 +202,8 @@ class ChoiceSearch:
     def visit(self, most: float) -> None:
         """Search an order for the partition `next`, and exclude it from the master problem below its proved bound.
 
-        The very first visit takes the partition `first`. Each further visit of one partition has twice the time.
+        It takes at most `most` seconds or work units, twice as many at each further visit of one partition. The very
+        first visit takes the partition `first`.
         """
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None

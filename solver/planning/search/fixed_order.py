@@ -88,7 +88,10 @@ class FixedOrder:
                 step *= 2
 
     def _anneal(self, budget: Budget, most: float, offer: Callable[[PlanCandidate], bool]) -> None:
-        """Search partitions by simulated annealing, which often finds good ones sooner than the master problem."""
+        """Search partitions by simulated annealing, which often finds good ones sooner than the master problem.
+
+        It takes at most `most` seconds or work units; `offer` takes a better plan and returns True if it is valid.
+        """
         if self.best is None or not applies(self.best) or self.proved:
             return
         if self._joint is None or self._joint.value > self.best.value / self.plan.tick:

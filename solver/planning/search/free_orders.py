@@ -87,7 +87,8 @@ class FreeOrders:
     def _first_plans(self, choice: ChoiceSearch, most: float) -> list[Heuristic]:
         """Make plans with every published order that applies, a good one first, and return those orders.
 
-        Where none fits the memory, list schedules and one micro-batch after the other are tried.
+        They share `most` seconds or work units. Where none fits the memory, list schedules and one micro-batch after
+        the other are tried.
         """
         self._all.say(f"{choice.choice}: first plans")
         others = [one for one in HEURISTICS if one.priorities.plan is None and not one.searched]

@@ -44,7 +44,10 @@ class Periods:
         self._again()
 
     def _visit(self, choice: ChoiceSearch, most: float) -> None:
-        """Search a pattern for the partition of least bound."""
+        """Search a pattern for the partition of a placement that has the least bound.
+
+        The bound and the search take at most `most` seconds or work units each.
+        """
         self._all.say(f"{choice.choice}: bound over all partitions")
         self._all.relax(choice, most)
         if choice.next is not None and not choice.settled:

@@ -76,7 +76,10 @@ class Placements:
                 yield choice
 
     def relax(self, choice: ChoiceSearch, most: float) -> None:
-        """Improve the bound of a placement, with the value of the best plan as limit, and set its next partition."""
+        """Improve the bound of a placement within `most` seconds or work units, and set the partition to schedule next.
+
+        The value of the best plan of all placements is the limit of the search.
+        """
         with self.defects_noted(choice):
             choice.relax(most, None if self.best is None else self.best.value)
 

@@ -41,7 +41,7 @@ _EFFORT = Effort(_PARAMS.moves, _PARAMS.patience, _PARAMS.shortest_tenure, _PARA
 
 
 def limits_nothing(jobs: Jobs, running: Sequence[JobId]) -> bool:
-    """True if memory has room for all of these jobs at once, so that every order fits."""
+    """True if memory has room for all jobs in `running` at once, so that every order of them fits."""
     taken, runs = [0] * len(jobs.room), set(running)
     for one in jobs.holdings:
         if one.where in runs:

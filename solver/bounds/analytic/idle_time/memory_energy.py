@@ -30,8 +30,8 @@ def unused_at_first(
     """Return the least memory times ticks of a device unused at first, while forwards fill its memory one after the
     other.
 
-    `taken` is the memory times ticks that its passes use in all; 0 is returned if that could end before the memory is
-    full.
+    `capacity` is the device's memory, `taken` the memory times ticks that its passes use in all; 0 is returned if that
+    could end before the memory is full.
     """
     each = _least_ticks_each(paths, stages)
     # After t ticks of forwards at most t / each units of memory and one activation more are in use.

@@ -130,5 +130,6 @@ def sums(values: list[int]) -> Numbers:
 
 
 def compact(values: Numbers) -> Numbers:
-    """Convert Python's integers to 64-bit ones if sums of a few of them fit; else return the array as it is."""
+    """Return whole numbers as 64-bit integers if sums of a few of them fit; else the array of Python's integers as it
+    is."""
     return values if np.abs(values).max(initial=0) > _LONGEST else values.astype(np.int64)

@@ -89,8 +89,8 @@ class DeviceMemory:
         return MemoryTime(needed, given, capacity, alone, split)
 
     def _ramps(self, capacity: MemorySteps, split: int) -> tuple[Ticks, MemoryTicks]:
-        """Return the least ticks to fill the memory by forwards and empty it again, and the memory times ticks unused
-        meanwhile.
+        """Return the least ticks to fill memory of `capacity` by forwards and empty it again, and the memory times
+        ticks unused meanwhile.
 
         `split` is the number of backwards that may be split: for the last of these W, or B, empties the memory.
         """
