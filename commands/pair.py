@@ -15,6 +15,7 @@ from commands.shared.tables import table
 from commands.shared.watch import add_watch, stop_event
 from pipesched.problem.formatting import with_unit
 from pipesched.problem.passes import BW, B, Task
+from pipesched.problem.quantities import Ticks
 from pipesched.results.solution import Status
 from solver.tasks.pair import Pair, best_pair
 
@@ -83,7 +84,7 @@ def _print(pair: Pair) -> None:
     print(f"one pass after the other: {in_turn}")
 
 
-def _busy(pair: Pair, tasks: Sequence[Task]) -> int:
+def _busy(pair: Pair, tasks: Sequence[Task]) -> Ticks:
     return sum(pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].ticks for task in tasks)
 
 

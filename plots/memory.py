@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.memory_elsewhere import host_steps, steps_elsewhere
 from pipesched.schedule.metrics import memory_steps
@@ -69,7 +69,9 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     legend_under_axis(axes, entries)
 
 
-def _draw_strip(axes: Axes, problem: Problem, device: DeviceId, steps: list[tuple[int, int]], scale: int) -> None:
+def _draw_strip(
+    axes: Axes, problem: Problem, device: DeviceId, steps: list[tuple[Ticks, MemorySteps]], scale: MemorySteps
+) -> None:
     """Draw a device's memory over time as an area with steps, from the baseline of its strip up.
 
     `steps` are (tick, memory from then on); memory of `scale` units is as high as a strip.
@@ -81,20 +83,20 @@ def _draw_strip(axes: Axes, problem: Problem, device: DeviceId, steps: list[tupl
     axes.axhline(baseline, color=OUTLINE, linewidth=0.6)
 
 
-def _draw_static(axes: Axes, device: DeviceId, static: int, scale: int) -> None:
+def _draw_static(axes: Axes, device: DeviceId, static: MemorySteps, scale: MemorySteps) -> None:
     """Draw the static memory of the device, as a band at the bottom of its strip."""
     if static:
         axes.axhspan(_height(device, 0, scale), _height(device, static, scale), facecolor=STATIC, linewidth=0)
 
 
-def _draw_capacity(axes: Axes, problem: Problem, device: DeviceId, scale: int) -> None:
+def _draw_capacity(axes: Axes, problem: Problem, device: DeviceId, scale: MemorySteps) -> None:
     """Draw a dashed line at the device's capacity, if it has one."""
     capacity = whole_memory(problem, device)
     if capacity is not None:
         axes.axhline(_height(device, capacity, scale), color=CAP, linestyle="--", linewidth=1.0)
 
 
-def _height(device: DeviceId, level: int, scale: int) -> float:
+def _height(device: DeviceId, level: MemorySteps, scale: MemorySteps) -> float:
     """Return the position of a memory level on the axis, which grows downwards; `scale` units are as high as a
     strip."""
     return device + (1 + ROOM) / 2 - ROOM * level / scale

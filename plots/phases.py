@@ -17,6 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from pipesched.problem.formatting import memory_amount, memory_text
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.memory_elsewhere import host_steps
 from pipesched.schedule.metrics import memory_steps
@@ -140,7 +141,7 @@ def _draw_memory(timeline: Timeline, axes: Axes, row: tuple[float, float]) -> It
         yield Line2D([], [], color=CAP, linestyle="--"), "Room for activations"
 
 
-def _most(strips: Iterable[Sequence[tuple[int, int]]]) -> int:
+def _most(strips: Iterable[Sequence[tuple[Ticks, MemorySteps]]]) -> int:
     return max((level for steps in strips for _, level in steps), default=0)
 
 

@@ -14,23 +14,30 @@ def _cores() -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits of one server; `hosts` are names by which it may be reached, in addition to its addresses and
-    `localhost`."""
+    """Limits of one server: sizes of problems, times, and numbers of what runs at once.
+
+    `hosts` are names by which it may be reached, in addition to its addresses and `localhost`. A problem's text has at
+    most `text_bytes`, the problem at most `cells` stages times micro-batches and `tasks` tasks in an iteration. A solve
+    has `workers` and at most `seconds`; `solves` run at once, and `waiting` more wait for their turn. One that no page
+    watches for `idle_seconds` is forgotten; of those that are over the last `kept` stay. Whatever else a page asks for
+    takes at most `quick_seconds`; `quick` of these run at once, and `quick_waiting` more wait. A process may take
+    `memory_bytes` of address space.
+    """
 
     hosts: frozenset[str] = frozenset()
-    text_bytes: int = 256 * KIB  # of a problem
-    cells: int = 20_000  # stages times micro-batches
-    tasks: int = 200_000  # of an iteration
-    seconds: float = 300.0  # of a solve
-    workers: int = field(default_factory=lambda: max(1, _cores() // 2))  # of a solve
-    solves: int = 2  # at once
-    waiting: int = 20  # solves in the queue
-    quick_seconds: float = 20.0  # for all that is not a solve
-    quick: int = field(default_factory=lambda: max(2, _cores()))  # such at once
+    text_bytes: int = 256 * KIB
+    cells: int = 20_000
+    tasks: int = 200_000
+    seconds: float = 300.0
+    workers: int = field(default_factory=lambda: max(1, _cores() // 2))
+    solves: int = 2
+    waiting: int = 20
+    quick_seconds: float = 20.0
+    quick: int = field(default_factory=lambda: max(2, _cores()))
     quick_waiting: int = 64
-    idle_seconds: float = 600.0  # after which a solve that nobody looks at is forgotten
-    kept: int = 50  # solves that are over
-    memory_bytes: int = 8 * GIB  # of address space, of a process
+    idle_seconds: float = 600.0
+    kept: int = 50
+    memory_bytes: int = 8 * GIB
 
     @property
     def body_bytes(self) -> int:

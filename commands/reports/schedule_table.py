@@ -15,6 +15,7 @@ from commands.shared.output import time as time_text
 from commands.shared.tables import Cell, Column, room_of_tables, spare, table
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS
 from pipesched.results.gap import gap
@@ -22,7 +23,11 @@ from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 
 
 def show(
-    problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None, why_not: bool = True
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    lower_bound: Ticks,
+    bars: bool | None = None,
+    why_not: bool = True,
 ) -> None:
     """Print the table, then how many schedules do not apply.
 
@@ -77,7 +82,7 @@ def _columns(problem: Problem) -> list[Column]:
     ]
 
 
-def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: int) -> list[Cell]:
+def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: Ticks) -> list[Cell]:
     value = metrics.value_ticks(problem.objective)
     values = [time_text(problem, metrics.value_ticks(time)) for time in times_shown(problem)]
     times = [text.removesuffix(problem.time_unit).strip() for text in values]
@@ -119,7 +124,7 @@ class Bar(NamedTuple):
     value: float
 
 
-def bar_of(metrics: Metrics, objective: Objective, bound: int) -> Bar:
+def bar_of(metrics: Metrics, objective: Objective, bound: Ticks) -> Bar:
     """Return the bar of one schedule: its value, split at the busiest device's work and at the lower bound.
 
     A schedule that breaks the memory limit may be below the bound; its bar then has no part above it.

@@ -21,6 +21,7 @@ from pipesched.problem.formatting import amount, plain
 from pipesched.problem.free_memory import giving_back, reserving
 from pipesched.problem.objectives.free_memory import FREE_MEMORY
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_document
 from pipesched.results.free_memory import MostFree, left_by
@@ -40,9 +41,9 @@ class ScheduleFile:
     """Contents of a schedule file; fields that end in `_ticks` are in ticks of the timeline's problem."""
 
     timeline: Timeline
-    lower_bound_ticks: int | None = None
+    lower_bound_ticks: Ticks | None = None
     certificate: Certificate | None = None
-    value_ticks: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
+    value_ticks: Ticks | None = field(default=None, compare=False)  # as stated; the timeline has its own
     free: MostFree | None = None
 
     @classmethod
@@ -80,7 +81,7 @@ class ScheduleFile:
         """The lower bound that the file states, in its unit of time; None where it states none."""
         return self._in_units(self.lower_bound_ticks)
 
-    def _in_units(self, ticks: int | None) -> float | None:
+    def _in_units(self, ticks: Ticks | None) -> float | None:
         return None if ticks is None else self.timeline.problem.in_units(ticks)
 
     @property

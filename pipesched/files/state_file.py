@@ -27,6 +27,7 @@ from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, PassKind, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MicrobatchId, StageId, Ticks
 from pipesched.problem.rescale import finer
 from pipesched.problem.state import Ran, State
 
@@ -107,7 +108,7 @@ def _refuse(problem: Problem) -> None:
         raise BadInput("found objective period; allowed with a state: makespan, span or iteration")
 
 
-def _ticks(time: Fraction | int, problem: Problem) -> int:
+def _ticks(time: Fraction | int, problem: Problem) -> Ticks:
     return int(time / problem.tick)
 
 
@@ -147,7 +148,7 @@ def _tasks(form: StateFile, problem: Problem) -> tuple[dict[Task, Ran], list[str
 
 def _recomputed(
     form: StateFile, problem: Problem, ran: Mapping[Task, Ran], found: list[str]
-) -> dict[tuple[int, int], PassKind]:
+) -> dict[tuple[StageId, MicrobatchId], PassKind]:
     """Return the recomputation mode of activations by (stage, micro-batch); mistakes are added to `found`.
 
     Where a begun forward's entry does not say, it is the recomputation that has begun, or the stage's only mode. It is

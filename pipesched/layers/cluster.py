@@ -41,7 +41,7 @@ class Cluster:
         """The total speed of the devices, where 1 is a device on which a layer takes its own time."""
         return sum((1 / each for each in self.slowness), Fraction(0)) if self.slowness else Fraction(self.devices)
 
-    def reordered(self, order: Sequence[int]) -> Cluster:
+    def reordered(self, order: Sequence[DeviceId]) -> Cluster:
         """Return the cluster of these devices in this order along the pipeline, each with its memory, speed and
         links.
 

@@ -14,6 +14,7 @@ from pipesched.layers.fixed_module import FixedModule, FixedStage, Joins
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.stage_costs import costs_of
+from pipesched.problem.quantities import DeviceId
 
 
 class EncoderPlacement(StrEnum):
@@ -48,7 +49,7 @@ class Encoder(Addition):
         """The layer of which the encoder has several, as the only entry."""
         return (self.layer,)
 
-    def copies(self, devices: int) -> list[list[tuple[int, int]]]:
+    def copies(self, devices: int) -> list[list[tuple[DeviceId, int]]]:
         """Return for each copy of the encoder the device and the number of layers of each of its stages.
 
         `devices` are those of the trunk; those of the encoder alone follow them.

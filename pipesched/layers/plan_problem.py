@@ -31,7 +31,7 @@ from pipesched.problem.objectives.makespan import MAKESPAN
 from pipesched.problem.passes import REDUCE, STEP
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.problem.rendezvous import with_receipts
 from pipesched.problem.stage import COMPUTE, Gather, Once, Stage, TaskSpec
 from pipesched.problem.units import Units
@@ -245,7 +245,7 @@ class PlanProblem:
         devices = placement.stage_device
         return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
 
-    def least_lags(self, choice: Choice) -> list[tuple[int, int]]:
+    def least_lags(self, choice: Choice) -> list[tuple[Ticks, Ticks]]:
         """Return for each stage of a chain but the last the least ticks, over all partitions, to the next stage and
         back."""
         where, lags = choice.on(self.cluster.devices), self.cluster.lag
@@ -255,7 +255,7 @@ class PlanProblem:
             for place, (a, b) in enumerate(pairwise(devices))
         ]
 
-    def least_gradient_lag(self, place: int, ticks: Ticks) -> int:
+    def least_gradient_lag(self, place: int, ticks: Ticks) -> Ticks:
         """Return the least ticks, over all partitions, of a gradient to this place of a chain, if a transfer takes
         `ticks`.
 
@@ -304,13 +304,13 @@ class PlanProblem:
         most = 1 if own.once else most_gathers(own.most, passes, stages)
         return Gather(TaskSpec(own.of.stream, self.ticks(costs.gather)), self._whole_memory(costs.gathered), most)
 
-    def ticks(self, time: Fraction) -> int:
+    def ticks(self, time: Fraction) -> Ticks:
         """Return a time, in the file's unit, in ticks."""
         ticks = time / self.tick
         assert ticks.denominator == 1, "times are multiples of the tick"
         return int(ticks)
 
-    def _whole_memory(self, amount: Fraction) -> int:
+    def _whole_memory(self, amount: Fraction) -> MemorySteps:
         level = amount / self.resolution
         assert level.denominator == 1, "memory is in multiples of the resolution"
         return int(level)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipesched.measurement.trace import MeasuredPass, Step
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import run_order
@@ -41,7 +42,7 @@ class StepArcs:
     arcs: Mapping[Pass, tuple[Arc, ...]]
     binding: Mapping[Pass, Arc]
     opening: Mapping[Pass, float]  # the start of those that wait for none
-    device: Mapping[Pass, int]
+    device: Mapping[Pass, DeviceId]
 
     def replay(
         self, seconds: Callable[[Pass], float], lag: Callable[[Arc], float], opened: bool = False

@@ -12,7 +12,7 @@ from pipesched.notebook.timeline_html import framed, legend, timeline_html
 from pipesched.problem.formatting import amount, counted, memory_amount, plain, size, visible
 from pipesched.problem.passes import Slot
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, StageId, Ticks
 from pipesched.problem.stage import Stage
 from pipesched.schedule.drawing.colours import shade
 from pipesched.schedule.drawing.svg import Cell, svg
@@ -74,10 +74,10 @@ def _devices(problem: Problem, stages: list[StageId]) -> str:
 def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
     """Return (heading, function from a stage to the text of its cell) for each quantity that some stage has."""
 
-    def time(ticks: int | None) -> str:
+    def time(ticks: Ticks | None) -> str:
         return "" if ticks is None else amount(problem, ticks)
 
-    def memory(level: int) -> str:
+    def memory(level: MemorySteps) -> str:
         return memory_amount(problem, level)
 
     stages, unit = problem.stages, problem.memory_unit
@@ -115,7 +115,7 @@ def schedule_html(schedule: Schedule) -> str:
 _shade = cache(shade)
 
 
-def _stages(order: tuple[Slot, ...]) -> list[int]:
+def _stages(order: tuple[Slot, ...]) -> list[StageId]:
     return sorted({p.stage for slot in order for p in slot})
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.gap import gap
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
@@ -49,7 +50,7 @@ class Candidate:
         """The span in the file's time unit; None if the schedule does not apply."""
         return None if self.metrics is None else self.metrics.span
 
-    def record(self, problem: Problem, lower_bound: int) -> dict[str, object]:
+    def record(self, problem: Problem, lower_bound: Ticks) -> dict[str, object]:
         """Return a row of `compare --json`, in the file's units; `lower_bound` is in ticks of `problem`."""
         metrics = self.metrics
         if metrics is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.solution import Solution
 from pipesched.results.tabular import Tabular
@@ -21,7 +22,7 @@ def with_solution(solution: Solution) -> list[Candidate]:
     return found
 
 
-def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> dict[str, object]:
+def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower_bound: Ticks) -> dict[str, object]:
     """Return the object of `compare --json`: bound (`lower_bound`, in ticks) and a row for each schedule."""
     return {
         "name": problem.name,

@@ -36,7 +36,7 @@ class Diagram:
     # Labels that must end at so many ticks or later are left out.
     below: int | None = None
     # Stages whose completion bounds say which these are: the same or some of them; none: nothing is left out.
-    guide: tuple[int, ...] = ()
+    guide: tuple[StageId, ...] = ()
     # One bound of all these stages together; with a number, of each of their devices by itself so many for a state.
     rows: int | None = None
     # Whose span is bounded.

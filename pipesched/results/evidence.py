@@ -49,7 +49,7 @@ class AroundDevice:
 
     form: ClassVar[str] = "around device"
     device: DeviceId
-    owner: int | None
+    owner: DeviceId | None
     to_last_forward: bool
 
 
@@ -62,7 +62,7 @@ class ReturnTo:
 
     form: ClassVar[str] = "return to a device"
     device: DeviceId
-    other: int
+    other: DeviceId
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class MemoryOfDevice:
 
     form: ClassVar[str] = "memory of a device"
     device: DeviceId
-    owner: int | None
+    owner: DeviceId | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class StreamTasks:
     form: ClassVar[str] = "tasks of a stream"
     device: DeviceId
     stream: str
-    owner: int | None
+    owner: DeviceId | None
     tick: Fraction
     head: int
     tail: int
@@ -103,7 +103,7 @@ class StreamMemory:
     form: ClassVar[str] = "memory of a stream"
     device: DeviceId
     stream: str
-    owner: int | None
+    owner: DeviceId | None
     tick: Fraction
     head: int
     tail: int
@@ -119,7 +119,7 @@ class StreamWeights:
     form: ClassVar[str] = "weights of a stream"
     device: DeviceId
     stream: str
-    owner: int | None
+    owner: DeviceId | None
     tick: Fraction
     head: int
     tail: int
@@ -158,7 +158,7 @@ class Refutation:
     """Evidence that CP-SAT searched the exact model of these devices (None: of all) exhaustively."""
 
     form: ClassVar[str] = "refutation"
-    devices: tuple[int, ...] | None
+    devices: tuple[DeviceId, ...] | None
 
 
 @dataclass(frozen=True)

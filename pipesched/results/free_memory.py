@@ -10,6 +10,7 @@ from pipesched.layers.free_memory import shares
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.problem.quantities import MemorySteps
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 
@@ -61,7 +62,7 @@ def free_from(document: Mapping[str, object]) -> MostFree:
     return MostFree(value, bound, "per_layer" in document)
 
 
-def left_by(timeline: Timeline) -> int:
+def left_by(timeline: Timeline) -> MemorySteps:
     """Return the free memory that a schedule leaves, the least over the devices with a capacity, in steps of the
     problem's resolution."""
     rooms, peaks = timeline.problem.room, measure(timeline).peak_quanta

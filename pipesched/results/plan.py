@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.problem.quantities import Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.free_memory import MostFree
 from pipesched.results.gap import gap
@@ -44,7 +45,7 @@ class PlanCandidate:
         return measure(self.timeline).value_ticks(problem.objective) * problem.tick
 
     @property
-    def period_ticks(self) -> int | None:
+    def period_ticks(self) -> Ticks | None:
         """The period in ticks of the timeline's problem, which are as fine as it needs; None for other objectives."""
         return None if self.period is None else int(self.period / self.timeline.problem.tick)
 

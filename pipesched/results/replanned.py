@@ -10,6 +10,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.state import Ran, State
 from pipesched.results.gap import gap
 from pipesched.results.solution import Status
@@ -36,7 +37,7 @@ class Replanned:
     notes: tuple[str, ...] = ()
 
     @property
-    def value(self) -> int | None:
+    def value(self) -> Ticks | None:
         """The end of the iteration, or its span, in ticks; None if no order fits."""
         if self.tasks is None:
             return None

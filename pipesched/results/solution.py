@@ -9,6 +9,7 @@ from typing import Any
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.certificate import Certificate
 from pipesched.results.free_memory import MostFree
@@ -61,7 +62,7 @@ class Solution(Tabular):
 
     problem: Problem
     status: Status
-    lower_bound_ticks: int
+    lower_bound_ticks: Ticks
     certificate: Certificate | None
     timeline: Timeline | None = None
     metrics: Metrics | None = None
@@ -90,7 +91,7 @@ class Solution(Tabular):
         )
         return f"{self.status.value}, {value}, lower bound {self._amount(self.lower_bound_ticks)}"
 
-    def _amount(self, ticks: int | None) -> str:
+    def _amount(self, ticks: Ticks | None) -> str:
         return "none" if ticks is None else amount(self.problem, ticks)
 
     def _repr_html_(self) -> str:
@@ -168,7 +169,7 @@ class Solution(Tabular):
         return None if self.metrics is None else self.metrics.bubble(self.problem.objective)
 
     @property
-    def value_ticks(self) -> int | None:
+    def value_ticks(self) -> Ticks | None:
         return None if self.metrics is None else self.metrics.value_ticks(self.problem.objective)
 
     @property

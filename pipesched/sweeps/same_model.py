@@ -12,6 +12,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
 from pipesched.files.schema_errors import shown
 from pipesched.problem.placement import PLACEMENTS
+from pipesched.problem.quantities import StageId
 
 # What grows with the layers of a stage. A transfer does not: a micro-batch's tensor is what it is.
 _TIMES = ("forward", "backward", "weight", "fused", "overlapped")
@@ -56,7 +57,7 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
         _recut_static(memory, devices, before, recut)
 
 
-def uneven_stages(document: Mapping[str, Any]) -> list[int]:
+def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
     """Return the stages that take more than 1.5 times the median, such as one with a head."""
     shape, times = _shape(document), document.get("times")
     if shape is None or not isinstance(times, Mapping):

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from pipesched.problem.formatting import memory_text
-from pipesched.problem.quantities import Ticks
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
@@ -71,7 +71,7 @@ def draw_heat_map(timeline: Timeline, axes: Axes) -> None:
     legend_under_axis(axes, entries)
 
 
-def _most(steps: Sequence[tuple[int, int]], end: Ticks) -> NDArray[np.float64]:
+def _most(steps: Sequence[tuple[Ticks, MemorySteps]], end: Ticks) -> NDArray[np.float64]:
     """Return the largest memory level in each column, of `PARAMS.columns` from time 0 to `end`, from (tick, level)
     steps."""
     largest = np.zeros(PARAMS.columns)

@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.formatting import memory_amount, peak_of
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MemorySteps, Ticks
 
 AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
 HOST = "#7d5ba6"
 STATIC = "#8f98a3"
 
 
-def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def without_notches(steps: list[tuple[Ticks, MemorySteps]]) -> Iterator[tuple[Ticks, MemorySteps]]:
     """Yield the (tick, level) steps without dips of no duration; spikes are kept.
 
     A dip is there where a backward frees memory that a forward takes at the same tick.
@@ -29,13 +29,13 @@ def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield tick, levels[-1]
 
 
-def whole_memory(problem: Problem, device: DeviceId) -> int | None:
+def whole_memory(problem: Problem, device: DeviceId) -> MemorySteps | None:
     """Return the memory of a device with its static part, in units of the problem's resolution; None if unlimited."""
     room = problem.room[device]
     return None if room is None else room + problem.static[device]
 
 
-def write_peak(axes: Axes, problem: Problem, device: DeviceId, peak: int, size: float) -> None:
+def write_peak(axes: Axes, problem: Problem, device: DeviceId, peak: MemorySteps, size: float) -> None:
     """Write the peak, and the capacity if there is one, at the right end of the strip."""
     capacity = whole_memory(problem, device)
     unit = problem.resolution

@@ -50,9 +50,9 @@ class Drawn(NamedTuple):
 class Phases(NamedTuple):
     """The phases of a device, in ticks: start, start of its steady state, start of its cool-down, and end."""
 
-    begin: int
-    steady: int
-    cool_down: int
+    begin: Ticks
+    steady: Ticks
+    cool_down: Ticks
     end: Ticks
 
 

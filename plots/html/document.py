@@ -12,6 +12,7 @@ from pipesched.problem.features.device_resources import SENDING
 from pipesched.problem.pass_names import microbatch_count, microbatch_number, piece_number
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import MemorySteps, Ticks
 from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of
 from pipesched.schedule.drawing.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.memory_elsewhere import host_steps
@@ -118,7 +119,7 @@ def _style(problem: Problem, box: Box, number: int, count: int, half: int) -> di
     }
 
 
-def _paired(steps: list[tuple[int, int]], unit: float) -> list[float]:
+def _paired(steps: list[tuple[Ticks, MemorySteps]], unit: float) -> list[float]:
     """Return (tick, level) steps as alternating numbers: ticks since the previous step, and the level times `unit`."""
     ticks = [tick for tick, _ in steps]
     since = [tick - before for tick, before in zip(ticks, [0, *ticks], strict=False)]

@@ -10,6 +10,7 @@ from pipesched.problem.formatting import plain as number_text
 from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan
 from pipesched.schedule.drawing.colours import NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
@@ -45,7 +46,7 @@ def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window 
     return [*lines, *_legend(problem, boxes, letters, scale if draw is in_proportion else None, columns, coloured)]
 
 
-def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], str]:
+def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[DeviceId, str], str]:
     """Return the names of rows by (device, stream), from top to bottom; unused streams are left out."""
     devices, streams = range(problem.devices), [stream for stream in problem.streams if stream in used]
     if len(problem.streams) == 1:
@@ -71,7 +72,9 @@ def _letters(boxes: list[Box]) -> Mapping[PassKind, str]:
     return named | {BW: "X" if B in kinds else "B"}
 
 
-def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) -> dict[tuple[int, str], list[Mark]]:
+def _marks(
+    problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]
+) -> dict[tuple[DeviceId, str], list[Mark]]:
     """Return the marks of each row, by device and stream; the two passes of a block are one mark."""
     fill = _fills(problem)
     marks: dict[tuple[int, str], list[Mark]] = {}

@@ -12,6 +12,7 @@ from typing import Any
 from pipesched.deadline import SHORT, asking
 from pipesched.errors import BadInput
 from pipesched.problem.passes import ONCE, RECOMPUTATIONS, UNSHARD, Pass, W
+from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.once_an_iteration import of_microbatches
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -70,7 +71,7 @@ def _refuse(timeline: Timeline) -> None:
         raise BadInput(f"{_NAME}: {what} not supported; torch-csv and {ANYTHING} can express them")
 
 
-def _word(step: Instruction, weights: dict[Pass, int]) -> str:
+def _word(step: Instruction, weights: dict[Pass, MicrobatchId]) -> str:
     if isinstance(step, Compute):
         (p,) = step.passes
         return str(p._replace(microbatch=weights.get(p, p.microbatch)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pipesched.errors import BadInput
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.placement import Placement
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MicrobatchId, StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 
@@ -44,7 +44,7 @@ def every_device_works(name: str, runtime: str, placement: Placement) -> None:
         )
 
 
-def order_of(schedule: Schedule, stage: StageId, *kinds: PassKind) -> tuple[int, ...]:
+def order_of(schedule: Schedule, stage: StageId, *kinds: PassKind) -> tuple[MicrobatchId, ...]:
     """Return the micro-batches of one stage's passes of some kinds, in the order in which they run."""
     return tuple(p.microbatch for p in schedule.passes() if p.stage == stage and p.kind in kinds)
 

@@ -15,7 +15,7 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.placement import interleaved, v_shape
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, MicrobatchId
+from pipesched.problem.quantities import DeviceId, MicrobatchId, StageId, Ticks
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -75,7 +75,7 @@ def _slots(timeline: Timeline) -> dict[Pass, int]:
     return found
 
 
-def _sender(p: Pass, backward: dict[tuple[int, int], PassKind]) -> Iterator[Pass]:
+def _sender(p: Pass, backward: dict[tuple[StageId, MicrobatchId], PassKind]) -> Iterator[Pass]:
     """Yield the pass of the neighbouring stage whose tensor pass `p` takes, if any.
 
     `backward` gives for (stage, micro-batch) the kind of its backward, B or BW.
@@ -94,7 +94,7 @@ def _words(timeline: Timeline, device: DeviceId, label: tuple[int, ...], slots: 
     where the copy back begins.
     """
 
-    def moment(p: Pass) -> int:
+    def moment(p: Pass) -> Ticks:
         return timeline.end(p) if p.kind is OFFLOAD else timeline.start(p)
 
     due = sorted((p for p in timeline.schedule.passes_on(device) if p.kind in _WORDS), key=moment)

@@ -17,6 +17,7 @@ from pipesched.errors import BadInput
 from pipesched.problem.passes import B
 from pipesched.problem.placement import interleaved, v_shape
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.configuration.torchtitan import PIPELINED
@@ -102,11 +103,11 @@ def _refuse(timeline: Timeline) -> None:
     _schedule_name(timeline)
 
 
-def _split_stages(timeline: Timeline) -> list[int]:
+def _split_stages(timeline: Timeline) -> list[StageId]:
     return sorted({p.stage for p in timeline.schedule.passes() if p.kind is B})
 
 
-def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -> str:
+def _flags(problem: Problem, name: str, csv: str, size: int, split: list[StageId]) -> str:
     """Return the source text of `FLAGS`, the command line for each version of torchtitan.
 
     `csv` is the path of the schedule, `size` the sequences of a micro-batch, `split` the stages with separate B and W.

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import Pass, may_send_tensor
+from pipesched.problem.quantities import DeviceId
 from runtime.lowering.programs import Compute, Program, Receive, Send, Transfer
 
 _Pair = tuple[int, int]
@@ -36,7 +37,7 @@ def unmatched(program: Program) -> Iterator[str]:
                 yield f"{word} {transfer} is on {found}; allowed: once on device {device}"
 
 
-def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[int]]:
+def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[DeviceId]]:
     """Return for each transfer the devices on which this end of it, its send or its receive, stands in the program.
 
     Transfers that have only the other end are included, with an empty list.

@@ -26,7 +26,7 @@ from typing import TypeAlias
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import F, Pass, may_send_tensor
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, MicrobatchId, Ticks
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.topological_order import in_order
 
@@ -54,15 +54,15 @@ class Transfer:
 
     producer: Pass
     consumer: Pass
-    source: int
-    target: int
+    source: DeviceId
+    target: DeviceId
 
     @property
     def tensor(self) -> Tensor:
         return Tensor.ACTIVATION if self.producer.kind is F else Tensor.GRADIENT
 
     @property
-    def microbatch(self) -> int:
+    def microbatch(self) -> MicrobatchId:
         return self.producer.microbatch
 
     def __str__(self) -> str:
@@ -164,12 +164,12 @@ def computes_of(timeline: Timeline, device: DeviceId) -> Iterator[Compute]:
             yield from (Compute((p,)) for p in slot)
 
 
-def computes_at(timeline: Timeline, p: Pass) -> int:
+def computes_at(timeline: Timeline, p: Pass) -> Ticks:
     """Return the tick at which a pass begins to compute: the start of its first task that receives no tensor."""
     return next(timeline.starts[task] for task, part in timeline.problem.tasks(p) if not part.receives)
 
 
-def _leaves_at(timeline: Timeline, transfer: Transfer) -> int:
+def _leaves_at(timeline: Timeline, transfer: Transfer) -> Ticks:
     """Return the tick at which a tensor leaves: the end of its pass, or the start of the task that transfers it."""
     tasks = timeline.problem.tasks(transfer.consumer)
     found = (timeline.starts[task] for task, part in tasks if part.receives)

@@ -18,6 +18,7 @@ from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.formatting import counted
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task, may_send_tensor
+from pipesched.problem.quantities import DeviceId
 from pipesched.schedule.timeline import Timeline
 from runtime.lowering.stream_programs import Step
 from runtime.lowering.topological_order import in_order
@@ -28,8 +29,8 @@ class TaskTransfer(NamedTuple):
 
     producer: Task
     consumer: Task
-    source: int
-    target: int
+    source: DeviceId
+    target: DeviceId
 
 
 # The transfers of each device, sent and received, in the order in which it runs them.
@@ -85,7 +86,7 @@ def _tasks(streams: Streams) -> list[Task]:
     return list(dict.fromkeys(step.task for steps in streams.values() for step in steps))
 
 
-def _device(timeline: Timeline, where: Resource, task: Task) -> int:
+def _device(timeline: Timeline, where: Resource, task: Task) -> DeviceId:
     """Return the device that runs a task on a stream; a shared stream has the device of the task's pass."""
     problem = timeline.problem
     first = problem.network.tasks[task.of.kind, task.of.stage][task.part].resources[0]

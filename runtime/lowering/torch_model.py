@@ -53,7 +53,7 @@ def torch_lowered(timeline: Timeline) -> Program:
     return Program(problem, tuple(map(tuple, rows)))
 
 
-def _ready(timeline: Timeline, compute: Compute, device: DeviceId, there: set[tuple[Pass, int]]) -> bool:
+def _ready(timeline: Timeline, compute: Compute, device: DeviceId, there: set[tuple[Pass, DeviceId]]) -> bool:
     """Return True if the device has the inputs of every pass of a cell; `there` has each tensor's (pass, device) so
     far."""
     network, pass_set = timeline.problem.network, timeline.schedule.pass_set

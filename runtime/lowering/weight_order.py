@@ -12,11 +12,12 @@ from collections import deque
 
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.passes import BW, B, Pass, W
+from pipesched.problem.quantities import MicrobatchId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 
 
-def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, int]:
+def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, MicrobatchId]:
     """Return for each W the micro-batch that it takes once renumbered: that of its stage's k-th B for the k-th W.
 
     With `fused`, a BW counts as a B and a W in one, and has an entry too.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from pipesched.problem.quantities import MicrobatchId, StageId
 from runtime.pytorch.reference import Gradient, StepReference
 from runtime.running.job import Difference
 
@@ -32,8 +33,8 @@ class StepResult:
     `compared` is the number of gradients compared.
     """
 
-    losses: Mapping[int, float]
-    right_losses: Mapping[int, float]
+    losses: Mapping[MicrobatchId, float]
+    right_losses: Mapping[MicrobatchId, float]
     loss_limit: float
     worst_gradient: Difference | None
     missing: tuple[str, ...]
@@ -49,7 +50,7 @@ def tolerance(dtype: torch.dtype, microbatches: int) -> float:
     return _KERNELS.get(dtype, epsilon) + math.sqrt(microbatches) * epsilon / 2
 
 
-def take_gradients(modules: Mapping[int, nn.Module]) -> dict[tuple[int, str], Tensor | None]:
+def take_gradients(modules: Mapping[StageId, nn.Module]) -> dict[tuple[StageId, str], Tensor | None]:
     """Return every gradient by (stage, parameter) and remove it from its parameter; None where no backward left one.
 
     Parameters that need no gradient are left out.

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pipesched.errors import BadInput
+from pipesched.problem.quantities import StageId
 
 
 @dataclass
@@ -30,7 +31,7 @@ class PipelineModel:
     targets: Callable[[int], Any]
     loss: Callable[[Any, Any], Tensor]
 
-    def stage(self, number: int) -> nn.Module:
+    def stage(self, number: StageId) -> nn.Module:
         """Return stage `number` as a module, built now if it is given by a function."""
         given = self.stages[number]
         return given if isinstance(given, nn.Module) else given()
@@ -123,7 +124,7 @@ def gpt(
     return PipelineModel(makers, lambda n: tokens(n)[:, :-1], lambda n: tokens(n)[:, 1:], loss)
 
 
-def _blocks(number: int, stages: int, layers: int) -> int:
+def _blocks(number: StageId, stages: int, layers: int) -> int:
     """Return the number of blocks of stage `number`, when `layers` blocks are spread over `stages` as `gpt` says."""
     if stages == layers + 2:
         return int(0 < number < stages - 1)

@@ -17,7 +17,7 @@ from torch.distributed.pipelining._utils import InferenceMode
 from torch.utils._pytree import tree_flatten
 
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MicrobatchId, StageId
 from runtime.execution.program import Program, Step
 from runtime.execution.streams import Streams
 from runtime.execution.transfers import Transfers
@@ -30,13 +30,13 @@ class RankStages(Protocol):
     """A process's stages by the placement's stage number, and the inputs and outputs of each."""
 
     @property
-    def stages(self) -> Mapping[int, PipelineStage]: ...
+    def stages(self) -> Mapping[StageId, PipelineStage]: ...
 
     @property
-    def takes(self) -> Mapping[int, Boundary]: ...
+    def takes(self) -> Mapping[StageId, Boundary]: ...
 
     @property
-    def gives(self) -> Mapping[int, Boundary]: ...
+    def gives(self) -> Mapping[StageId, Boundary]: ...
 
 
 class ProgramExecutor:
@@ -62,7 +62,9 @@ class ProgramExecutor:
         for number, stage in local.stages.items():
             _prepare(stage, problem, number)
 
-    def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
+    def step(
+        self, inputs: Mapping[MicrobatchId, Any], targets: Mapping[MicrobatchId, Any]
+    ) -> dict[MicrobatchId, float]:
         """Run one iteration; return the losses, by micro-batch, unscaled, of those whose last stage is on this rank.
 
         `inputs` and `targets` are by micro-batch. Gradients are added to those there; with `scale_grads` all are
@@ -146,7 +148,7 @@ class ProgramExecutor:
         else:
             leaving[step.yields] = tensors
 
-    def _neighbour(self, kind: str, stage: StageId) -> int:
+    def _neighbour(self, kind: str, stage: StageId) -> StageId:
         """Return the stage that gets the output of a pass: after a forward (`kind` F) the next, else the previous
         one."""
         where = self._problem.placement
@@ -176,7 +178,7 @@ class ProgramExecutor:
         return torch.empty_like(self._likes(*yields)[at], requires_grad=False)
 
 
-def _prepare(stage: PipelineStage, problem: Problem, number: int) -> None:
+def _prepare(stage: PipelineStage, problem: Problem, number: StageId) -> None:
     """Prepare a stage as PyTorch's schedules do before its first step, for the chain that the stage is on."""
     placement = problem.placement
     chain = placement.chains[placement.chain_index[number]]

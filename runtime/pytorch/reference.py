@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MicrobatchId, StageId
 from runtime.pytorch.passes.boundary import call, tensors_of, to_device
 from runtime.pytorch.stage_chain import ChainWalk
 from runtime.pytorch.stages import RankStages
@@ -27,8 +27,8 @@ class StepReference(NamedTuple):
     """The reference of a step: losses by micro-batch if a last stage is in this process, gradients by (stage,
     parameter)."""
 
-    losses: Mapping[int, Tensor]
-    gradients: Mapping[tuple[int, str], Gradient]
+    losses: Mapping[MicrobatchId, Tensor]
+    gradients: Mapping[tuple[StageId, str], Gradient]
 
 
 def reference(
@@ -113,7 +113,7 @@ class _Sums:
                 self._norms[key] = self._norms.get(key, 0.0) + norm
         return result
 
-    def gradients(self) -> dict[tuple[int, str], Gradient]:
+    def gradients(self) -> dict[tuple[StageId, str], Gradient]:
         """Return each gradient by (stage, parameter): the sum over micro-batches divided at the end, as PyTorch's
         runtime does."""
         found = {}

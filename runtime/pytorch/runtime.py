@@ -19,6 +19,7 @@ from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.formatting import counted
 from pipesched.problem.placement import Placement
+from pipesched.problem.quantities import StageId
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from runtime.pytorch.program_executor import ProgramExecutor
@@ -80,7 +81,7 @@ def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None
     )
 
 
-def _on_cpu(modules: Mapping[int, nn.Module]) -> None:
+def _on_cpu(modules: Mapping[StageId, nn.Module]) -> None:
     on = next((one.device for module in modules.values() for one in module.parameters()), torch.device("cpu"))
     if on.type != "cpu":
         raise BadInput(f"stages: found on {on}; allowed: on CPU over gloo, the only way in which this was tried")
@@ -104,7 +105,7 @@ def runtime_of(
     return runtime
 
 
-def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
+def _stage(number: StageId, module: nn.Module, where: Placement) -> PipelineStage:
     """Return a stage on the device of its parameters, `BadInput` if it has none.
 
     PyTorch finds the shapes of its messages in the first step.
@@ -115,7 +116,7 @@ def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
     return PipelineStage(module, number, where.stages, device)
 
 
-def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[int, nn.Module]:
+def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[StageId, nn.Module]:
     """Return the modules of this rank by stage, for our own runtime.
 
     Raises `BadInput` if they are not those of this rank, or given as `PipelineStage`s of a bidirectional placement.

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from pipesched.problem.placement import Placement
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId
 
 
 class ChainWalk:
@@ -29,21 +29,21 @@ class ChainWalk:
     def first_is_here(self) -> bool:
         return self._device_of[self._chain[0]] == self._rank
 
-    def forward(self, start: Any, run: Callable[[int, Any], Any]) -> None:
+    def forward(self, start: Any, run: Callable[[StageId, Any], Any]) -> None:
         """Call `run(stage, value)` for each stage here, in the order of the chain.
 
         `start` is the first stage's value; each result is the next one's, sent to its process if need be.
         """
         self._walk(self._chain, start, run)
 
-    def backward(self, run: Callable[[int, Any], Any]) -> None:
+    def backward(self, run: Callable[[StageId, Any], Any]) -> None:
         """Call `run(stage, value)` for each stage here, from the last of the chain to the first.
 
         The last stage's value is None; each result is the value of the stage before it, sent to its process if need be.
         """
         self._walk(tuple(reversed(self._chain)), None, run)
 
-    def _walk(self, stages: Sequence[StageId], start: Any, run: Callable[[int, Any], Any]) -> None:
+    def _walk(self, stages: Sequence[StageId], start: Any, run: Callable[[StageId, Any], Any]) -> None:
         value = start
         for at, stage in enumerate(stages):
             if self._device_of[stage] != self._rank:
@@ -54,7 +54,7 @@ class ChainWalk:
             if at + 1 < len(stages) and self._device_of[stages[at + 1]] != self._rank:
                 dist.send_object_list([_moved(value, torch.device("cpu"))], self._device_of[stages[at + 1]])
 
-    def _receive(self, source: int) -> Any:
+    def _receive(self, source: DeviceId) -> Any:
         box: list[Any] = [None]
         dist.recv_object_list(box, source)
         return _moved(box[0], self._device)

@@ -31,11 +31,11 @@ class RankStages:
     """
 
     model: PipelineModel
-    modules: Mapping[int, nn.Module]
-    twins: Mapping[int, nn.Module]
-    stages: Mapping[int, PipelineStage]
-    takes: Mapping[int, Boundary]
-    gives: Mapping[int, Boundary]
+    modules: Mapping[StageId, nn.Module]
+    twins: Mapping[StageId, nn.Module]
+    stages: Mapping[StageId, PipelineStage]
+    takes: Mapping[StageId, Boundary]
+    gives: Mapping[StageId, Boundary]
     draws: Draws
 
 

@@ -13,6 +13,7 @@ from torch.distributed.pipelining import PipelineStage
 
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 from runtime.pytorch.passes.boundary import Boundary, FlatStage, boundary_of, call, loss_of_tensors
 from runtime.pytorch.stage_chain import ChainWalk
 from runtime.pytorch.stages import twin
@@ -22,9 +23,9 @@ from runtime.pytorch.stages import twin
 class WiredStages:
     """A process's stages as PyTorch's `PipelineStage`s, and the input and output of each."""
 
-    stages: dict[int, PipelineStage] = field(default_factory=dict)
-    takes: dict[int, Boundary] = field(default_factory=dict)
-    gives: dict[int, Boundary] = field(default_factory=dict)
+    stages: dict[StageId, PipelineStage] = field(default_factory=dict)
+    takes: dict[StageId, Boundary] = field(default_factory=dict)
+    gives: dict[StageId, Boundary] = field(default_factory=dict)
 
 
 class StageExecutor(Protocol):

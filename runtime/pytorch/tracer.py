@@ -60,7 +60,7 @@ class Tracer:
         event.record()
         return event
 
-    def watch(self, stage: Any, number: int, module: nn.Module) -> None:
+    def watch(self, stage: Any, number: StageId, module: nn.Module) -> None:
         """Record the passes of a `PipelineStage`, whose methods are replaced for that; `number` is the placement's
         number of it."""
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk

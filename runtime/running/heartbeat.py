@@ -64,7 +64,7 @@ def read_state(path: Path) -> State:
         return State()
 
 
-def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[int] | None = None) -> list[str]:
+def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[DeviceId] | None = None) -> list[str]:
     """Return a line for each device (default: all, in order): the pass it waits for, or what else it is doing."""
     numbers = range(len(states)) if devices is None else devices
     return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]

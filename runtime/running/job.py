@@ -13,7 +13,7 @@ from pipesched.measurement.trace import Step
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.placement import Placement, bidirectional
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from runtime.execution.program import Program, program_of
@@ -151,7 +151,7 @@ class Outcome:
     missing: tuple[str, ...] = ()
     executed: tuple[tuple[Pass, ...], ...] = ()
     ordered: bool = False
-    random: tuple[int, ...] = ()
+    random: tuple[StageId, ...] = ()
     steps: tuple[Step, ...] = ()
     machine: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import DeviceId, StageId
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -51,7 +51,7 @@ def sleeping_seconds(problem: Problem, stage: StageId, seconds_per_tick: float) 
     return {kind: seconds_per_tick * count for kind, count in ticks.items()}
 
 
-def inputs_from_elsewhere(problem: Problem, schedule: Schedule, p: Pass) -> list[tuple[Pass, int]]:
+def inputs_from_elsewhere(problem: Problem, schedule: Schedule, p: Pass) -> list[tuple[Pass, DeviceId]]:
     """Return the passes on other devices whose tensors `p` waits for, each with its device."""
     here = problem.device(p)
     needed = [before for before, _ in problem.network.predecessors(p, schedule.pass_set)]

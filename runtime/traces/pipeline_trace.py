@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.measurement.trace import MeasuredPass, Step
+from pipesched.problem.network.task_network import PassType
 from pipesched.problem.passes import F, Pass, PassKind
-from pipesched.problem.quantities import DeviceId
+from pipesched.problem.quantities import DeviceId, StageId
 from runtime.profiling.profile import Samples
 
 
@@ -37,10 +38,10 @@ class PipelineTrace:
     form: str
     stage_device: tuple[DeviceId, ...]
     microbatches: int
-    times: Mapping[tuple[PassKind, int], Samples]
+    times: Mapping[PassType, Samples]
     steps: tuple[Step, ...] = ()
-    transfers: Mapping[int, Samples] = field(default_factory=dict)
-    memory: Mapping[tuple[PassKind, int], Samples] = field(default_factory=dict)
+    transfers: Mapping[StageId, Samples] = field(default_factory=dict)
+    memory: Mapping[PassType, Samples] = field(default_factory=dict)
     peaks: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
 
@@ -143,7 +144,7 @@ def _measured(step: _Rows) -> Step:
     return tuple(tuple(MeasuredPass(one.of, one.start - begin, one.end - begin) for one in row) for row in step)
 
 
-def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, list[float]]:
+def _transfers(steps: Iterable[_Rows], where: Mapping[StageId, DeviceId]) -> dict[StageId, list[float]]:
     """Return samples of transfer times in seconds, by the earlier of the two stages; `where[s]` is the device of stage
     s.
 

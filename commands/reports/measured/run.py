@@ -10,6 +10,7 @@ from statistics import median
 from commands.shared.tables import Column, table
 from pipesched.measurement.trace import Measured, MeasuredPass
 from pipesched.problem.formatting import amount, counted
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from runtime.running.job import Difference, Job, Outcome
@@ -35,7 +36,7 @@ class RunReport:
         return None if unit is None else unit * float(self.job.problem.tick)
 
     @property
-    def predicted_ticks(self) -> int:
+    def predicted_ticks(self) -> Ticks:
         return measure(self.plan).makespan_ticks
 
     @property
@@ -45,7 +46,7 @@ class RunReport:
             return None
         return min(self.measured.makespans) / (self.scale * self.predicted_ticks) - 1
 
-    def rows(self) -> Iterator[tuple[int, MeasuredPass, int, int]]:
+    def rows(self) -> Iterator[tuple[DeviceId, MeasuredPass, Ticks, Ticks]]:
         """Yield device, measured pass, predicted start and end in ticks, in the order in which each device ran."""
         for device, row in enumerate(self.measured.best):
             for one in row:

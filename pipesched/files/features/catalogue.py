@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
 from pydantic import create_model
 
@@ -29,6 +29,10 @@ class FeatureKeys(Section):
         devices: int | None
         microbatches: int | None
 
+
+# The keys of a problem file, as attributes: an instance of the pydantic model that `with_features` makes of all keys,
+# whose class type checkers do not know.
+ProblemForm: TypeAlias = Any
 
 # Numbers that are to become whole ticks or steps of memory: the name of their column, and one number or one a stage.
 # A column whose name is text is the field of that name of `Stage`.
@@ -71,7 +75,7 @@ class JoinedProblem(NamedTuple):
     where the problem does not have it.
     """
 
-    lower: Callable[[Problem, Any], Problem]
+    lower: Callable[[Problem, ProblemForm], Problem]
     without: Callable[[Problem], Problem]
     written: Callable[[Problem], Mapping[str, object]]
 
@@ -90,13 +94,13 @@ class AttachedProblems(NamedTuple):
     single problem.
     """
 
-    documents: Callable[[object, Any, frozenset[str], Plain], tuple[list[Attached], list[str]]]
+    documents: Callable[[object, ProblemForm, frozenset[str], Plain], tuple[list[Attached], list[str]]]
     join: Callable[[Problem, Sequence[tuple[Any, Problem]]], Problem]
-    idle: Callable[[Any, Sequence[Any]], Iterator[str]]
+    idle: Callable[[ProblemForm, Sequence[ProblemForm]], Iterator[str]]
     written: Callable[[Problem, Callable[[Problem], dict[str, Any]]], dict[str, Any]]
 
 
-def _no_mistakes(_form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+def _no_mistakes(_form: ProblemForm, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
     """Return no mistakes: the default for features without checks."""
     return iter(())
 
@@ -139,19 +143,19 @@ class Feature:
     keys: type[FeatureKeys] | None = None
     sections: Mapping[str, type[Section]] = field(default_factory=dict)
     amend_schema: Callable[[dict[str, Any]], None] = lambda _: None
-    times: Callable[[Any], Iterator[Column]] = lambda _: iter(())
-    memory: Callable[[Any], Iterator[Column]] = lambda _: iter(())
-    limits: Callable[[Any], Iterator[tuple[Any, list[Fraction]]]] = lambda _: iter(())
-    stages: Callable[[Any, Columns, int], Mapping[str, Sequence[Any]]] = lambda *_: {}
-    fields: Callable[[Problem, Any, Columns], Mapping[str, Any]] = lambda *_: {}
-    per_stage: Callable[[Any], Iterator[tuple[str, object]]] = lambda _: iter(())
-    lower: Callable[[Problem, Any], Problem] = lambda problem, _: problem
+    times: Callable[[ProblemForm], Iterator[Column]] = lambda _: iter(())
+    memory: Callable[[ProblemForm], Iterator[Column]] = lambda _: iter(())
+    limits: Callable[[ProblemForm], Iterator[tuple[Any, list[Fraction]]]] = lambda _: iter(())
+    stages: Callable[[ProblemForm, Columns, int], Mapping[str, Sequence[Any]]] = lambda *_: {}
+    fields: Callable[[Problem, ProblemForm, Columns], Mapping[str, Any]] = lambda *_: {}
+    per_stage: Callable[[ProblemForm], Iterator[tuple[str, object]]] = lambda _: iter(())
+    lower: Callable[[Problem, ProblemForm], Problem] = lambda problem, _: problem
     unlowered: Callable[[Problem], Problem] = lambda problem: problem
     several: SeveralProblems | None = None
     attached: AttachedProblems | None = None
     joined: JoinedProblem | None = None
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
-    mistakes: Callable[[Any, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
+    mistakes: Callable[[ProblemForm, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
     refused: tuple[Refused, ...] = ()
     with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
@@ -183,7 +187,7 @@ def features_of(document: object) -> list[Feature]:
     return [feature for feature in FEATURES if isinstance(document, Mapping) and feature.is_in(document)]
 
 
-def first_stream(form: Any) -> str:
+def first_stream(form: ProblemForm) -> str:
     """Return the name of the file's first stream, which runs every task that names no stream."""
     return str((form.streams or [COMPUTE])[0])
 

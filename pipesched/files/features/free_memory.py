@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipesched.files.features.catalogue import FEATURES, Columns, Feature, FeatureKeys
+from pipesched.files.features.catalogue import FEATURES, Columns, Feature, FeatureKeys, ProblemForm
 from pipesched.files.fields import field_types
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.problem.objective import OBJECTIVES, objectives
@@ -26,7 +26,7 @@ class Keys(FeatureKeys):
     )
 
 
-def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield a mistake if free memory is asked for without a limit of memory, or `then` without free memory."""
     if form.objective != FREE_MEMORY.name:
         if form.then is not None and not wrong & {"objective", _KEY}:
@@ -36,7 +36,7 @@ def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator
         yield f"objective: found {FREE_MEMORY} without memory.capacity; allowed: with it"
 
 
-def _objective(problem: Problem, form: Any, _: Columns) -> Mapping[str, Any]:
+def _objective(problem: Problem, form: ProblemForm, _: Columns) -> Mapping[str, Any]:
     if problem.objective.leaves is None:
         return {}
     return {"objective": problem.objective.then(OBJECTIVES[form.then or _TIMES[0]])}

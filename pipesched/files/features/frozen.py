@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import Field
 
-from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
+from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys, ProblemForm
 from pipesched.files.fields import field_types
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import OVERLAP_NEXT, Part, Refused, at, given, of_value
@@ -27,7 +26,7 @@ class Keys(FeatureKeys):
     )
 
 
-def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield a mistake if more stages are frozen than the shortest chain has."""
     if not form.frozen or stages is None or form.devices is None or wrong & {"placement", "chunks", "chains"}:
         return
@@ -36,7 +35,7 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
         yield f"{_KEY}: found {form.frozen}; allowed: 0 to {most}, the stages that a micro-batch passes"
 
 
-def _lower(problem: Problem, form: Any) -> Problem:
+def _lower(problem: Problem, form: ProblemForm) -> Problem:
     count = form.frozen or 0
     return with_frozen_stages(problem, {s for chain in problem.placement.chains for s in chain[:count]})
 

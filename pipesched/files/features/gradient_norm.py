@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number
-from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, JoinedProblem
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, JoinedProblem, ProblemForm
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import COLLECTIVE_STREAM, ParametersPart
@@ -39,12 +39,12 @@ class Keys(ParametersPart):
     )
 
 
-def _section(form: Any) -> NormSection | None:
+def _section(form: ProblemForm) -> NormSection | None:
     found: NormSection | None = getattr(form.parameters, "norm", None)
     return found
 
 
-def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     section = _section(form)
     if section is None or any(path.startswith("parameters") for path in wrong):
         return
@@ -53,13 +53,13 @@ def _mistakes(form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator
         yield f"{_KEY}: found without parameters.step; allowed: with it, whose steps wait for the norm"
 
 
-def _times(form: Any) -> Iterator[Column]:
+def _times(form: ProblemForm) -> Iterator[Column]:
     section = _section(form)
     if section is not None:
         yield _COLUMN, section.time or Fraction(0)
 
 
-def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
+def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[Any]]:
     """Return the field `once` of every stage, with the norm as a task of the stage's own; empty without a norm.
 
     `_lower` makes one task of all of them, since the problems of one file are joined before.
@@ -71,7 +71,7 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
     return {"once": [(norm,)] * count}
 
 
-def _lower(problem: Problem, form: Any) -> Problem:
+def _lower(problem: Problem, form: ProblemForm) -> Problem:
     norm = norm_of(problem)
     return problem if norm is None or _section(form) is None else with_norm(problem, norm.stream, norm.ticks)
 

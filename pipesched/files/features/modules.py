@@ -10,7 +10,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pipesched.errors import BadInput
-from pipesched.files.features.catalogue import FEATURES, Attached, AttachedProblems, Feature, FeatureKeys, Plain
+from pipesched.files.features.catalogue import (
+    FEATURES,
+    Attached,
+    AttachedProblems,
+    Feature,
+    FeatureKeys,
+    Plain,
+    ProblemForm,
+)
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
 from pipesched.files.fields.parameter_sections import ParametersSection
@@ -25,6 +33,7 @@ from pipesched.problem.features.parameters import OWN_PARAMETERS
 from pipesched.problem.features.walks import ALIKE
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import StageId
 
 _KEY = "modules"
 REPLICATED: Literal["replicated"] = "replicated"
@@ -143,7 +152,9 @@ class Keys(FeatureKeys):
     )
 
 
-def _documents(value: object, trunk: Any, wrong: frozenset[str], plain: Plain) -> tuple[list[Attached], list[str]]:
+def _documents(
+    value: object, trunk: ProblemForm, wrong: frozenset[str], plain: Plain
+) -> tuple[list[Attached], list[str]]:
     """Return a problem document for each module, as if it were a whole model, and every mistake in the sections.
 
     Empty where the trunk's own number of stages is unknown.
@@ -164,7 +175,9 @@ def _documents(value: object, trunk: Any, wrong: frozenset[str], plain: Plain) -
     return read, found
 
 
-def _one(name: str, section: object, trunk: Any, first: int, plain: Plain) -> tuple[Attached | None, list[str]]:
+def _one(
+    name: str, section: object, trunk: ProblemForm, first: StageId, plain: Plain
+) -> tuple[Attached | None, list[str]]:
     """Return one module as an attached document (None if wrong) and its mistakes.
 
     Its stages are numbered from `first`.
@@ -190,7 +203,7 @@ def _one(name: str, section: object, trunk: Any, first: int, plain: Plain) -> tu
     return Attached(f"{_KEY}.{name}", module, _document(keys, section, copies, trunk, passes)), []
 
 
-def _in_plain_numbers(section: object, trunk: Any, plain: Plain) -> object:
+def _in_plain_numbers(section: object, trunk: ProblemForm, plain: Plain) -> object:
     """Return a module's section with values with units as plain numbers, in the file's units of time and memory."""
     if not isinstance(section, Mapping):
         return section
@@ -203,7 +216,7 @@ def _in_plain_numbers(section: object, trunk: Any, plain: Plain) -> object:
     return found | {"memory": {key: numbers["memory"][key] for key in memory}} if isinstance(memory, dict) else found
 
 
-def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: Any, first: int) -> Iterator[str]:
+def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: ProblemForm, first: StageId) -> Iterator[str]:
     assert trunk.devices and trunk.microbatches
     devices, stages = [device for copy in copies for device in copy], stage_count(trunk) or first
     if keys.stages is not None and keys.stages != len(copies[0]):
@@ -233,7 +246,7 @@ def _wrong(keys: ModuleSection, copies: list[list[int]], trunk: Any, first: int)
         yield f"placement: found {len(copies)} copies; allowed: up to {trunk.microbatches // keys.serves}, one a pass"
 
 
-def _wrongly_frozen(keys: ModuleSection, trunk: Any) -> Iterator[str]:
+def _wrongly_frozen(keys: ModuleSection, trunk: ProblemForm) -> Iterator[str]:
     """Yield mistakes of `frozen`: true for a module that follows the trunk, or false for one that feeds frozen stages.
 
     Gradients begin at a head, so it is never frozen; a module before frozen stages gets no gradient, so it always is.
@@ -245,7 +258,7 @@ def _wrongly_frozen(keys: ModuleSection, trunk: Any) -> Iterator[str]:
         yield f"feeds: found stage {fed[0]}, which is frozen; allowed: a stage that trains, or frozen: true"
 
 
-def _wrong_parameters(keys: ModuleSection, trunk: Any) -> Iterator[str]:
+def _wrong_parameters(keys: ModuleSection, trunk: ProblemForm) -> Iterator[str]:
     if keys.parameters is None:
         return
     if getattr(trunk, "parameters", None) is None:
@@ -257,7 +270,9 @@ def _wrong_parameters(keys: ModuleSection, trunk: Any) -> Iterator[str]:
         yield "parameters.gather.keep: found a window; allowed: free or always; a window of the trunk is for all stages"
 
 
-def _document(keys: ModuleSection, section: Any, copies: list[list[int]], trunk: Any, passes: int) -> dict[str, Any]:
+def _document(
+    keys: ModuleSection, section: Any, copies: list[list[int]], trunk: ProblemForm, passes: int
+) -> dict[str, Any]:
     """Return the problem document of a module's stages, all copies one after the other.
 
     A list of values is given for one copy and repeated for the others.
@@ -287,7 +302,7 @@ def _document(keys: ModuleSection, section: Any, copies: list[list[int]], trunk:
     }
 
 
-def _idle(trunk: Any, forms: Sequence[Any]) -> Iterator[str]:
+def _idle(trunk: ProblemForm, forms: Sequence[ProblemForm]) -> Iterator[str]:
     """Yield one mistake, on the first device that has neither a stage of the trunk nor one of a module, if any.
 
     `trunk` and `forms` are the parsed keys of the file and of its modules.

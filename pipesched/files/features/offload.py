@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number, as_numbers
-from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, first_stream
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, ProblemForm, first_stream
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import stream_of
 from pipesched.files.fields.offload_sections import (
@@ -31,6 +31,7 @@ from pipesched.problem.features.device_resources import HostPool, SharedStream
 from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 _STREAMS = (CopyStream("d2h"), CopyStream("h2d"))
 # Names of the columns of times and memory, in addition to those of other keys.
@@ -45,7 +46,7 @@ class Keys(Section):
     decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
 
-def _times(form: Any) -> Iterator[Column]:
+def _times(form: ProblemForm) -> Iterator[Column]:
     """Yield the durations of copies and recomputations as columns: name, and one number or one for each stage.
 
     They become whole ticks with all other times of the file.
@@ -58,7 +59,7 @@ def _times(form: Any) -> Iterator[Column]:
         yield ("recompute", n), mode.time or Fraction(0)
 
 
-def _memory(form: Any) -> Iterator[Column]:
+def _memory(form: ProblemForm) -> Iterator[Column]:
     """Yield the amounts of memory that copies move and that recomputations keep, as columns."""
     section = form.memory
     if section is None:
@@ -70,7 +71,7 @@ def _memory(form: Any) -> Iterator[Column]:
         yield ("keeps", n), mode.keeps or Fraction(0)
 
 
-def _stages(form: Any, columns: Columns, stages: int) -> dict[str, list[Any]]:
+def _stages(form: ProblemForm, columns: Columns, stages: int) -> dict[str, list[Any]]:
     """Return the fields `offload`, `recompute` and `may_keep` of every stage; empty where the file has neither mode."""
     section = form.memory
     if section is None or (section.offload is None and section.recompute is None):
@@ -129,7 +130,7 @@ def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
     return tuple(SharedStream(*one) for one in groups)
 
 
-def _host_groups(form: Any) -> Groups:
+def _host_groups(form: ProblemForm) -> Groups:
     """Return the devices of every host whose memory is limited; empty where the file gives no host capacity."""
     section = form.memory
     limit = section.offload.host_capacity if section and section.offload else None
@@ -139,7 +140,7 @@ def _host_groups(form: Any) -> Groups:
     return (*limit.groups, *((device,) for device in range(form.devices) if device not in among))
 
 
-def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
+def _limits(form: ProblemForm) -> Iterator[tuple[object, list[Fraction]]]:
     """Yield the capacities of the hosts as a column, one for each host; nothing where the file gives none."""
     groups = _host_groups(form)
     if groups:
@@ -150,7 +151,7 @@ def _limits(form: Any) -> Iterator[tuple[object, list[Fraction]]]:
         )
 
 
-def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
+def _fields(problem: Problem, form: ProblemForm, columns: Columns) -> dict[str, object]:
     """Return the field `resources` of the problem, with host memory and the streams that several devices share."""
     hosts = zip(columns.get(_HOST, ()), _host_groups(form), strict=True)
     shared, own = _shared_streams(form.memory), tuple(HostPool(*one) for one in hosts)
@@ -206,7 +207,7 @@ def _offload(problem: Problem) -> dict[str, object]:
     return document
 
 
-def _targets(problem: Problem) -> list[int | str]:
+def _targets(problem: Problem) -> list[DeviceId | str]:
     """Return for each device the one to whose memory its activations move, or `host`.
 
     ValueError if they move to several.
@@ -255,7 +256,7 @@ def _recompute(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield a line for each broken rule of `offload`, `recompute` and `decide`; nothing if one has wrong values."""
     section = form.memory
     if section is None or any(
@@ -270,7 +271,7 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
         yield from _parts_of_activation(section)
 
 
-def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
+def _per_stage(form: ProblemForm) -> Iterator[tuple[str, object]]:
     """Yield the key paths, with their values, whose lists must have one entry for each stage."""
     section = form.memory
     if section is None:
@@ -284,7 +285,7 @@ def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
         yield from ((f"memory.decide.{key}", getattr(section.decide, key)) for key in ("offload", "recompute"))
 
 
-def _offload_mistakes(form: Any, section: Any) -> Iterator[str]:
+def _offload_mistakes(form: ProblemForm, section: Any) -> Iterator[str]:
     offload = section.offload
     assert offload is not None
     yield from offload.missing("memory.offload")

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from pipesched.files.features.catalogue import FEATURES, Feature
+from pipesched.files.features.catalogue import FEATURES, Feature, ProblemForm
 from pipesched.files.fields.offload_sections import HOST
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId
 
 _KEY = "memory.offload.to"
 
 
-def _given(form: Any) -> int | list[int | str] | None:
+def _given(form: ProblemForm) -> DeviceId | list[DeviceId | str] | None:
     section = form.memory
     found: int | list[int | str] | None = section.offload.to if section and section.offload else None
     return found
 
 
-def _peers(to: int | list[int | str], devices: int) -> list[int | None]:
+def _peers(to: DeviceId | list[DeviceId | str], devices: int) -> list[DeviceId | None]:
     """Return for each device the one to whose memory its activations move; None for the host.
 
     `to` is such a list, or one device for all others, whose own activations move to the host.
@@ -28,12 +28,12 @@ def _peers(to: int | list[int | str], devices: int) -> list[int | None]:
     return [None if one == HOST else int(one) for one in to]
 
 
-def _lower(problem: Problem, form: Any) -> Problem:
+def _lower(problem: Problem, form: ProblemForm) -> Problem:
     to = _given(form)
     return problem if to is None else _moving(problem, _peers(to, problem.devices))
 
 
-def _moving(problem: Problem, peers: Sequence[int | None]) -> Problem:
+def _moving(problem: Problem, peers: Sequence[DeviceId | None]) -> Problem:
     """Return the problem in which the activations of device d move to device `peers[d]`, or to the host for None."""
     where = problem.placement.stage_device
     copies = [stage.offload and stage.offload._replace(to=peers[where[s]]) for s, stage in enumerate(problem.stages)]
@@ -48,7 +48,7 @@ def _unlowered(problem: Problem) -> Problem:
     return _moving(problem, [None] * problem.devices) if _there(problem) else problem
 
 
-def _mistakes(form: Any, _: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield mistakes for lists of another length, devices that do not exist, and a device that is its own peer."""
     to, devices = _given(form), form.devices
     if to is None or devices is None or any(path.startswith("memory.offload") for path in wrong):

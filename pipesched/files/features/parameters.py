@@ -10,7 +10,15 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number
-from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, FeatureKeys, first_stream
+from pipesched.files.features.catalogue import (
+    FEATURES,
+    Column,
+    Columns,
+    Feature,
+    FeatureKeys,
+    ProblemForm,
+    first_stream,
+)
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import (
@@ -52,13 +60,13 @@ class Keys(FeatureKeys):
     )
 
 
-def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
+def _per_stage(form: ProblemForm) -> Iterator[tuple[str, object]]:
     yield "parameters.gather.memory", getattr(getattr(form.parameters, "gather", None), "memory", None)
     for key in ("gather", "reduce", "step"):
         yield f"parameters.{key}.time", getattr(getattr(form.parameters, key, None), "time", None)
 
 
-def _times(form: Any) -> Iterator[Column]:
+def _times(form: ProblemForm) -> Iterator[Column]:
     """Yield the durations of gathering, reduction and step as columns.
 
     Of a reduction in buckets, that of one bucket.
@@ -71,14 +79,14 @@ def _times(form: Any) -> Iterator[Column]:
             yield column, [each / parts for each in time] if isinstance(time, list) else time / parts
 
 
-def _memory(form: Any) -> Iterator[Column]:
+def _memory(form: ProblemForm) -> Iterator[Column]:
     """Yield the memory of gathered parameters as a column: name, and one number or one for each stage."""
     section = form.parameters
     if section is not None and section.gather is not None:
         yield MEMORY, section.gather.memory or Fraction(0)
 
 
-def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
+def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[Any]]:
     """Return the fields `gather` and `once` of every stage.
 
     None or empty for a stage that uses another's parameters.
@@ -112,7 +120,7 @@ def _stages(form: Any, columns: Columns, count: int) -> dict[str, list[Any]]:
     return found | {"once": [tuple(filter(None, row)) for row in zip(*rows, strict=True)]} if rows else found
 
 
-def _fields(problem: Problem, form: Any, columns: Columns) -> dict[str, object]:
+def _fields(problem: Problem, form: ProblemForm, columns: Columns) -> dict[str, object]:
     """Return the problem's fields for parameters: limits of gathering, holders, objective of overlapped iterations.
 
     With `keep: never` the stages are replaced by ones whose passes each start with a gathering.
@@ -148,7 +156,7 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
             yield f"parameters.gather.most: found {own.most} with keep {own.keep}; allowed: with keep free or a window"
 
 
-def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield a line for each broken rule, except of keys already known as wrong."""
     section = form.parameters
     if section is None:
@@ -164,7 +172,7 @@ def _mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[
     yield from _holder_mistakes(form, stages, wrong)
 
 
-def _holder_mistakes(form: Any, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _holder_mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Yield mistakes of `parameters.holders`: a holder is its own holder, on the device of the stage it serves."""
     holders = form.parameters.holders if form.parameters else None
     if holders is None or wrong & {"parameters.holders", "chains", "placement"}:

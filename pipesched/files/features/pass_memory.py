@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_numbers
-from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature
+from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, ProblemForm
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
@@ -53,22 +53,22 @@ class _Amounts:
     def __init__(self, key: str) -> None:
         self._key = key
 
-    def _section(self, form: Any) -> Any:
+    def _section(self, form: ProblemForm) -> Any:
         return getattr(form.memory, self._key, None)
 
-    def memory(self, form: Any) -> Iterator[Column]:
+    def memory(self, form: ProblemForm) -> Iterator[Column]:
         section = self._section(form)
         for one in _PASSES if section is not None else ():
             yield (self._key, one), getattr(section, one) or Fraction(0)
 
-    def stages(self, _form: Any, amounts: Columns, _count: int) -> dict[str, list[PassMemory]]:
+    def stages(self, _form: ProblemForm, amounts: Columns, _count: int) -> dict[str, list[PassMemory]]:
         own = [amounts[self._key, one] for one in _PASSES if (self._key, one) in amounts]
         return {self._key: [PassMemory(*each) for each in zip(*own, strict=True)]} if own else {}
 
-    def per_stage(self, form: Any) -> Iterator[tuple[str, object]]:
+    def per_stage(self, form: ProblemForm) -> Iterator[tuple[str, object]]:
         yield from ((f"memory.{self._key}.{one}", getattr(self._section(form), one, None)) for one in _PASSES)
 
-    def mistakes(self, form: Any, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    def mistakes(self, form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
         """Yield a mistake where an amount for W is given but the passes have no W."""
         passes = form.tasks or form.times
         section = self._section(form)

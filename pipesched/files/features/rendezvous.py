@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipesched.files.exact_numbers import as_number, as_numbers
-from pipesched.files.features.catalogue import FEATURES, Feature
+from pipesched.files.features.catalogue import FEATURES, Feature, ProblemForm
 from pipesched.files.fields.link_times import is_rendezvous
 from pipesched.files.fields.together import Part, Refused, at, more_than_one, of_value
 from pipesched.problem.problem import Problem
@@ -19,7 +19,7 @@ def _meets(document: Mapping[str, Any]) -> bool:
     return at(document, _KEY) is True
 
 
-def _lower(problem: Problem, form: Any) -> Problem:
+def _lower(problem: Problem, form: ProblemForm) -> Problem:
     return with_receipts(problem) if form.times is not None and is_rendezvous(form.times.transfer) else problem
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from pipesched.files.exact_numbers import as_number, as_numbers
-from pipesched.files.features.catalogue import FEATURES, Column, Feature, FeatureKeys, SeveralProblems
+from pipesched.files.features.catalogue import FEATURES, Column, Feature, FeatureKeys, ProblemForm, SeveralProblems
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import NUMBER, as_list, finite_number, whole_number
 from pipesched.files.fields.kind import QuantityKind
@@ -144,19 +144,19 @@ def _of_stage(value: object, piece: int, count: int) -> object:
     return value if isinstance(as_number(value), str) else as_number(value)
 
 
-def _mistakes(form: Any, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
     """Yield a mistake where memory is kept for later pieces but micro-batches are not cut into pieces."""
     if (form.sequence_chunks or 1) == 1 and form.memory and form.memory.kept_for_later:
         yield "memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for"
 
 
-def _memory(form: Any) -> Iterator[Column]:
+def _memory(form: ProblemForm) -> Iterator[Column]:
     """Yield the memory kept for later pieces as a column: name, and one number or one for each stage."""
     if form.memory and form.memory.kept_for_later is not None:
         yield "lent", form.memory.kept_for_later
 
 
-def _per_stage(form: Any) -> Iterator[tuple[str, object]]:
+def _per_stage(form: ProblemForm) -> Iterator[tuple[str, object]]:
     if form.memory:
         yield "memory.kept_for_later", form.memory.kept_for_later
 

@@ -12,6 +12,7 @@ from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.passes import W
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.stage import Stage
 
 
@@ -118,7 +119,7 @@ def _pass_times(problem: Problem) -> dict[str, object]:
     return document if None in saves else document | {"overlapped": {"saves": as_numbers(saves, problem.tick)}}
 
 
-def _ticks(stages: Sequence[Stage]) -> dict[str, Sequence[int | None]]:
+def _ticks(stages: Sequence[Stage]) -> dict[str, Sequence[Ticks | None]]:
     return {
         "forward": [s.forward for s in stages],
         "backward": [s.backward for s in stages],

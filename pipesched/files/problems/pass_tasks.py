@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pipesched.files.exact_numbers import as_number
 from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.stage import Stage, TaskSpec
 
 # The tasks of one layer's passes, W's with the place of the task of B that each waits for.
@@ -20,10 +21,10 @@ KEYS = {F: "forward", B: "backward", W: "weight"}
 class Totals(NamedTuple):
     """Total ticks of each kind of a stage's passes, if these are made of tasks; `weight` is None without W."""
 
-    forward: int
-    backward: int
-    weight: int | None
-    fused: int
+    forward: Ticks
+    backward: Ticks
+    weight: Ticks | None
+    fused: Ticks
 
 
 def stage_tasks(layer: Layer, layers: int) -> StageTasks:

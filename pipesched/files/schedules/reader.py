@@ -14,6 +14,7 @@ from pipesched.files.schema_errors import shown
 from pipesched.problem.formatting import visible
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.quantities import Ticks
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence_document import evidence_from
@@ -73,7 +74,7 @@ class ScheduleReader:
         except BadInput as error:
             raise BadInput(f"{self._path}: {error}") from None
 
-    def starts(self) -> dict[Task, int]:
+    def starts(self) -> dict[Task, Ticks]:
         starts = self._document.get("starts")
         if not isinstance(starts, dict):
             raise BadInput(f"{self._path}: starts: found none; allowed: the start of every pass, in ticks")
@@ -83,7 +84,7 @@ class ScheduleReader:
             prefix = "" if str(error).startswith(self._path) else f"{self._path}: starts: "
             raise BadInput(f"{prefix}{error}") from None
 
-    def ticks(self, key: str) -> int | None:
+    def ticks(self, key: str) -> Ticks | None:
         value = self._document.get(key)
         return None if value is None else self._whole(key, value)
 

@@ -8,7 +8,7 @@ from pipesched.problem.network.task_network import Resource
 from pipesched.problem.pass_names import pass_from
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import StageId, TaskPart, Ticks
 from pipesched.schedule.schedule import Schedule, TaskOrders, Wait
 from pipesched.schedule.timeline import Timeline
 
@@ -29,7 +29,7 @@ def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
     return keys
 
 
-def start_texts(timeline: Timeline) -> dict[str, int]:
+def start_texts(timeline: Timeline) -> dict[str, Ticks]:
     """Return the start in ticks of every task by its name, pass by pass.
 
     A pass in an overlapped block is a single task.
@@ -67,7 +67,7 @@ class TaskReader:
             )
         return Task(p, part)
 
-    def _names(self, stage: StageId, first: Task) -> dict[str, int]:
+    def _names(self, stage: StageId, first: Task) -> dict[str, TaskPart]:
         """Return the number of each task in a stage's pass, by the task's name.
 
         A pass that the problem does not have counts as one task, and is refused later.

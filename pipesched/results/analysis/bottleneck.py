@@ -9,6 +9,7 @@ from fractions import Fraction
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.problem.quantities import DeviceId, Ticks
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnStream, StreamTasks
 
@@ -41,14 +42,14 @@ class Bottleneck:
     proved: Certificate
     strongest: Certificate
     close: tuple[Certificate, ...]
-    busiest: int
-    work: int
+    busiest: DeviceId
+    work: Ticks
     without_memory: Value
     without_transfers: Value
     without_both: Value
 
     @property
-    def device(self) -> int:
+    def device(self) -> DeviceId:
         """The device of the proved certificate, else of the strongest analytic one, else the busiest device."""
         named = (self.proved.device, self.strongest.device, self.busiest)
         return next(device for device in named if device is not None)

@@ -13,7 +13,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import StageId
 
 
-def sum_replicas(problem: Problem, stages: Mapping[int, PipelineStage]) -> None:
+def sum_replicas(problem: Problem, stages: Mapping[StageId, PipelineStage]) -> None:
     """Sum the gradients over the replicas of all stages of this process, in an order common to all processes."""
     where = problem.placement
     for number, stage in sorted(stages.items(), key=lambda item: _position(problem, item[0])):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pipesched.errors import BadInput
+from pipesched.problem.quantities import StageId
 from runtime.profiling.profile import Request
 from runtime.pytorch.load_model import load_model
 from runtime.pytorch.models import PipelineModel, gpt
@@ -27,7 +28,7 @@ class Chain(NamedTuple):
         """The tensors sent from each stage to the next."""
         return self.inputs[1:]
 
-    def output_bytes(self, number: int) -> int:
+    def output_bytes(self, number: StageId) -> int:
         """Return the bytes that stage `number` sends to the next; 0 for the last."""
         gradient = self.gradients[number]
         return 0 if gradient is None else gradient.nbytes
@@ -65,7 +66,7 @@ def _one_tensor(number: int, value: object) -> Tensor:
     return value
 
 
-def bench_of(request: Request, chain: Chain, number: int, device: torch.device) -> StageBench:
+def bench_of(request: Request, chain: Chain, number: StageId, device: torch.device) -> StageBench:
     """Return a stage ready to be measured: with checkpoints and weight store if requested, and the loss on the last."""
     module, store = prepared(chain.model.stage(number), device, request.split, request.checkpoints)
     last = number == request.depth - 1

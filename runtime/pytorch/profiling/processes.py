@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from pipesched.errors import BadInput
+from pipesched.problem.quantities import StageId
 from runtime.profiling.profile import Request, Samples, StageProfile
 from runtime.pytorch.profiling.chain import Chain, bench_of, build_chain
 from runtime.pytorch.profiling.stage_bench import profiled
@@ -27,7 +28,7 @@ _TIMEOUT = timedelta(seconds=600)  # for the processes to wait for each other
 class ProcessMeasurements(NamedTuple):
     """Measurements of one process: its stages by number, its transfers, and the number of threads that it used."""
 
-    stages: dict[int, StageProfile]
+    stages: dict[StageId, StageProfile]
     transfers: list[Samples]
     threads: int
 
@@ -82,7 +83,9 @@ def _process(rank: int, request: Request, shares: Sequence[Sequence[int]], folde
     dist.destroy_process_group()
 
 
-def _share(request: Request, chain: Chain, share: Sequence[int], store: Any, at_once: int) -> dict[int, StageProfile]:
+def _share(
+    request: Request, chain: Chain, share: Sequence[StageId], store: Any, at_once: int
+) -> dict[StageId, StageProfile]:
     """Return the profiles of the stages `share` by number, measured while other processes measure theirs.
 
     All start together, and each keeps running passes until all `at_once` processes that have stages are done (they

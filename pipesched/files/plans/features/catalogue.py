@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pydantic import create_model
 
@@ -21,6 +21,11 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.training_step import TrainingStep
 from pipesched.registry import Registry
+
+# The keys of a plan file, as attributes, and the keys of one of its layers: instances of the pydantic models that
+# `with_features` makes of all keys, so that type checkers do not know their classes.
+PlanForm: TypeAlias = Any
+LayerEntry: TypeAlias = Any
 
 
 class Rounding(NamedTuple):
@@ -41,12 +46,12 @@ class Rounding(NamedTuple):
 class Reading(NamedTuple):
     """Values that features may use when the plan problem is made: rounding, and the layer type of an entry.
 
-    `file` is the form before any feature's `costs` changed it.
+    `file` is the file's form before any feature's `costs` changed it.
     """
 
     rounding: Rounding
-    layer: Callable[[Any], LayerType]
-    file: Any
+    layer: Callable[[LayerEntry], LayerType]
+    file: PlanForm
 
 
 # What a file leaves open, and the key paths that are known as wrong.
@@ -99,28 +104,30 @@ class PlanFeature:
     refused: tuple[Refused, ...] = ()
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
     of_document: Callable[[Mapping[str, Any], Wrong], Iterator[str]] = lambda *_: iter(())
-    model_mistakes: Callable[[Any], Iterator[str]] = lambda _: iter(())
-    training: Callable[[Any], Mapping[str, Any]] = lambda _: {}
-    hardware: Callable[[Any], Mapping[str, Any]] = lambda _: {}
-    derived: Callable[[Any, Layers, TrainingStep], tuple[Layers, TrainingStep, list[str]]] = lambda _, layers, step: (
-        layers,
-        step,
-        [],
+    model_mistakes: Callable[[PlanForm], Iterator[str]] = lambda _: iter(())
+    training: Callable[[PlanForm], Mapping[str, Any]] = lambda _: {}
+    hardware: Callable[[PlanForm], Mapping[str, Any]] = lambda _: {}
+    derived: Callable[[PlanForm, Layers, TrainingStep], tuple[Layers, TrainingStep, list[str]]] = (
+        lambda _, layers, step: (
+            layers,
+            step,
+            [],
+        )
     )
-    filled: Callable[[Any, Wrong], tuple[Any, list[str]]] = lambda form, _: (form, [])
-    mistakes: Callable[[Any, Choices, Wrong], Iterator[str]] = lambda *_: iter(())
-    layer_mistakes: Callable[[str, Any, str], Iterator[str]] = lambda *_: iter(())
-    costs: Callable[[Any], Any] = lambda form: form
-    notes: Callable[[Any], Iterator[str]] = lambda _: iter(())
-    times: Callable[[Any], Iterator[Fraction]] = lambda _: iter(())
-    amounts: Callable[[Any], Iterator[Fraction]] = lambda _: iter(())
-    layer_times: Callable[[Any, Any], Iterator[Fraction | None]] = lambda *_: iter(())
-    layer_amounts: Callable[[Any], Iterator[Fraction | None]] = lambda _: iter(())
-    parts: Callable[[Any, Choices], tuple[Sequence[Fraction], Sequence[Fraction]]] = lambda *_: ((), ())
-    more_layers: Callable[[Any], Iterator[tuple[str, Any]]] = lambda _: iter(())
-    choices: Callable[[Choice, Any], Iterator[Choice]] = lambda choice, _: iter((choice,))
-    layer: Callable[[Any, Any, Rounding], Mapping[str, Any]] = lambda *_: {}
-    plan: Callable[[PlanProblem, Any, Reading], PlanProblem] = lambda plan, *_: plan
+    filled: Callable[[PlanForm, Wrong], tuple[PlanForm, list[str]]] = lambda form, _: (form, [])
+    mistakes: Callable[[PlanForm, Choices, Wrong], Iterator[str]] = lambda *_: iter(())
+    layer_mistakes: Callable[[str, LayerEntry, str], Iterator[str]] = lambda *_: iter(())
+    costs: Callable[[PlanForm], PlanForm] = lambda form: form
+    notes: Callable[[PlanForm], Iterator[str]] = lambda _: iter(())
+    times: Callable[[PlanForm], Iterator[Fraction]] = lambda _: iter(())
+    amounts: Callable[[PlanForm], Iterator[Fraction]] = lambda _: iter(())
+    layer_times: Callable[[LayerEntry, PlanForm], Iterator[Fraction | None]] = lambda *_: iter(())
+    layer_amounts: Callable[[LayerEntry], Iterator[Fraction | None]] = lambda _: iter(())
+    parts: Callable[[PlanForm, Choices], tuple[Sequence[Fraction], Sequence[Fraction]]] = lambda *_: ((), ())
+    more_layers: Callable[[PlanForm], Iterator[tuple[str, LayerEntry]]] = lambda _: iter(())
+    choices: Callable[[Choice, PlanForm], Iterator[Choice]] = lambda choice, _: iter((choice,))
+    layer: Callable[[LayerEntry, PlanForm, Rounding], Mapping[str, Any]] = lambda *_: {}
+    plan: Callable[[PlanProblem, PlanForm, Reading], PlanProblem] = lambda plan, *_: plan
     written: Callable[[PlanProblem, WriteLayer], Mapping[str, object]] = lambda *_: {}
     layer_written: Callable[[LayerType], Mapping[str, Any]] = lambda _: {}
     layers_written: Callable[[PlanProblem, Sequence[LayerType]], Sequence[LayerType]] = lambda _, layers: layers

@@ -18,7 +18,7 @@ from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import latency_of
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, of_value
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading, WriteLayer, Wrong
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, PlanForm, Reading, WriteLayer, Wrong
 from pipesched.files.plans.fields import SpeedField
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.schema_errors import shown
@@ -112,7 +112,7 @@ def _slowness_of(classes: list[DeviceClass] | None) -> tuple[Fraction, ...]:
     return () if all(each == 1 for each in found) else found
 
 
-def _sets_of(form: Any) -> list[DeviceSet]:
+def _sets_of(form: PlanForm) -> list[DeviceSet]:
     """Return the sets of devices that a plan may use, each in every order that it may have along the pipeline.
 
     At most one more than the limit of sets, which then is a mistake.
@@ -128,7 +128,7 @@ def _sets_of(form: Any) -> list[DeviceSet]:
     return [one for one in found if one]
 
 
-def _clusters_of(form: Any, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
+def _clusters_of(form: PlanForm, cluster: Cluster) -> tuple[tuple[str, Cluster], ...]:
     """Return (description, cluster) for each cluster that a plan may use: sets of devices, in their possible orders.
 
     `cluster` has the most devices of every class. Empty where all sets and orders are this one.
@@ -149,7 +149,7 @@ def _named(one: DeviceClass, number: int, unit: str) -> str:
     return f"{number} of speed {plain(float(one.speed))}{memory}"
 
 
-def _filled(form: Any, wrong: Wrong) -> tuple[Any, list[str]]:
+def _filled(form: PlanForm, wrong: Wrong) -> tuple[Any, list[str]]:
     """Return the form with the number and memory of devices that its device classes say, and the classes' mistakes."""
     classes = form.cluster
     if classes is None or any(path.split("[")[0].split(".")[0] == "cluster" for path in wrong):
@@ -166,7 +166,7 @@ def _filled(form: Any, wrong: Wrong) -> tuple[Any, list[str]]:
     return form.model_copy(update={"devices": devices, "memory": memory}), found
 
 
-def _mistakes(form: Any, classes: list[DeviceClass]) -> Iterator[str]:
+def _mistakes(form: PlanForm, classes: list[DeviceClass]) -> Iterator[str]:
     if not classes:
         yield "cluster: found no entry; allowed: one or more"
         return
@@ -201,7 +201,7 @@ def _mistakes(form: Any, classes: list[DeviceClass]) -> Iterator[str]:
         yield "placement: found bidirectional, where a stage is on two devices of unequal speed; allowed: others"
 
 
-def _mistakes_of_ranges(form: Any) -> Iterator[str]:
+def _mistakes_of_ranges(form: PlanForm) -> Iterator[str]:
     """Yield a line for each key with a value by device, which is not allowed if a plan may leave devices out."""
     if isinstance(form.memory and form.memory.capacity, list):
         yield "memory.capacity: found a list, and cluster says not which devices are used; allowed: memory in cluster"
@@ -215,7 +215,7 @@ def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
     return not PLACEMENTS["bidirectional"](len(speeds), 2).same_on_all_chains(speeds)
 
 
-def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, _: Reading) -> PlanProblem:
     """Return the plan problem on these devices, in a tick of which every layer takes a whole number on each of them."""
     cluster = replace(plan.cluster, slowness=_slowness_of(form.cluster))
     finer = lcm(*(each.denominator for each in cluster.slowness))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.section import Section
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, PlanForm, Reading
 from pipesched.layers.plan_problem import PlanProblem
 
 
@@ -21,7 +20,7 @@ class Keys(Section):
     )
 
 
-def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, _: Reading) -> PlanProblem:
     return replace(plan, model=replace(plan.model, empty_stages=form.empty_stages))
 
 

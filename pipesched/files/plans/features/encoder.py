@@ -13,6 +13,7 @@ from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
     PlanFeature,
+    PlanForm,
     Reading,
     WriteLayer,
     Wrong,
@@ -22,7 +23,7 @@ from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_of
 from pipesched.layers.plan_problem import PlanProblem
 
 
-def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, wrong: Wrong) -> Iterator[str]:
     """Yield mistakes of the section `encoder`: missing keys, and values that its placement does not allow."""
     own = form.encoder
     if own is None or any(path.split(".")[0] == "encoder" for path in wrong):
@@ -43,7 +44,7 @@ def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
         yield f"encoder.serves: found {passes} passes; allowed with {own.placement}: one or more for each device"
 
 
-def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, reading: Reading) -> PlanProblem:
     if form.encoder is None:
         return plan
     free = Encoder(reading.layer(form.encoder.as_layer), form.encoder.serves, EncoderPlacement.FREE)

@@ -12,7 +12,15 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, at
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, Choices, PlanFeature, Reading, WriteLayer, Wrong
+from pipesched.files.plans.features.catalogue import (
+    PLAN_FEATURES,
+    Choices,
+    PlanFeature,
+    PlanForm,
+    Reading,
+    WriteLayer,
+    Wrong,
+)
 from pipesched.files.plans.module_rules import has_modules
 from pipesched.layers.plan_problem import Leaves, PlanProblem
 from pipesched.layers.roles import Role, role_of
@@ -28,11 +36,11 @@ class Keys(Section):
     )
 
 
-def _leaves(form: Any) -> Leaves | None:
+def _leaves(form: PlanForm) -> Leaves | None:
     return Leaves(form.objective) if form.objective in [*Leaves] else None
 
 
-def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, wrong: Wrong) -> Iterator[str]:
     """Yield mistakes of the objective free memory and of the key `then`.
 
     Free memory needs a limit of memory and, per layer, layers with keys and values; `then` needs free memory.
@@ -49,12 +57,12 @@ def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
         yield f"objective: found {leaves} without a layer that holds keys and values; allowed: free_memory"
 
 
-def _with_time(form: Any) -> Any:
+def _with_time(form: PlanForm) -> Any:
     """Return the form with the time of `then` as its objective, if the objective is free memory."""
     return form if _leaves(form) is None else form.model_copy(update={"objective": form.then or _THEN[0]})
 
 
-def _plan(plan: PlanProblem, _form: Any, reading: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, _form: PlanForm, reading: Reading) -> PlanProblem:
     return replace(plan, leaves=_leaves(reading.file))
 
 

@@ -21,8 +21,10 @@ from pipesched.files.fields.together import at as value_at
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
+    LayerEntry,
     Layers,
     PlanFeature,
+    PlanForm,
     Reading,
     Rounding,
     Wrong,
@@ -78,18 +80,18 @@ class CostKeys(Section):
     )
 
 
-def _model_mistakes(form: Any) -> Iterator[str]:
+def _model_mistakes(form: PlanForm) -> Iterator[str]:
     yield from () if form.model.lora is None else form.model.lora.missing("model.lora")
 
 
-def _training(form: Any) -> Mapping[str, Any]:
+def _training(form: PlanForm) -> Mapping[str, Any]:
     own = form.model.lora
     modules = tuple(name for name in LORA_MODULES if own is None or own.modules is None or name in own.modules)
     lora = None if own is None or own.rank is None else Lora(own.rank, modules)
     return {"frozen": frozenset(form.model.frozen or ()), "lora": lora}
 
 
-def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
+def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
     """Return the derived layers with those marked that are frozen by name, the step unchanged, and mistakes.
 
     The mark is that of a file's `frozen` here: `_with_frozen_layers` later takes it from layers after one that trains.
@@ -104,7 +106,7 @@ def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, Tra
     return tuple(replace(layer, forward_only=layer.name in frozen) for layer in layers), step, []
 
 
-def _with_frozen_layers(form: Any) -> Any:
+def _with_frozen_layers(form: PlanForm) -> Any:
     """Return the form with the costs of frozen layers: no W, and no backward before the first layer that trains.
 
     From here on the mark `frozen` says that a layer is before the first one that trains (`LayerType.forward_only`).
@@ -119,17 +121,17 @@ def _with_frozen_layers(form: Any) -> Any:
     return found
 
 
-def _frozen_names(form: Any) -> tuple[str, ...]:
+def _frozen_names(form: PlanForm) -> tuple[str, ...]:
     """Return the names of frozen layers, each once, in the order of the layers."""
     return tuple(dict.fromkeys(layer.name for layer in form.layers or () if layer.frozen and layer.name))
 
 
-def _adapter_rank(form: Any) -> int | None:
+def _adapter_rank(form: PlanForm) -> int | None:
     """Return the rank of LoRA adapters; None without adapters."""
     return None if form.model is None or form.model.lora is None else form.model.lora.rank
 
 
-def _notes(form: Any) -> Iterator[str]:
+def _notes(form: PlanForm) -> Iterator[str]:
     """Yield a note for each frozen layer after a trained one for which the file gives one time for B and W together.
 
     All of that time is taken for B, since a frozen layer has no W.
@@ -142,7 +144,7 @@ def _notes(form: Any) -> Iterator[str]:
     )
 
 
-def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, wrong: Wrong) -> Iterator[str]:
     """Yield mistakes of frozen layers.
 
     A name may not stand for layers both before and after the first one that trains, since their costs differ. A frozen
@@ -167,7 +169,7 @@ def _mistakes(form: Any, _choices: Choices, wrong: Wrong) -> Iterator[str]:
         )
 
 
-def _before_training(form: Any) -> int:
+def _before_training(form: PlanForm) -> int:
     """Return the number of layer entries before the first one that trains.
 
     0 if an encoder before all of them trains.
@@ -178,18 +180,18 @@ def _before_training(form: Any) -> int:
     return next((at for at, layer in enumerate(layers) if not layer.frozen), len(layers))
 
 
-def _untrained(entry: Any) -> dict[str, object]:
+def _untrained(entry: LayerEntry) -> dict[str, object]:
     """Return the changes to a layer's costs if its weights do not train: no W, no reduction, no optimizer step."""
     return {"weight": None if entry.weight is None else _ZERO, "fused": None, "reduce": None, "step": None}
 
 
-def _without_backward(entry: Any) -> Any:
+def _without_backward(entry: LayerEntry) -> Any:
     """Return the entry of a layer before all that train: its backward takes no time, and no memory is kept for it."""
     memory = dict.fromkeys(("activation", "freed_by_backward", "kept_for_later", "recompute"))
     return entry.model_copy(update=_untrained(entry) | memory | {"backward": _ZERO, "attention_backward": _ZERO})
 
 
-def _frozen(entry: Any) -> Any:
+def _frozen(entry: LayerEntry) -> Any:
     """Return the entry of a layer that is not before all that train: if it is frozen, only B is left.
 
     B then frees all of the activation.
@@ -205,7 +207,7 @@ def _frozen(entry: Any) -> Any:
     return entry.model_copy(update=own)
 
 
-def _layer(entry: Any, _form: Any, _rounding: Rounding) -> Mapping[str, Any]:
+def _layer(entry: LayerEntry, _form: PlanForm, _rounding: Rounding) -> Mapping[str, Any]:
     return {"forward_only": entry.frozen}
 
 
@@ -213,7 +215,7 @@ def _layer_written(layer: LayerType) -> Mapping[str, Any]:
     return {"frozen": True} if layer.forward_only else {}
 
 
-def _plan(plan: PlanProblem, _: Any, reading: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, _: PlanForm, reading: Reading) -> PlanProblem:
     return replace(plan, frozen=_frozen_names(reading.file), adapter_rank=_adapter_rank(reading.file))
 
 

@@ -8,18 +8,18 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.features.catalogue import FEATURES
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading, WriteLayer
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, PlanForm, Reading, WriteLayer
 from pipesched.layers.gradient_norm import GradientNorm
 from pipesched.layers.plan_problem import PlanProblem
 
 _OF_PROBLEMS = FEATURES["parameters.norm"]
 
 
-def _section(form: Any) -> Any:
+def _section(form: PlanForm) -> Any:
     return getattr(form.parameters, "norm", None)
 
 
-def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, reading: Reading) -> PlanProblem:
     own = _section(form)
     if own is None:
         return plan

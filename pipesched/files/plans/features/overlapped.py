@@ -12,7 +12,7 @@ from pipesched.files.fields.field import as_list
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
 from pipesched.files.fields.together import Part, Refused, at, given
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Rounding
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, LayerEntry, PlanFeature, PlanForm, Rounding
 from pipesched.files.plans.module_rules import ANY_MODULE
 from pipesched.files.schema_errors import shown
 from pipesched.layers.layer import LayerType
@@ -28,7 +28,7 @@ class LayerKeys(Section):
     )
 
 
-def _mistakes(place: str, entry: Any, _unit: str) -> Iterator[str]:
+def _mistakes(place: str, entry: LayerEntry, _unit: str) -> Iterator[str]:
     if entry.overlapped is None or entry.forward is None or entry.backward is None:
         return
     whole = entry.backward + (entry.weight or 0) if entry.fused is None else entry.fused
@@ -40,7 +40,7 @@ def _mistakes(place: str, entry: Any, _unit: str) -> Iterator[str]:
         )
 
 
-def _layer(entry: Any, _form: Any, rounding: Rounding) -> Mapping[str, Any]:
+def _layer(entry: LayerEntry, _form: PlanForm, rounding: Rounding) -> Mapping[str, Any]:
     if getattr(entry, "overlapped", None) is None:
         return {}
     forward, backward, weight = map(rounding.time, (entry.forward, entry.backward, entry.weight))

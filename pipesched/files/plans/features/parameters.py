@@ -28,8 +28,10 @@ from pipesched.files.fields.together import Part, Refused, at, given, more_than_
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
+    LayerEntry,
     Layers,
     PlanFeature,
+    PlanForm,
     Reading,
     Rounding,
     WriteLayer,
@@ -107,7 +109,7 @@ class CostKeys(Section):
     )
 
 
-def _model_mistakes(form: Any) -> Iterator[str]:
+def _model_mistakes(form: PlanForm) -> Iterator[str]:
     own = form.parameters
     if own and own.gather:
         yield "parameters.gather: found with model; allowed: with layers, which say what gathering takes"
@@ -115,12 +117,12 @@ def _model_mistakes(form: Any) -> Iterator[str]:
         yield "parameters.reduce: found with model without hardware.data_bandwidth; allowed: with it"
 
 
-def _hardware(form: Any) -> Mapping[str, Any]:
+def _hardware(form: PlanForm) -> Mapping[str, Any]:
     """Return the field of `Hardware` that no pass hides reductions, if the plan schedules these itself; else none."""
     return {"data_hidden": 0.0} if form.parameters and form.parameters.reduce else {}
 
 
-def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
+def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers, TrainingStep, list[str]]:
     """Return the layers with times of the reductions and steps that the plan schedules, and the step without these.
 
     The third value is empty: there are no mistakes.
@@ -135,7 +137,7 @@ def _derived(form: Any, layers: Layers, step: TrainingStep) -> tuple[Layers, Tra
     return layers, step, []
 
 
-def _mistakes(form: Any, choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, choices: Choices, wrong: Wrong) -> Iterator[str]:
     """Yield a line for each broken rule, except of keys already known as wrong."""
     once = ["parameters"] if form.parameters else []
     yield from objective_mistakes(form, once, "makespan or span", wrong)
@@ -162,7 +164,7 @@ def _mistakes(form: Any, choices: Choices, wrong: Wrong) -> Iterator[str]:
         yield f"parameters.gather.most: found {found}; allowed: with keep free or a window"
 
 
-def _times(form: Any) -> Iterator[Fraction]:
+def _times(form: PlanForm) -> Iterator[Fraction]:
     """Yield the times that the section adds to every stage, in the file's unit.
 
     Of a reduction in buckets, one bucket's.
@@ -171,22 +173,22 @@ def _times(form: Any) -> Iterator[Fraction]:
     yield from (one.time / getattr(one, "buckets", 1) for one in own if one is not None and one.time is not None)
 
 
-def _amounts(form: Any) -> Iterator[Fraction]:
+def _amounts(form: PlanForm) -> Iterator[Fraction]:
     if form.parameters and form.parameters.gather:
         yield form.parameters.gather.memory or Fraction(0)
 
 
-def _layer_times(entry: Any, form: Any) -> Iterator[Fraction | None]:
+def _layer_times(entry: LayerEntry, form: PlanForm) -> Iterator[Fraction | None]:
     yield from (entry.gather, entry.reduce and entry.reduce / _buckets_of(form), entry.step)
 
 
-def _buckets_of(form: Any) -> int:
+def _buckets_of(form: PlanForm) -> int:
     """Return the number of buckets in which gradients are reduced."""
     section = form.parameters
     return section.reduce.buckets if section and section.reduce else 1
 
 
-def _layer(entry: Any, form: Any, rounding: Rounding) -> Mapping[str, Any]:
+def _layer(entry: LayerEntry, form: PlanForm, rounding: Rounding) -> Mapping[str, Any]:
     buckets = _buckets_of(form)
     return {
         "gather": rounding.time(entry.gather),
@@ -196,7 +198,7 @@ def _layer(entry: Any, form: Any, rounding: Rounding) -> Mapping[str, Any]:
     }
 
 
-def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, reading: Reading) -> PlanProblem:
     """Return the plan problem whose stages run what the section says, with its numbers rounded to the file's units."""
     zero, rounding = Fraction(0), reading.rounding
     gather, reduce, step = (getattr(form.parameters, key, None) for key in _OF_LAYERS)

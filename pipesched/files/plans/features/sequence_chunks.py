@@ -15,7 +15,9 @@ from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
+    LayerEntry,
     PlanFeature,
+    PlanForm,
     Rounding,
     WriteLayer,
 )
@@ -100,7 +102,7 @@ class LayerKeys(Section):
     )
 
 
-def _layer_mistakes(place: str, layer: Any, unit: str) -> Iterator[str]:
+def _layer_mistakes(place: str, layer: LayerEntry, unit: str) -> Iterator[str]:
     activation, freed = layer.activation or Fraction(0), layer.freed_by_backward or Fraction(0)
     kept = layer.kept_for_later or Fraction(0)
     if kept + max(Fraction(0), freed) > activation and freed <= activation:
@@ -119,7 +121,7 @@ def _layer_mistakes(place: str, layer: Any, unit: str) -> Iterator[str]:
         )
 
 
-def _choices(choice: Choice, form: Any) -> Iterator[Choice]:
+def _choices(choice: Choice, form: PlanForm) -> Iterator[Choice]:
     counts, lengths = form.sequence_chunks or PieceChoices((1,), (Lengths.EQUAL,))
     attention = any(layer.attention or layer.attention_backward for layer in form.layers or ())
     for count in counts:
@@ -128,7 +130,7 @@ def _choices(choice: Choice, form: Any) -> Iterator[Choice]:
             yield choice._replace(cut=SequenceCut(count, how))
 
 
-def _parts(form: Any, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
+def _parts(form: PlanForm, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
     """Return the times, and the amounts of memory, of each layer up to the ends of pieces, for every allowed cut."""
     cuts = {choice.cut for choice in choices if not choice.whole}
     layers = tuple(_unrounded(layer) for layer in form.layers or ())
@@ -137,7 +139,7 @@ def _parts(form: Any, choices: Choices) -> tuple[Sequence[Fraction], Sequence[Fr
     return times, [end * amount for layer, ends in every for amount in _amounts(layer) for end in ends]
 
 
-def _unrounded(entry: Any) -> LayerType:
+def _unrounded(entry: LayerEntry) -> LayerType:
     attention, backward, zero = entry.attention, entry.attention_backward, Fraction(0)
     return LayerType(
         "",
@@ -159,7 +161,7 @@ def _amounts(layer: LayerType) -> list[Fraction]:
     return [layer.activation, layer.kept_for_later, *(layer.activation * mode.keeps for mode in layer.recompute)]
 
 
-def _layer(entry: Any, _form: Any, rounding: Rounding) -> Mapping[str, Any]:
+def _layer(entry: LayerEntry, _form: PlanForm, rounding: Rounding) -> Mapping[str, Any]:
     return {
         "attention": entry.attention,
         "attention_backward": entry.attention if entry.attention_backward is None else entry.attention_backward,

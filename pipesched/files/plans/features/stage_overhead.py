@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Reading
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, PlanForm, Reading
 from pipesched.layers.plan_problem import PlanProblem
 
 
@@ -29,12 +28,12 @@ class Keys(Section):
     stage_overhead: OverheadSection | None = None
 
 
-def _times(form: Any) -> Iterator[Fraction]:
+def _times(form: PlanForm) -> Iterator[Fraction]:
     own = form.stage_overhead
     yield from () if own is None else (own.forward or Fraction(0), own.backward or Fraction(0))
 
 
-def _plan(plan: PlanProblem, form: Any, reading: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, reading: Reading) -> PlanProblem:
     forward, backward = map(reading.rounding.time, _times(form) if form.stage_overhead else (None, None))
     return replace(plan, model=replace(plan.model, forward_overhead=forward, backward_overhead=backward))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
     PlanFeature,
+    PlanForm,
     Reading,
     WriteLayer,
     Wrong,
@@ -33,7 +34,7 @@ class Keys(Section):
     )
 
 
-def _mistakes(form: Any, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
     """Yield a mistake if a vocabulary that is not in one stage has no layer of its own, or no other layer is there."""
     if form.vocabulary == Vocabulary.ONE or not form.layers:
         return
@@ -45,7 +46,7 @@ def _mistakes(form: Any, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
         )
 
 
-def _plan(plan: PlanProblem, form: Any, _: Reading) -> PlanProblem:
+def _plan(plan: PlanProblem, form: PlanForm, _: Reading) -> PlanProblem:
     if form.vocabulary == Vocabulary.FREE:
         return replace(plan, additions=(*plan.additions, FreeVocabulary()))
     return sharing(plan) if form.vocabulary == Vocabulary.SHARED else plan
