@@ -1,22 +1,20 @@
-"""A program in several processes of PyTorch, forked from one that has loaded it: loading takes four processor seconds."""
+"""A program in several processes of PyTorch, forked from one that has loaded it."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.own_session import run_in_own_session
+from tests.support.own_session import waited_for
+from tests.support.torch_forks import fork
 
 ROOT = Path(__file__).resolve().parents[2]
 # No tensor is made before the fork, so that none of PyTorch's threads has started. The store by which ranks find each
 # other has a process of its own, as torchrun's has: it takes a free port and says which, so that none else can take it.
 _FORKS = """
 import os, runpy, signal, sys
-import torch.distributed.fsdp
-import torch.distributed.pipelining.schedules
-import runtime.pytorch.runtime
+import torch
 
 world, program, *arguments = sys.argv[1:]
 read, write = os.pipe()
@@ -46,6 +44,6 @@ sys.exit(f"the ranks ended with {codes}" if any(codes) else 0)
 def run_ranks(world: int, program: Path, arguments: Sequence[object], folder: Path) -> None:
     """Run the program as `world` ranks over gloo in a folder; AssertionError with their stderr if one fails."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", _FORKS, str(world), str(program), *map(str, arguments)]
-    code, errors = run_in_own_session(command, folder, environment)
+    words = ["ranks", str(world), str(program), *map(str, arguments)]
+    code, errors = waited_for(fork(_FORKS, words, folder, environment))
     assert code == 0, errors

@@ -14,8 +14,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
-STAGES, MICROBATCHES, BATCH, WIDTH = 4, 4, 8, 8
-WORLD, PIPELINE, REPLICAS = 4, 2, 2
+from tests.support.fsdp_sizes import BATCH, MICROBATCHES, PIPELINE, REPLICAS, STAGES, WIDTH
 
 
 def stage(number: int) -> nn.Module:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.torch_forks import Fork
+
 # A group that waits for itself uses no processor; one on the busiest machine gets more than this share of one.
 _LOOK_EVERY, _STILL, _LEAST_SHARE = 5.0, 300.0, 1e-3  # seconds, seconds, processors
 # A group that runs in a circle: seconds of processor time, of all processes together.
@@ -38,18 +40,23 @@ def run_in_own_session(
     with subprocess.Popen(
         command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        used, since = 0.0, time.monotonic()
-        while True:
-            try:
-                errors = process.communicate(timeout=min(_LOOK_EVERY, still))[1]
-                return Ended(process.returncode, errors)
-            except subprocess.TimeoutExpired:
-                now, work = time.monotonic(), processor_seconds(process.pid)
-                if work > used + _LEAST_SHARE * still:
-                    used, since = work, now
-                if now - since > still or work > _MOST_WORK:
-                    os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
-                    raise
+        return waited_for(process, still)
+
+
+def waited_for(process: subprocess.Popen[str] | Fork, still: float = _STILL) -> Ended:
+    """Wait until the leader of a session ends; it is ended as `run_in_own_session` says."""
+    used, since = 0.0, time.monotonic()
+    while True:
+        try:
+            errors = process.communicate(timeout=min(_LOOK_EVERY, still))[1]
+            return Ended(process.returncode, errors)
+        except subprocess.TimeoutExpired:
+            now, work = time.monotonic(), processor_seconds(process.pid)
+            if work > used + _LEAST_SHARE * still:
+                used, since = work, now
+            if now - since > still or work > _MOST_WORK:
+                os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
+                raise
 
 
 def processor_seconds(session: int) -> float:

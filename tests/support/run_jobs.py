@@ -10,6 +10,8 @@ from functools import cache
 from itertools import product
 from random import Random
 
+import pytest
+
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem.passes import Pass, W
@@ -18,7 +20,7 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
 from runtime.execution.program import Program
 from runtime.exporters.catalogue import EXPORTERS
-from runtime.pytorch.processes.launch import launch
+from runtime.pytorch.processes import launch
 from runtime.running.job import Job, ModelSpec, Outcome, job_for
 from runtime.running.torch_version import csv_version
 from solver.solve import solve
@@ -26,6 +28,7 @@ from tests.support.counted import counted
 from tests.support.daily import DAY
 from tests.support.makers import problem, random_order, schedule
 from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES
+from tests.support.torch_forks import supervisor
 
 SPLITS = ("autograd", "store")
 # Published schedules that are run, others every day; PIPESCHED_JOBS_SEED draws those of another day, "all" runs all.
@@ -218,7 +221,9 @@ Ran = dict[str, tuple[Job, Outcome]]
 
 def run_all(jobs: list[Job]) -> Ran:
     """Run jobs in one group of processes; return each with its outcome, by name."""
-    outcomes = launch(jobs, timeout=300, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_start", supervisor)
+        outcomes = launch.launch(jobs, timeout=300, device="cpu")
     assert len({one.name for one in jobs}) == len(jobs)
     return {one.name: (one, outcome) for one, outcome in zip(jobs, outcomes, strict=True)}
 

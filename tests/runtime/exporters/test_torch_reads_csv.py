@@ -26,11 +26,11 @@ from runtime.lowering.matching import pair_mistakes
 from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer, lower
 from runtime.lowering.torch_model import torch_lowered
 from runtime.running.torch_version import csv_version
+from tests.support.later import later
 from tests.support.makers import problem, random_order
 from tests.support.saving_orders import LOOP
 
-pytest.importorskip("torch")
-schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
+schedules = later("torch.distributed.pipelining.schedules")
 
 NO_TRANSFERS = ("UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD", "WAIT_SEND_F", "WAIT_SEND_B")
 Rows = dict[int, list[Any]]

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-torch: Any = pytest.importorskip("torch")
-reductions: Any = pytest.importorskip("runtime.megatron.reductions", exc_type=ImportError)
-transformer_engine: Any = pytest.importorskip("runtime.megatron.transformer_engine", exc_type=ImportError)
-weight_gradients: Any = pytest.importorskip("runtime.megatron.weight_gradients", exc_type=ImportError)
+from tests.support.later import later
+
+torch = later("torch")
+reductions, transformer_engine, weight_gradients = (
+    later(f"runtime.megatron.{name}", "torch", "megatron.core")
+    for name in ("reductions", "transformer_engine", "weight_gradients")
+)
 
 
 class Group:
@@ -27,38 +30,36 @@ class Group:
         self.ready.append((weight, force))
 
 
-class Chunk(torch.nn.Module):
+@pytest.fixture
+def chunk() -> Any:
     """A linear of Megatron under data parallelism, as far as it is used here."""
-
-    def __init__(self, weight: Any) -> None:
-        super().__init__()
-        linear = torch.nn.Module()
-        linear.__class__ = type("Linear", (weight_gradients.layers.ColumnParallelLinear,), {})
-        linear.weight = weight
-        self.linear = linear
-        self.ddp_config = SimpleNamespace(overlap_grad_reduce=True)
-        self.group = Group()
-        self.param_to_bucket_group = {weight: self.group}
-        self.held = 0
+    made: Any = torch.nn.Module()
+    weight = torch.nn.Parameter(torch.ones(2))
+    linear = torch.nn.Module()
+    linear.__class__ = type("Linear", (weight_gradients.layers.ColumnParallelLinear,), {})
+    linear.weight = weight
+    made.linear = linear
+    made.ddp_config = SimpleNamespace(overlap_grad_reduce=True)
+    made.group = Group()
+    made.param_to_bucket_group = {weight: made.group}
+    made.held = 0
 
     @contextlib.contextmanager
-    def no_sync(self) -> Iterator[None]:
-        self.held += 1
+    def no_sync() -> Iterator[None]:
+        made.held += 1
         yield
-        self.held -= 1
+        made.held -= 1
+
+    made.no_sync = no_sync
+    return made
 
 
-@pytest.fixture
-def chunk() -> Chunk:
-    return Chunk(torch.nn.Parameter(torch.ones(2)))
-
-
-def begun(chunk: Chunk, grad_sync: Any = None) -> Any:
+def begun(chunk: Any, grad_sync: Any = None) -> Any:
     config = SimpleNamespace(no_sync_func=chunk.no_sync, grad_sync_func=grad_sync)
     return reductions.Reductions(config, [chunk], False)
 
 
-def test_a_weight_is_ready_after_its_last_w_and_not_before(chunk: Chunk) -> None:
+def test_a_weight_is_ready_after_its_last_w_and_not_before(chunk: Any) -> None:
     one = begun(chunk)
     assert chunk.param_to_bucket_group == {} and chunk.held == 1
     one.last_backward(0)
@@ -68,7 +69,7 @@ def test_a_weight_is_ready_after_its_last_w_and_not_before(chunk: Chunk) -> None
     assert chunk.param_to_bucket_group == {chunk.linear.weight: chunk.group}
 
 
-def test_with_a_function_for_reductions_nothing_is_reduced_before_it(chunk: Chunk) -> None:
+def test_with_a_function_for_reductions_nothing_is_reduced_before_it(chunk: Any) -> None:
     called: list[Any] = []
     one = begun(chunk, lambda parameters: called.append((list(parameters), chunk.held)))
     one.last_backward(0)
@@ -77,13 +78,13 @@ def test_with_a_function_for_reductions_nothing_is_reduced_before_it(chunk: Chun
     assert called == [([chunk.linear.weight], 0)] and not chunk.group.ready
 
 
-def test_an_iteration_that_failed_leaves_data_parallelism_as_it_was(chunk: Chunk) -> None:
+def test_an_iteration_that_failed_leaves_data_parallelism_as_it_was(chunk: Any) -> None:
     begun(chunk).close()
     assert chunk.param_to_bucket_group == {chunk.linear.weight: chunk.group}
     assert chunk.held == 0 and not chunk.group.ready
 
 
-def test_what_autograd_gives_a_hidden_weight_is_added(chunk: Chunk) -> None:
+def test_what_autograd_gives_a_hidden_weight_is_added(chunk: Any) -> None:
     """A weight that is an embedding too: only its linear's gradient is put aside."""
     weight: Any = chunk.linear.weight
     weight.main_grad = torch.full((2,), 2.0)
@@ -94,7 +95,7 @@ def test_what_autograd_gives_a_hidden_weight_is_added(chunk: Chunk) -> None:
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_transformer_engines_weights_are_hidden_too(chunk: Chunk, fused: bool) -> None:
+def test_transformer_engines_weights_are_hidden_too(chunk: Any, fused: bool) -> None:
     """Each W writes its own gradient to `.grad`, or adds it to `main_grad` itself and leaves what is no gradient."""
     weight: Any = torch.nn.Parameter(torch.ones(2))
     weight.skip_backward_post_hook, weight.main_grad, weight.grad_added_to_main_grad = True, torch.zeros(2), fused
@@ -111,20 +112,17 @@ def test_transformer_engines_weights_are_hidden_too(chunk: Chunk, fused: bool) -
     assert [ready for ready, _ in chunk.group.ready] == [chunk.linear.weight, weight]
 
 
-class Delayed(torch.nn.Module):
+def module(delays: bool) -> Any:
     """Leaves weight gradients in a queue, as Transformer Engine's modules do that were built to."""
-
-    def __init__(self, delays: bool) -> None:
-        super().__init__()
-        self.waiting, self.done = deque[int](), list[int]()
-        self.wgrad_store = SimpleNamespace(delay_wgrad_compute=lambda: delays)
-
-    def backward_dw(self) -> None:
-        self.done.append(self.waiting.popleft())
+    made: Any = torch.nn.Module()
+    made.waiting, made.done = deque[int](), list[int]()
+    made.wgrad_store = SimpleNamespace(delay_wgrad_compute=lambda: delays)
+    made.backward_dw = lambda: made.done.append(made.waiting.popleft())
+    return made
 
 
 def test_modules_that_delay_weight_gradients_compute_the_earliest_in_w() -> None:
-    delayed, other = Delayed(True), Delayed(False)
+    delayed, other = module(True), module(False)
     with pytest.warns(UserWarning, match="so W takes no time: call delay_transformer_engine"):
         weights = weight_gradients.WeightGradients([torch.nn.ModuleList([delayed, other])], True)
     for number in range(2):
@@ -136,8 +134,8 @@ def test_modules_that_delay_weight_gradients_compute_the_earliest_in_w() -> None
 
 
 def test_without_w_nothing_is_said_of_modules_that_do_not_delay(recwarn: pytest.WarningsRecorder) -> None:
-    weight_gradients.WeightGradients([Delayed(False)], False)
-    weight_gradients.WeightGradients([Delayed(True)], True)
+    weight_gradients.WeightGradients([module(False)], False)
+    weight_gradients.WeightGradients([module(True)], True)
     assert not recwarn.list
 
 

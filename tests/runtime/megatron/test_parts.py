@@ -9,10 +9,10 @@ import pytest
 
 from runtime.execution import program
 from runtime.megatron.batches import NumberedBatches
+from tests.support.later import later
 
-torch: Any = pytest.importorskip("torch")
-call: Any = pytest.importorskip("runtime.megatron.call", exc_type=ImportError)
-placement: Any = pytest.importorskip("runtime.megatron.placement", exc_type=ImportError)
+torch = later("torch")
+call, placement = (later(f"runtime.megatron.{name}", "megatron.core") for name in ("call", "placement"))
 
 
 def read(batches: NumberedBatches, microbatch: int, items: int) -> list[int]:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from runtime.execution import program
+from tests.support.later import later
 
-torch: Any = pytest.importorskip("torch")
-random_state: Any = pytest.importorskip("runtime.megatron.random_state", exc_type=ImportError)
-saved: Any = pytest.importorskip("runtime.execution.saved")
-streams: Any = pytest.importorskip("runtime.execution.streams")
+torch = later("torch")
+random_state = later("runtime.megatron.random_state", "megatron.core")
+saved, streams = (later(f"runtime.execution.{name}") for name in ("saved", "streams"))
 
 
 def block() -> Any:

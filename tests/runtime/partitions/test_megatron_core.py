@@ -18,9 +18,10 @@ from pipesched.problem.passes import BW, F, Pass
 from pipesched.schedule.microbatch_groups import is_taken
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.staged_model import staged
+from tests.support.later import later
 
-torch: Any = pytest.importorskip("torch")
-schedules: Any = pytest.importorskip("megatron.core.pipeline_parallel.schedules", exc_type=ImportError)
+torch = later("torch")
+schedules = later("megatron.core.pipeline_parallel.schedules")
 
 
 def core(name: str) -> Any:

@@ -9,25 +9,24 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from commands.main import main
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import schedule_of
+from pipesched.simulation.simulator import simulate
+from runtime.profiling.problem_text import MIB, problem_text
+from runtime.profiling.profile import KINDS, Profile, Request, Samples
+from tests.support.later import later
 
-from commands.main import main  # noqa: E402
-from pipesched.files.exact_numbers import read_yaml  # noqa: E402
-from pipesched.files.problem_file import problem_from, read_problem  # noqa: E402
-from pipesched.problem import placement  # noqa: E402
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W  # noqa: E402
-from pipesched.problem.problem import Problem  # noqa: E402
-from pipesched.schedule.metrics import measure  # noqa: E402
-from pipesched.schedule.schedule import schedule_of  # noqa: E402
-from pipesched.simulation.simulator import simulate  # noqa: E402
-from runtime.profiling.problem_text import MIB, problem_text  # noqa: E402
-from runtime.profiling.profile import KINDS, Profile, Request, Samples  # noqa: E402
-from runtime.pytorch.profiling.chain import bench_of, build_chain  # noqa: E402
-from runtime.pytorch.profiling.memory_meter import LiveStorages  # noqa: E402
-from runtime.pytorch.profiling.stage_bench import StageBench, profiled  # noqa: E402
-from runtime.pytorch.profiling.stage_passes import prepared  # noqa: E402
-
-CPU = torch.device("cpu")
+torch = later("torch")
+chains, memory_meter, stage_bench, stage_passes = (
+    later(f"runtime.pytorch.profiling.{name}", "torch")
+    for name in ("chain", "memory_meter", "stage_bench", "stage_passes")
+)
 SIZES = {"hidden": 48, "heads": 4, "sequence": 24, "vocabulary": 96, "microbatch_size": 3}
 SPLITS = ["autograd", "store"]
 WAYS = [("autograd", False), ("autograd", True), ("store", False), ("store", True)]
@@ -47,15 +46,15 @@ def request_of(split: str, stages: int = 3, **keys: Any) -> Request:
     return Request(placement.linear(stages), options=SIZES, split=split, **keys)
 
 
-def bench(request: Request, stage: int) -> StageBench:
-    return bench_of(request, build_chain(request, CPU), stage, CPU)
+def bench(request: Request, stage: int) -> Any:
+    return chains.bench_of(request, chains.build_chain(request, torch.device("cpu")), stage, torch.device("cpu"))
 
 
 def measured_alone(request: Request) -> tuple[Profile, Problem]:
     """The profile of a request measured in this process, and the problem written of it."""
     stages = []
     for stage in range(request.depth):
-        *_, one = profiled(bench(request, stage), 1, 2, 0)
+        *_, one = stage_bench.profiled(bench(request, stage), 1, 2, 0)
         assert one is not None
         stages.append(one)
     links = (Samples((0.001,)),) * (request.depth - 1)
@@ -146,9 +145,9 @@ def numbered(kinds: list[PassKind]) -> list[Pass]:
 def test_the_passes_compute_the_gradients_that_autograd_does(split: str, fused: bool, checkpoints: bool) -> None:
     request = request_of(split, dtype="float64", checkpoints=checkpoints)
     for number in range(3):
-        chain = build_chain(request, CPU)
-        alone = build_chain(request, CPU)
-        ready = bench_of(request, chain, number, CPU)
+        chain = chains.build_chain(request, torch.device("cpu"))
+        alone = chains.build_chain(request, torch.device("cpu"))
+        ready = chains.bench_of(request, chain, number, torch.device("cpu"))
         for kind in (F, BW) if fused else (F, B, W):
             ready.run(kind, 0)
         stage = alone.model.stages[number]
@@ -166,8 +165,10 @@ def test_the_passes_compute_the_gradients_that_autograd_does(split: str, fused: 
 
 def test_a_linear_layer_takes_the_bytes_that_pencil_and_paper_give() -> None:
     rows, into, out, size = 5, 8, 16, 4
-    module, store = prepared(torch.nn.Sequential(torch.nn.Linear(into, out)), CPU, "autograd", False)
-    ready = StageBench(module, torch.randn(rows, into), torch.randn(rows, out), False, None, store)
+    module, store = stage_passes.prepared(
+        torch.nn.Sequential(torch.nn.Linear(into, out)), torch.device("cpu"), "autograd", False
+    )
+    ready = stage_bench.StageBench(module, torch.randn(rows, into), torch.randn(rows, out), False, None, store)
     ready.timed()
     taken, _ = ready.memory()
     output, input_gradient = rows * out * size, rows * into * size
@@ -177,7 +178,7 @@ def test_a_linear_layer_takes_the_bytes_that_pencil_and_paper_give() -> None:
 
 def test_live_storages_are_counted_once_and_until_they_die() -> None:
     before = torch.zeros(100)
-    with LiveStorages([before]) as meter:
+    with memory_meter.LiveStorages([before]) as meter:
         old = before.view(10, 10)
         a = torch.zeros(1000)
         b = a.view(10, 100)
@@ -244,7 +245,8 @@ def test_profile_measures_the_users_own_stages(
     assert [one.in_units(t) for t in (stage.transfer for stage in one.stages)] == [1.5, 1.5, 1.5, 0]
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_gpu_none_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
     assert main(["profile", "--device", "cuda"]) == 2
     assert "--device: found cuda" in capsys.readouterr().err

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,12 @@ import pytest
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
+from tests.support.later import needs
 from tests.support.makers import problem, schedule
+from tests.support.own_session import waited_for
+from tests.support.torch_forks import fork
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
-pytest.importorskip("torch.distributed.fsdp")
+needs("torch.distributed.pipelining.schedules", "torch.distributed.fsdp")
 
 # Prints the gradients of the final norm and of the head for each CSV and loss.
 SCRIPT = """
@@ -109,13 +109,10 @@ def test_a_chunked_loss_needs_whole_backwards_of_the_last_stage(tmp_path: Path) 
         paths.append(tmp_path / f"{name}.csv")
         paths[-1].write_text(EXPORTERS["torchtitan"].export(simulate(one, order))[".csv"])
     assert "1I0" in paths[0].read_text() and "0I0" in paths[1].read_text()
-    (tmp_path / "chunked.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "chunked.py", *map(str, paths)], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    right, wrong, whole, chunked = json.loads(done.stdout)
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    code, said = waited_for(fork(SCRIPT, ["chunked.py", *map(str, paths)], tmp_path, environment))
+    assert code == 0, said
+    right, wrong, whole, chunked = json.loads(said.splitlines()[-1])
     assert whole == pytest.approx(right, rel=1e-5)
     assert chunked == pytest.approx(right, rel=1e-5)
     assert abs(wrong[0] / right[0] - 1) > 0.01, "the rule for torchtitan may go: torch now gets this right"

@@ -11,9 +11,10 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import BW, B, W
 from runtime.pytorch.run import measured_of
 from runtime.running.torch_timing import predicted
+from tests.support.later import needs
 from tests.support.run_jobs import GROUPS, SEED, SPLITS, UNIT, on_four_devices, on_two_devices, ran
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
+needs("torch.distributed.pipelining.schedules")
 
 RIGHT = ("random", "solved", "one micro-batch", "right", "saving", "asleep", *HEURISTICS.names())
 

@@ -6,17 +6,16 @@ import re
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from commands.main import main
 from commands.shared.file_arguments import write_schedule
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.simulation.simulator import simulate
 from runtime.running.torch_version import csv_version
 from tests.support.forked_ranks import run_ranks
+from tests.support.later import needs
 from tests.support.makers import problem, random_order
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
+needs("torch.distributed.pipelining.schedules")
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP = """

@@ -8,25 +8,18 @@ from typing import Any
 
 import pytest
 
+import pipesched
 from commands.shared.file_arguments import write_schedule
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from tests.support.later import later, needs
 from tests.support.makers import problem, schedule
 from tests.support.saving_orders import MEMORY, named
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
-
-import torch
-import torch.distributed as dist
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-
-import pipesched
-
-Modules = dict[int, nn.Module]
+torch, dist, nn = later("torch"), later("torch.distributed"), later("torch.nn")
+needs("torch.distributed.pipelining.schedules", "torch.distributed.fsdp")
 
 
 def copies(order: str = "F0.0 O0.0 F0.1 L0.0 BW0.0 BW0.1", **keys: Any) -> Timeline:
@@ -46,15 +39,21 @@ def copied_both_ways() -> Timeline:
     return simulate(plain.problem, schedule(*rows))
 
 
-def linear() -> nn.Module:
+def linear() -> Any:
     return nn.Linear(4, 4)
 
 
-def sharded() -> nn.Module:
+def sharded() -> Any:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
     return fully_shard(linear(), mesh=init_device_mesh("cpu", (1,)))
 
 
-ON_ANOTHER_DEVICE: Modules = {0: nn.Linear(4, 4, device="meta"), 3: nn.Linear(4, 4, device="meta")}
+def on_another_device() -> dict[int, Any]:
+    return {stage: nn.Linear(4, 4, device="meta") for stage in (0, 3)}
+
+
 BOTH_WAYS = named("dualpipe", 2, 4, placement="bidirectional")
 TWO_DEVICES = named("pipeoffload-full", 2, 4, memory=MEMORY)
 REFUSED: dict[str, tuple[Timeline, Callable[[], Any], str]] = {
@@ -82,7 +81,7 @@ REFUSED: dict[str, tuple[Timeline, Callable[[], Any], str]] = {
     ),
     "FSDP": (copies(), lambda: {0: sharded()}, r"stages: found FSDP\w+ with offload or recomputation"),
     "PipelineStages for both ways": (BOTH_WAYS, list, "the module of each stage by its number"),
-    "both ways on a GPU": (BOTH_WAYS, lambda: ON_ANOTHER_DEVICE, "stages: found on meta; allowed: on CPU over gloo"),
+    "both ways on a GPU": (BOTH_WAYS, on_another_device, "stages: found on meta; allowed: on CPU over gloo"),
 }
 
 

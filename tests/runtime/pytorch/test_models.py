@@ -10,22 +10,24 @@ from inspect import signature
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from commands.options.model import SIZES
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
+from runtime.running.job import Job, ModelSpec
+from tests.support.later import later
+from tests.support.makers import problem, random_order
+from tests.support.run_jobs import TIMES, Ran, from_rows, job, run_all, with_comms
 
-from commands.options.model import SIZES  # noqa: E402
-from heuristics.catalogue import HEURISTICS  # noqa: E402
-from pipesched.errors import BadInput  # noqa: E402
-from runtime.pytorch.gradient_check import compare_step, tolerance  # noqa: E402
-from runtime.pytorch.load_model import load_model  # noqa: E402
-from runtime.pytorch.models import gpt  # noqa: E402
-from runtime.pytorch.passes.weight_split import store_weight_gradients  # noqa: E402
-from runtime.pytorch.reference import Gradient, StepReference  # noqa: E402
-from runtime.running.job import Job, ModelSpec  # noqa: E402
-from tests.support.makers import problem, random_order  # noqa: E402
-from tests.support.run_jobs import TIMES, Ran, from_rows, job, run_all, with_comms  # noqa: E402
+torch = later("torch")
+gradient_check, load_model, models, weight_split, reference = (
+    later(f"runtime.pytorch.{name}", "torch")
+    for name in ("gradient_check", "load_model", "models", "passes.weight_split", "reference")
+)
+DTYPES = "float64", "float32", "bfloat16", "float16"
 
 
 def theirs(name: str) -> ModelSpec:
@@ -81,20 +83,21 @@ def test_wrong_gradients_are_seen_however_small_or_coarse(name: str) -> None:
     assert outcome.worst_gradient.value > 1.5 * outcome.worst_gradient.norm  # three times what it should be
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_a_gradient_is_judged_by_its_own_norm_and_type(dtype: torch.dtype, size: float) -> None:
+def test_a_gradient_is_judged_by_its_own_norm_and_type(name: str, size: float) -> None:
+    dtype = getattr(torch, name)
     right = size * torch.linspace(-1, 1, 64, dtype=torch.float64).to(dtype)
     scale = float(torch.linalg.vector_norm(right, dtype=torch.float64))
 
-    def fits(found: torch.Tensor | None, reference: torch.Tensor | None = right) -> bool:
-        held = StepReference({}, {(0, "w"): Gradient(reference, 0.0 if reference is None else scale)})
-        result = compare_step(0, 4, {0: 0}, {}, {(0, "w"): found}, held)
+    def fits(found: Any, wanted: Any = right) -> bool:
+        held = reference.StepReference({}, {(0, "w"): reference.Gradient(wanted, 0.0 if wanted is None else scale)})
+        result = gradient_check.compare_step(0, 4, {0: 0}, {}, {(0, "w"): found}, held)
         return not result.missing and (result.worst_gradient is None or result.worst_gradient.fits)
 
     assert fits(right)
-    assert fits((right.double() * (1 + tolerance(dtype, 4) / 8)).to(dtype))
-    assert not fits((right.double() * (1 + 4 * tolerance(dtype, 4))).to(dtype))
+    assert fits((right.double() * (1 + gradient_check.tolerance(dtype, 4) / 8)).to(dtype))
+    assert not fits((right.double() * (1 + 4 * gradient_check.tolerance(dtype, 4))).to(dtype))
     assert not fits(torch.zeros_like(right))
     assert not fits(right * float("nan"))
     assert not fits(None)
@@ -104,12 +107,12 @@ def test_a_gradient_is_judged_by_its_own_norm_and_type(dtype: torch.dtype, size:
 
 
 def test_a_missing_micro_batch_is_more_than_rounding() -> None:
-    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-        assert tolerance(dtype, 24) < 1 / 24
+    for name in DTYPES:
+        assert gradient_check.tolerance(getattr(torch, name), 24) < 1 / 24
 
 
 def test_the_options_say_the_sizes_of_the_small_gpt() -> None:
-    defaults = {name: one.default for name, one in signature(gpt).parameters.items() if name in SIZES}
+    defaults = {name: one.default for name, one in signature(models.gpt).parameters.items() if name in SIZES}
     said = {name: "one a stage" if default is None else default for name, default in defaults.items()}
     assert {name: text.partition("(")[2] for name, text in SIZES.items()} == {
         name: f"default: {default})" for name, default in said.items()
@@ -133,7 +136,7 @@ def test_the_options_say_the_sizes_of_the_small_gpt() -> None:
 )
 def test_what_is_wrong_with_a_model_is_said_with_its_place(name: str, said: list[str]) -> None:
     with pytest.raises(BadInput) as caught:
-        load_model(f"tests.support.their_models{name}", 3)
+        load_model.load_model(f"tests.support.their_models{name}", 3)
     for words in said:
         assert words in str(caught.value)
 
@@ -143,21 +146,21 @@ def test_what_is_wrong_with_a_model_is_said_with_its_place(name: str, said: list
 )
 def test_sizes_that_do_not_fit_are_said(options: dict[str, int], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        gpt(3, **options)
+        models.gpt(3, **options)
 
 
 def test_a_module_that_does_not_parse_is_said_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "no_python.py").write_text("x = 1\ndef make(stages:\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match="cannot be imported"):
-        load_model("no_such_module:make", 3)
+        load_model.load_model("no_such_module:make", 3)
     with pytest.raises(BadInput, match=r"(?s)raised SyntaxError.*no_python\.py, line 2"):
-        load_model("no_python:make", 3)
+        load_model.load_model("no_python:make", 3)
 
 
 def test_a_stored_split_leaves_the_layers_what_they_are() -> None:
     alone = torch.nn.Linear(4, 3)
-    weight, store = alone.weight, store_weight_gradients(alone)
+    weight, store = alone.weight, weight_split.store_weight_gradients(alone)
     assert (type(alone), alone.in_features, alone.weight) == (torch.nn.Linear, 4, weight)
     alone(torch.ones(2, 4)).sum().backward()
     assert weight.grad is None

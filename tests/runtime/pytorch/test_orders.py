@@ -18,9 +18,9 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import Costs, Memory, build
+from tests.support.later import later
 
-pytest.importorskip("torch")
-schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
+schedules = later("torch.distributed.pipelining.schedules")
 
 KINDS = {"F": F, "I": B, "W": W, "B": BW}
 Rows = dict[int, list[Any]]

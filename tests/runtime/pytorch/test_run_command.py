@@ -24,6 +24,7 @@ from runtime.pytorch.processes import launch as torch_launch
 from runtime.running import heartbeat as torch_status
 from tests.support.makers import problem, random_order
 from tests.support.saving_orders import TIMELINES
+from tests.support.torch_forks import supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--hidden", "16", "--heads", "2", "--sequence", "6", "--vocabulary", "24", "--steps", "2", "--device", "cpu"]
@@ -64,6 +65,12 @@ def schedule_path(tmp_path: Path) -> str:
     return written(tmp_path, one, HEURISTICS["zb-h1"].order(one))
 
 
+@pytest.fixture
+def torch_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs begin with PyTorch loaded, which takes most of their time."""
+    monkeypatch.setattr(torch_launch, "_start", supervisor)
+
+
 def user_model(folder: Path, monkeypatch: pytest.MonkeyPatch, misbehave: str) -> None:
     (folder / "their_model.py").write_text(MODEL.format(misbehave=misbehave))
     monkeypatch.chdir(folder)
@@ -100,6 +107,7 @@ def test_a_run_prints_and_writes_predicted_and_measured(
         assert all(before.end <= after.start for before, after in pairwise(row)), device
 
 
+@pytest.mark.usefixtures("torch_is_loaded")
 def test_copies_and_recomputation_run_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every pass of every stream is timed, and what was measured is read back."""
     pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -119,6 +127,7 @@ def test_copies_and_recomputation_run_too(tmp_path: Path, capsys: pytest.Capture
     assert "--sleep: found offload or recomputation" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("torch_is_loaded")
 @pytest.mark.parametrize(
     ("misbehave", "seconds", "said"),
     [

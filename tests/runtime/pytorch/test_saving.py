@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,15 @@ from commands.shared.file_arguments import write_schedule
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.rank_program import rank_program
-from tests.support.own_session import run_in_own_session
+from tests.support.later import needs
+from tests.support.own_session import waited_for
 from tests.support.saving_orders import TIMELINES, named
+from tests.support.torch_forks import fork
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
+needs("torch.distributed.pipelining.schedules")
 
 ROOT = Path(__file__).resolve().parents[3]
-# Loads PyTorch once and forks a process for each device, of two and then of four: every process runs all cases of as
+# Forks a process for each device, of two and then of four: every process runs all cases of as
 # many devices, and writes what it found. `Count` is in the graph of each forward: while it is alive and
 # what was saved beside it is not on the host, the forward's activation is held.
 SCRIPT = """
@@ -164,7 +165,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     cases["dropout, plain"] = _case(folder, named("1f1b", 4, 4)) | {"drop": 0.5}
     cases["without a W"] = cases["mixed"] | {"dropped": "W0.1"}
     cases["without an R"] = cases["mixed"] | {"dropped": "R1.2"}
-    (folder / "script.py").write_text(SCRIPT)
     groups = {number: {name: case for name, case in cases.items() if len(case["own"]) == number} for number in (2, 4)}
     (folder / "cases.json").write_text(json.dumps(groups))
     code, said = run(folder, len(groups))
@@ -192,8 +192,7 @@ def run(folder: Path, groups: int) -> tuple[int, str]:
             one.bind(("127.0.0.1", 0))
         ports = [str(one.getsockname()[1]) for one in free]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "script.py", "cases.json", *ports]
-    return run_in_own_session(command, folder, environment)
+    return waited_for(fork(SCRIPT, ["script.py", "cases.json", *ports], folder, environment))
 
 
 def of(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,12 +13,11 @@ from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.running.torch_version import csv_version
 from tests.support.forked_ranks import ROOT, run_ranks
+from tests.support.fsdp_sizes import MICROBATCHES, PIPELINE, REPLICAS, WORLD
+from tests.support.later import needs
 from tests.support.makers import problem
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
-pytest.importorskip("torch.distributed.fsdp")
-
-from tests.support.fsdp_job import MICROBATCHES, PIPELINE, REPLICAS, WORLD
+needs("torch.distributed.pipelining.schedules", "torch.distributed.fsdp")
 
 JOB = ROOT / "tests" / "support" / "fsdp_job.py"
 FUSED, SPLIT = {"forward": 1, "backward": 2}, {"forward": 1, "backward": 1, "weight": 1}

@@ -13,16 +13,13 @@ from pipesched.schedule.schedule import Schedule
 from runtime.running.heartbeat import Heartbeat
 from runtime.running.job import ModelSpec
 from runtime.running.torch_timing import predicted
+from tests.support.later import later
 from tests.support.makers import problem, schedule
 from tests.support.run_jobs import job
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
-
-import torch
-import torch.distributed as dist
-
-from runtime.pytorch import sleep_model, tracer
-from runtime.pytorch.processes.worker import Worker
+torch, dist = later("torch"), later("torch.distributed")
+sleep_model, tracer = (later(f"runtime.pytorch.{name}", "torch") for name in ("sleep_model", "tracer"))
+worker = later("runtime.pytorch.processes.worker", "torch.distributed.pipelining.schedules")
 
 # All numbers differ, and no two of them add up to another one.
 TIMES = {"forward": [5, 7], "backward": [11, 17], "weight": [41, 83], "fused": [52, 101]}
@@ -53,7 +50,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def ends(one: Problem, order: Schedule, split: str) -> list[tuple[Pass, float, float]]:
     """Start and end of each pass in the second step, in execution order."""
     asked = job(one, order, model=ModelSpec("sleep"), split=split, steps=2, seconds_per_tick=1.0)
-    found = Worker(Heartbeat(), torch.device("cpu")).run(asked)
+    found = worker.Worker(Heartbeat(), torch.device("cpu")).run(asked)
     assert found is not None and found.complaints() == []
     (row,) = found.steps[1]
     return [(each.of, each.start, each.end) for each in row]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from pipesched.problem.passes import BW, F
 from runtime.traces.catalogue import read_traces
 from runtime.traces.pipeline_trace import PipelineTrace
 from tests.support.forked_ranks import run_ranks
+from tests.support.later import needs
 
-pytest.importorskip("torch.distributed.pipelining.schedules")
+needs("torch.distributed.pipelining.schedules")
 
 # Stage 0 sleeps long and stage 1 shortly, so that stage 1 waits inside its forwards, and stage 0 inside its backwards.
 LONG, SHORT = 0.4, 0.02

@@ -18,9 +18,10 @@ from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State
 from solver.limits import Limits
 from solver.sweeps.run_sweep import Moment, Options, run_sweep
+from tests.support.later import needs
 from tests.support.sweeps import hard, sweep
 
-distributed = pytest.importorskip("distributed")
+needs("distributed")
 
 ROOT = Path(__file__).resolve().parents[3]
 # Cells that take their time limit: far from their bound for longer than any test waits.
