@@ -150,7 +150,7 @@ class _Listener(cp_model.CpSolverSolutionCallback):
         self.error: Exception | TimeLimitReached | None = None
 
     def on_solution_callback(self) -> None:
-        """Called by CP-SAT for every better solution."""
+        """Pass a better solution on to the callback; CP-SAT calls this. An error of the callback ends the search."""
         try:
             self._callbacks.on_solution(self.value, self.objective_value)
         except (Exception, TimeLimitReached) as error:
@@ -158,7 +158,10 @@ class _Listener(cp_model.CpSolverSolutionCallback):
             self.stop_search()
 
     def on_bound(self, bound: float) -> None:
-        """Called by CP-SAT for every better bound, possibly on another thread."""
+        """Pass a better bound on to the callback; CP-SAT calls this, possibly on another thread.
+
+        An error of the callback ends the search.
+        """
         try:
             self._callbacks.on_bound(bound)
         except (Exception, TimeLimitReached) as error:

@@ -69,7 +69,11 @@ FIRST_RULES = (
 
 
 class RuleMaker:
-    """Maker of rules for a problem: equal ones on all stages, random ones by ranks, or others by a random change."""
+    """Maker of rules for the list scheduler: equal ones on all stages, random ones by ranks, or others by a random
+    change.
+
+    With `split` backwards run as B and W.
+    """
 
     def __init__(self, problem: Problem, shop: Shop, split: bool) -> None:
         self._shop, self._split = shop, split

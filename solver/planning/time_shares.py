@@ -33,7 +33,7 @@ class TimeShares:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the first search began."""
+        """Seconds since this object was created, which is when the first search may begin."""
         return monotonic() - self._begin
 
     @property

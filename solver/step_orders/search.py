@@ -144,7 +144,10 @@ def step_order(diagram: Diagram, width: int, stop: Event, threshold: Ticks = NEV
 
 
 def _completion_rows_at(completions: Sequence[CompletionRows] | None, done: int, steps: Steps) -> CompletionRows:
-    """Return the completion rows of the states after `done` steps; none for any state if they are unknown."""
+    """Return the completion rows (cost-to-go of the times of a label) of the states after `done` steps.
+
+    If they are unknown the result has no row for any state.
+    """
     if completions is None or done >= len(completions):
         nothing = np.full((1, steps.slots + 2 * len(steps.room)), NOTHING, np.int32)
         return CompletionRows(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)

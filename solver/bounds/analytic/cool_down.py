@@ -77,10 +77,11 @@ class _Returns(NamedTuple):
 
 
 def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return for each device that exactly one chain visits its strongest certificate over the devices upstream of it.
+    """Return for each device that exactly one chain visits the strongest bound by the work left at its last forward's
+    end.
 
-    Empty where passes can overlap in blocks; nothing for the chain's first device, nor for one of too many
-    combinations.
+    That work still runs there and on the devices upstream, over which the strongest is taken. Empty where passes can
+    overlap in blocks; nothing for the chain's first device, nor for one of too many combinations.
     """
     paths, found = Paths(problem), list[Certificate]()
     if paths.view.blocks:

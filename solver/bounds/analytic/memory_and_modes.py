@@ -27,10 +27,11 @@ from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return one certificate: of the device whose memory is too small in the longest time that this bound refutes.
+    """Return the bound by memory over time and modes of passes: a certificate of the device whose memory is too small.
 
-    Empty where blocks and splitting cannot save time, and where the bound by counts alone (`unpaired_passes`) is as
-    strong.
+    Within a given time a device can run only some passes in the modes that are short for its memory; it is the longest
+    time that this refutes. Empty where blocks and splitting cannot save time, and where the bound by counts alone
+    (`unpaired_passes`) is as strong.
     """
     paths = Paths(problem)
     if not modes_count(paths.view):

@@ -26,9 +26,11 @@ NAME = "memory over time of tasks"
 
 
 def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate for each device with limited memory, on the makespan or on the device's own span.
+    """Return the bound by memory over time for each device with limited memory, on the makespan or the device's own
+    span.
 
-    Empty where `stream_chains` does not cover the problem.
+    All activations, each for the time it is in memory at least, must fit the device's memory over time. Empty where
+    `stream_chains` does not cover the problem.
     """
     chains = stream_chains(problem) if any(room is not None for room in problem.room) else None
     if chains is None:
@@ -39,8 +41,11 @@ def memory_over_time(problem: Problem, objective: Objective) -> list[Certificate
 
 
 def _certificate(chains: StreamChains, objective: Objective, device: int) -> Certificate:
-    """Return the device's certificate: least ticks before its first forward, memory times time over memory, least ticks
-    left."""
+    """Return a device's certificate; its value is the sum of three times in ticks.
+
+    They are the least time before the device's first forward, the memory times ticks that its activations need divided
+    by its memory, and the least time after its last backward.
+    """
     problem = chains.problem
     whose = device if objective.by_device else None
     heads, tails = chains.heads(whose), chains.tails(whose)

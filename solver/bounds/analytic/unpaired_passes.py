@@ -31,9 +31,11 @@ _NEIGHBOURS = (
 
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate for each device with passes; empty where neither blocks nor full backwards may save time.
+    """Return for each device with passes the least time over its numbers of passes outside of blocks and of split
+    backwards.
 
-    Empty also where a device has too many forwards to count (`modes_count`).
+    For each pair of numbers the strongest argument counts: load, head and tail, or round trips. Empty where neither
+    blocks nor full backwards may save time, or a device has too many forwards to count (`modes_count`).
     """
     paths = Paths(problem)
     devices = visited(paths.view) if modes_count(paths.view) else ()

@@ -43,9 +43,11 @@ _PARTS = 10_000
 
 
 def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Return a certificate for each device from its memory and streams together.
+    """Return for each device the bound by a linear program over the modes of its activations: kept, offloaded or
+    recomputed.
 
-    Empty if passes consist of several tasks or overlap in blocks; a device without any row to weight gets none.
+    Each mode needs memory over time, compute time or copy time of the device, which must suffice for all. Empty if
+    passes consist of several tasks or overlap in blocks; a device without any row to weight gets none.
     """
     kept = problem.keeping_activations()
     if kept.view is None or kept.view.blocks or any(stage.tasks for stage in problem.stages):

@@ -156,9 +156,10 @@ class ByDevice:
         return found._replace(cuts=found.cuts | {cut: low[which] + np.arange(len(which)) - first[which]})
 
     def _least(self, rows: PartitionRows, live: list[int]) -> tuple[dict[int, IntArray], IntArray, IntArray]:
-        """Keep among rows that agree in the cuts `live` one with the least label.
+        """Of the partial partitions `rows` that agree in the positions of the cuts `live`, keep one with the least
+        label.
 
-        Returns the cuts, labels and work of those kept.
+        Returns the positions of those cuts, the labels and the work of the partitions kept.
         """
         order = np.lexsort((rows.label, *(rows.cuts[cut] for cut in live)))
         known = np.stack([rows.cuts[cut][order] for cut in live])

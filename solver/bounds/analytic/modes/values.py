@@ -38,11 +38,12 @@ class Argument(NamedTuple):
 
 
 class ModeValues:
-    """All arguments about one device; `values` has the ticks that they prove, indexed as in `counts` (`ModeCounts`).
+    """Lower bounds that one device proves, for each number of its passes outside of blocks and of split backwards.
 
-    Of the arguments of one group one is valid, but it is unknown which, so the least counts; of the groups the
-    greatest. There are two cases, of which the least counts: memory is full at the first backward, or has room for one
-    more forward.
+    `values` has them in ticks, a row for each number outside of blocks and a column for each number split, as in
+    `counts` (`ModeCounts`). Of the arguments of one group one is valid, but it is unknown which, so the least counts;
+    of the groups the greatest. There are two cases, of which the least counts: memory is full at the first backward, or
+    has room for one more forward.
     """
 
     def __init__(self, paths: Paths, objective: Objective, device: int) -> None:
