@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.model_configs.expert_layers import expert_layers, grouped
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
+from pipesched.files.model_configs.near_attention import of_hugging_face as near_attention
 from pipesched.files.schema_errors import shown
 
 
@@ -28,7 +29,9 @@ _GEMMA3 = MappingProxyType({
     "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
     "max_position_embeddings": 131072,
 })  # fmt: skip
-_LLAMA4 = MappingProxyType({"interleave_moe_layer_step": 1, "intermediate_size_mlp": 16384, "head_dim": 128})
+_LLAMA4 = MappingProxyType({
+    "interleave_moe_layer_step": 1, "intermediate_size_mlp": 16384, "head_dim": 128, "attention_chunk_size": 8192,
+})  # fmt: skip
 _GATED, _UNGATED, _EXPERTS = _Family(), _Family(gated=False), _Family(experts=True)
 FAMILIES: Mapping[str, _Family] = {
     **dict.fromkeys(
@@ -89,7 +92,7 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         "layers": layers,
         "hidden": hidden,
         "vocabulary": keys.number("vocab_size"),
-        "attention": _attention(keys, config, family),
+        "attention": _attention(keys, config, family) | near_attention(keys, config, str(kind), layers),
         "ffn": inner or (None if experts else 4 * hidden if not family.gated else keys.number("intermediate_size")),
         "gated": None if family.gated else False,
         "mtp_layers": keys.optional("num_nextn_predict_layers", "num_mtp_modules"),
@@ -105,10 +108,6 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         }
     longest = keys.optional("max_position_embeddings", "n_positions")
     keys.check()
-    if config.get("sliding_window") and config.get("use_sliding_window", True):
-        notes.append("attention in a sliding window is counted as over the whole sequence")
-    if config.get("attention_chunk_size"):
-        notes.append(f"attention in chunks of {config['attention_chunk_size']} is counted as over the whole sequence")
     if config.get("index_topk"):
         notes.append("sparse attention is counted as over the whole sequence")
     name = str(document.get("_name_or_path") or kind).rstrip("/").rpartition("/")[2]

@@ -42,7 +42,6 @@ _HARMLESS: Mapping[str, frozenset[str]] = {"spec": frozenset({"local", "te"})}
 
 # What is left out, in words; the plan is of the model without it.
 _NOT_COUNTED: Mapping[str, str] = {
-    "window_size": "attention in a sliding window is counted as over the whole sequence",
     "attention_output_gate": "the gate of attention's output is not counted",
     "moe_shared_expert_gate": "the gate of shared experts is not counted",
     "moe_expert_capacity_factor": "every expert is counted with an equal share of the tokens, none dropped or padded",
@@ -77,7 +76,7 @@ _READ = frozenset(
         "num_moe_experts", "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_router_topk",
         "moe_layer_freq", "mtp_num_layers", "multi_latent_attention", "q_lora_rank", "kv_lora_rank", "qk_head_dim",
         "qk_pos_emb_head_dim", "v_head_dim", "hybrid_layer_pattern", "hybrid_override_pattern",
-        "encoder_seq_length", "expert_model_parallel_size",
+        "encoder_seq_length", "expert_model_parallel_size", "window_size",
     }
 )  # fmt: skip
 # Names that sound of a layer's shape or work.

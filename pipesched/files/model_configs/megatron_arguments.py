@@ -13,6 +13,7 @@ from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
 from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
+from pipesched.files.model_configs.near_attention import of_megatron as near_attention
 
 _ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
@@ -93,7 +94,7 @@ def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
         "layers": layers,
         "hidden": hidden,
         "vocabulary": _vocabulary(keys, values, source, notes),
-        "attention": _attention(keys, values, heads),
+        "attention": _attention(keys, values, heads) | near_attention(values, layers, source),
         "gated": None if gated else False,
         "mtp_layers": keys.optional("mtp_num_layers") if hybrid is None else hybrid[3] or None,
         "tied": None if _untied(values) else True,

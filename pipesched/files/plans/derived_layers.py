@@ -31,6 +31,7 @@ from pipesched.layers.derived.shape import (
     Shape,
     Sharding,
     Training,
+    Window,
 )
 from pipesched.layers.training_step import TrainingStep
 
@@ -58,6 +59,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         model.gated,
         model.tied,
         model.experts_every,
+        _window(model.attention, model.layers, model.sequence),
     )
     training = Training(
         model.sequence,
@@ -133,6 +135,16 @@ def _attention(section: AttentionSection, hidden: int) -> Attention | LatentAtte
     return LatentAttention(section.heads, section.query_rank, *sizes)
 
 
+def _window(section: AttentionSection, layers: int, sequence: int) -> Window | None:
+    """Return the window or chunk of attention; None where it is no shorter than the sequence, or all layers are
+    full."""
+    tokens, full = section.window or section.chunk, section.full_layers
+    if tokens is None or tokens >= sequence:
+        return None
+    listed = full if isinstance(full, list) else [] if full is None else range(full - 1, layers, full)
+    return None if len({*listed}) == layers else Window(tokens, frozenset(listed), section.chunk is not None)
+
+
 def _experts(section: ExpertsSection | None) -> Experts | None:
     if section is None:
         return None
@@ -181,7 +193,7 @@ def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> lis
     else:
         found += [*hardware.missing("hardware"), *_rates(hardware)]
     if model.attention is not None:
-        found += _heads(model.attention, model.hidden)
+        found += [*_heads(model.attention, model.hidden), *_near(model.attention, model.layers)]
     found += _blocks(model)
     parallel = model.parallel or ParallelSection.model_validate({})
     return found + [*_sizes(model, parallel)] + ([] if hardware is None else [*_links(parallel, hardware)])
@@ -217,6 +229,23 @@ def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
     if heads and attention.kv_heads and heads % attention.kv_heads:
         found.append(f"model.attention.kv_heads: found {attention.kv_heads}; allowed: a divisor of heads {heads}")
     return found
+
+
+def _near(attention: AttentionSection, layers: int | None) -> Iterator[str]:
+    """Yield mistakes of the keys of attention to near tokens."""
+    full, place = attention.full_layers, "model.attention.full_layers"
+    if attention.window and attention.chunk:
+        yield f"model.attention.chunk: found {attention.chunk} with window; allowed: one of them"
+    if full is not None and not (attention.window or attention.chunk):
+        yield f"{place}: found without window or chunk; allowed: with one of them, else all layers are full"
+    elif full == 0:
+        yield f"{place}: found 0; allowed: a whole number of at least 1, or a list of layers"
+    elif isinstance(full, list):
+        if layers and max(full) >= layers:
+            yield f"{place}: found layer {max(full)}; allowed: up to {layers - 1}, the last of the {layers} layers"
+        if len({*full}) < len(full):
+            twice = next(one for one in full if full.count(one) > 1)
+            yield f"{place}: found layer {twice} twice; allowed: each layer once"
 
 
 def _blocks(model: ModelSection) -> list[str]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.data_bandwidth import DataBandwidth
-from pipesched.files.fields.field import field, list_of
+from pipesched.files.fields.field import field, list_of, one_or_list, or_list, whole_number
 from pipesched.files.fields.section import Section
 from pipesched.files.plans.features.catalogue import with_features
 from pipesched.files.plans.fields import ShareField
@@ -31,8 +31,15 @@ def _modes(value: object) -> list[str] | None:
 _MODES = field(f"a list of {_A_MODE}", _modes, {"type": "array", "items": {"type": "string"}})
 
 
+_FULL_LAYERS = field(
+    "a whole number of at least 1, or a list of layers, numbered from 0",
+    one_or_list(whole_number(0), "a whole number of at least 0"),
+    or_list({"type": "integer", "minimum": 0}),
+)
+
+
 class AttentionSection(Section):
-    """Sizes of a head; with kv_rank it is multi-head latent attention."""
+    """Sizes of a head; with kv_rank it is multi-head latent attention. `window` or `chunk`: to near tokens alone."""
 
     required = ("heads",)
 
@@ -44,6 +51,17 @@ class AttentionSection(Section):
     key_size: field_types.Count | None = Field(None, description="numbers of a key from the latent, without position")
     rope_size: field_types.Count | None = Field(None, description="numbers of a key with the position")
     value_size: field_types.Count | None = Field(None, description="numbers of a value")
+    window: field_types.Count | None = Field(
+        None, description="tokens, the last ones, that a token attends to, itself among them; default: all before it"
+    )
+    chunk: field_types.Count | None = Field(
+        None, description="tokens of a chunk, to whose own tokens a token attends; default: no chunks"
+    )
+    full_layers: Annotated[int | list[int], _FULL_LAYERS] | None = Field(
+        None,
+        description="layers in which a token attends to all before it, in spite of window or chunk: one in so many, "
+        "the last of each, or a list of layers numbered from 0; default: none",
+    )
 
 
 class ExpertsSection(Section):

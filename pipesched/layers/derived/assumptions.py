@@ -31,6 +31,10 @@ def _model(shape: Shape) -> list[str]:
         found.append("model: embedding and head are tied; each stage that has one of them holds the parameters")
     if shape.mtp_layers:
         found.append("model: a multi-token prediction layer computes the head once more, with the head's parameters")
+    if shape.window is not None:
+        near, number = shape.window, sum(number for kind, number in shape.runs if kind.windowed)
+        where = f"its own chunk of {near.tokens} tokens" if near.chunked else f"a window of {near.tokens} tokens"
+        found.append(f"model: in {number} of {shape.layers} layers a token attends to {where}")
     return found
 
 

@@ -52,7 +52,7 @@ from pipesched.layers.derived.parameters import (
     vocabulary_parameters,
 )
 from pipesched.layers.derived.rounding import Steps
-from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Training
+from pipesched.layers.derived.shape import Hardware, LayerKind, Parallel, Shape, Training
 from pipesched.layers.layer import LayerType, RecomputeMode
 
 TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
@@ -95,6 +95,7 @@ class _Kind(NamedTuple):
     activation: Activation
     attends: bool = True
     moe: bool = False
+    windowed: bool = False
     inputs: int = 1
     adapters: Parameters = NO_PARAMETERS
     converted: float = 0.0
@@ -144,21 +145,23 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
 
 
 def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
-    def of(moe: bool) -> tuple[Sequence[Product], float, Parameters, Activation]:
-        where = shape, training, parallel, moe
-        activation = layer_activation(*where, _named(shape, moe))
-        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, moe), activation
+    def of(kind: LayerKind) -> tuple[Sequence[Product], float, Parameters, Activation]:
+        where = shape, training, parallel, kind.moe
+        activation = layer_activation(*where, shape.name_of(kind))
+        return layer_products(*where), layer_traffic(*where), layer_parameters(shape, kind.moe), activation
 
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
     logits = float(tokens_of(training, parallel)) * shape.vocabulary * TRAFFIC.logits
     found = []
-    layers = {moe: of(moe) for moe in {moe for moe, _ in shape.runs}}
-    for moe, number in shape.runs:
-        converted = converted_bytes(shape, training, parallel, moe)
-        found.append(_Kind(_named(shape, moe), number, *layers[moe], moe=moe, converted=converted))
+    runs = shape.runs
+    layers = {kind: of(kind) for kind in {kind for kind, _ in runs}}
+    for kind, number in runs:
+        converted = converted_bytes(shape, training, parallel, kind.moe)
+        name, (moe, windowed) = shape.name_of(kind), kind
+        found.append(_Kind(name, number, *layers[kind], moe=moe, windowed=windowed, converted=converted))
     if shape.mtp_layers:
         moe = shape.experts is not None
-        _, traffic, _, _ = of(moe)
+        _, traffic, _, _ = of(LayerKind(moe))
         activation = mtp_activation(shape, training, parallel)
         found.append(
             _Kind("mtp", shape.mtp_layers, mtp_products(shape, training, parallel), traffic + logits,
@@ -169,10 +172,6 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
     products = head_products(shape, training, parallel)
     found.append(_Kind("head", 1, products, logits, vocabulary._replace(norms=shape.hidden), head, attends=False))
     return [_with_adapters(kind, shape, training) for kind in found]
-
-
-def _named(shape: Shape, moe: bool) -> str:
-    return "moe" if moe else "dense" if shape.experts else "layer"
 
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
@@ -207,7 +206,7 @@ class _Rates:
             forward, to_input = forward + there, to_input + back
         attention = back = 0.0
         if kind.attends:
-            attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware)
+            attention, back = attention_seconds(self.shape, self.training, self.parallel, self.hardware, kind.windowed)
         moved = converted = 0.0
         if self.hardware.memory_rate:
             moved, converted = (each / self.hardware.memory_rate for each in (kind.traffic, kind.converted))
@@ -272,7 +271,7 @@ class _Rates:
                 again = forward - (self._last(kind) if self.training.early_stop else 0.0)
                 found.append(RecomputeMode(name, _ms(again), min(Fraction(1), keeps)))
             elif has := [one for one in modules if one in activation.modules]:
-                again = sum(self._again(one) for one in has)
+                again = sum(self._again(one, kind.windowed) for one in has)
                 saved = sum((activation.modules[one] for one in has), Fraction(0))
                 # A layer that has some of the modules alone recomputes these.
                 own = name if len(has) == len(modules) else "+".join(has)
@@ -292,10 +291,10 @@ class _Rates:
         exchanged = self._exchanged(kind) / _EXCHANGES
         return products_seconds(last, self.training, self.parallel, self.hardware)[0] + exchanged
 
-    def _again(self, module: str) -> float:
-        """Return the seconds of recomputing a module, including its exchange."""
+    def _again(self, module: str, windowed: bool) -> float:
+        """Return the seconds of recomputing a module of a layer, including its exchange."""
         where = self.shape, self.training, self.parallel, self.hardware
-        return module_seconds(*where, module) + (expert_seconds(*where) if module == "moe" else 0.0)
+        return module_seconds(*where, module, windowed) + (expert_seconds(*where) if module == "moe" else 0.0)
 
     def _sent(self, name: str, parameters: Parameters, adapters: Parameters) -> Exchanged:
         """Return the bytes exchanged for a layer's own parameters and for its adapters'."""

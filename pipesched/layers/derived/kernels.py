@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pipesched.layers.derived.exchange import at_once, context_bytes
 from pipesched.layers.derived.operations import (
     Product,
+    attention_operations,
     head_sizes,
-    layer_operations,
     layer_products,
     stage_tokens,
     tokens_of,
@@ -178,9 +178,12 @@ class FlashParams(NamedTuple):
     exponential: float = 55
     head: float = 128
 
-    def slower(self, sequence: int, head: float) -> float:
-        """Return the time of attention over that at the rate of long sequences and heads of the usual size."""
-        return (1 + self.ends / sequence) * (1 + self.exponential / head) / (1 + self.exponential / self.head)
+    def slower(self, reach: float, head: float) -> float:
+        """Return the time of attention over that at the rate of long sequences and heads of the usual size.
+
+        `reach` is twice the mean number of keys that a token attends to: the sequence, with a causal mask alone.
+        """
+        return (1 + self.ends / reach) * (1 + self.exponential / head) / (1 + self.exponential / self.head)
 
 
 FLASH = FlashParams()
@@ -189,20 +192,23 @@ FLASH = FlashParams()
 ATTENTION_BACKWARD, FLASH_BACKWARD = 2.0, 2.5
 
 
-def attention_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[float, float]:
+def attention_seconds(
+    shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, windowed: bool = False
+) -> tuple[float, float]:
     """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
     Operations over `attention_flops`, else `flops`; where scores are stored they are products like all others, at
-    `flops`. Projections and memory traffic are counted elsewhere.
+    `flops`, over the whole sequence. Projections and memory traffic are counted elsewhere.
     """
     rate = (hardware.attention_flops if training.flash else None) or hardware.flops
-    forward = float(layer_operations(shape, training, parallel, False).attention) / rate
+    windowed = windowed and training.flash
+    forward = float(attention_operations(shape, training, parallel, windowed)) / rate
     if not training.flash:
         # Stored scores are computed over the whole sequence, masked afterwards.
         forward *= 2 if hardware.memory_rate else 1
     elif hardware.attention_flops:
         _, key, value = head_sizes(shape)
-        forward *= FLASH.slower(training.sequence, (key + value) / 2)
+        forward *= FLASH.slower(float(shape.reach(training.sequence, windowed)), (key + value) / 2)
     return forward, forward * (FLASH_BACKWARD if training.flash else ATTENTION_BACKWARD)
 
 
@@ -246,8 +252,13 @@ def _attended(rows: float, heads: float, multiprocessors: int) -> float:
     return tiles / (multiprocessors * ceil(tiles / multiprocessors))
 
 
-def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, module: str) -> float:
-    """Return the seconds of a module's forward, as its recomputation runs it; `module` is Megatron's name."""
+def module_seconds(
+    shape: Shape, training: Training, parallel: Parallel, hardware: Hardware, module: str, windowed: bool = False
+) -> float:
+    """Return the seconds of a module's forward, as its recomputation runs it; `module` is Megatron's name.
+
+    `windowed`: the layer's attention is to near tokens alone.
+    """
     own, size, rate = float(tokens_of(training, parallel)), training.precision.number, hardware.memory_rate
     moe = module not in ("mlp",) and shape.experts is not None
     products = layer_products(shape, training, parallel, moe)
@@ -258,7 +269,7 @@ def module_seconds(shape: Shape, training: Training, parallel: Parallel, hardwar
         case "core_attn":
             heads = head_sizes(shape)[0]
             moved = 0 if training.flash else own * training.sequence * heads * TRAFFIC.softmax * size
-            forward = attention_seconds(shape, training, parallel, hardware)[0]
+            forward = attention_seconds(shape, training, parallel, hardware, windowed)[0]
             return forward + (moved / rate if rate else 0)
         case "layernorm":
             norm = TRAFFIC.norm if training.fused_norms else TRAFFIC.eager_norm

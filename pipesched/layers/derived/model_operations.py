@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pipesched.layers.derived.adapters import adapter_products
 from pipesched.layers.derived.operations import (
     Product,
+    attention_operations,
     head_products,
-    layer_operations,
     layer_products,
     mtp_products,
     operations_of,
@@ -51,13 +51,12 @@ def model_operations(shape: Shape, training: Training) -> Fraction:
 def _parts(shape: Shape, training: Training) -> Iterator[_Part]:
     """Yield the layers in their order."""
 
-    def attention(moe: bool) -> Fraction:
-        return layer_operations(shape, training, _WHOLE, moe).attention
+    def attention(windowed: bool) -> Fraction:
+        return attention_operations(shape, training, _WHOLE, windowed)
 
-    for moe, number in shape.runs:
-        name = "moe" if moe else "dense" if shape.experts else "layer"
-        yield _Part(name, number, layer_products(shape, training, _WHOLE, moe), attention(moe))
+    for kind, number in shape.runs:
+        products = layer_products(shape, training, _WHOLE, kind.moe)
+        yield _Part(shape.name_of(kind), number, products, attention(kind.windowed))
     if shape.mtp_layers:
-        products = mtp_products(shape, training, _WHOLE)
-        yield _Part("mtp", shape.mtp_layers, products, attention(shape.experts is not None))
+        yield _Part("mtp", shape.mtp_layers, mtp_products(shape, training, _WHOLE), attention(False))
     yield _Part("head", 1, head_products(shape, training, _WHOLE))

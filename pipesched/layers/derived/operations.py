@@ -27,16 +27,6 @@ class Product(NamedTuple):
         return 2 * self.rows * self.columns * self.inner * self.groups
 
 
-class Operations(NamedTuple):
-    """Operations of a forward: `products` with parameters, which B and W each do once more, and those of `attention`.
-
-    The two products of attention have no parameters, so their backward is in B alone.
-    """
-
-    products: Fraction
-    attention: Fraction
-
-
 def layer_products(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> list[Product]:
     """Return the products of a transformer layer on one device.
 
@@ -80,15 +70,14 @@ def _feed_forward(shape: Shape, rows: Fraction, ffn: Fraction, groups: int) -> l
     return [up, Product(rows, h, ffn, groups, "linear_fc2")]
 
 
-def layer_operations(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> Operations:
-    """Return the operations of a transformer layer; causal attention covers half of the sequence on average.
+def attention_operations(shape: Shape, training: Training, parallel: Parallel, windowed: bool) -> Fraction:
+    """Return the operations of a layer's scores and weighted values, `windowed` if over near tokens alone.
 
-    Attention: scores and weighted values are 2 * sequence * (key size + value size) operations a token and head without
-    a mask, and half of that with a causal one.
+    They are 2 * keys * (key size + value size) a token and head, where a causal mask leaves half of the sequence's keys
+    on average.
     """
     heads, key, value = head_sizes(shape)
-    attention = tokens_of(training, parallel) * training.sequence * heads * (key + value)
-    return Operations(operations_of(layer_products(shape, training, parallel, moe)), attention)
+    return tokens_of(training, parallel) * shape.reach(training.sequence, windowed) * heads * (key + value)
 
 
 def head_products(shape: Shape, training: Training, parallel: Parallel) -> list[Product]:

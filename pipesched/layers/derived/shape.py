@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
@@ -35,6 +36,35 @@ class LatentAttention:
     key_size: int
     rope_size: int
     value_size: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """Attention of all layers but the `full` ones, numbered from 0, to near tokens alone.
+
+    A token attends to itself and the `tokens` - 1 before it (a sliding window), or, `chunked`, to those of its own
+    chunk of `tokens` up to itself.
+    """
+
+    tokens: int
+    full: frozenset[int] = frozenset()
+    chunked: bool = False
+
+    def reach(self, sequence: int) -> Fraction:
+        """Return twice the mean number of keys that a token of a sequence attends to, as the sequence is of causal
+        attention to all of it."""
+        near = min(self.tokens, sequence)
+        if not self.chunked:
+            return 2 * near - Fraction(near * near, sequence)
+        chunks, last = divmod(sequence, near)
+        return Fraction(chunks * near * near + last * last, sequence)
+
+
+class LayerKind(NamedTuple):
+    """A kind of transformer layers: `moe`, with experts; `windowed`, its attention is to near tokens alone."""
+
+    moe: bool
+    windowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +113,7 @@ class Shape:
     Of the layers after the dense ones only every `experts_every`-th has experts, beginning with the first; those
     between are dense too (Llama 4, Megatron's --moe-layer-freq). `gated`: a block has two projections up and one down
     (SwiGLU), else one of each. `mtp_layers` are multi-token prediction layers (arXiv 2412.19437, section 2.2); `tied`:
-    the head shares the embedding's parameters.
+    the head shares the embedding's parameters. `window`: some layers attend to near tokens alone.
     """
 
     layers: int
@@ -97,6 +127,7 @@ class Shape:
     gated: bool = True
     tied: bool = False
     experts_every: int = 1
+    window: Window | None = None
 
     @property
     def layers_of(self) -> dict[bool, int]:
@@ -105,14 +136,26 @@ class Shape:
         return {has: number for has, number in ((False, self.layers - moe), (True, moe)) if number}
 
     @property
-    def runs(self) -> list[tuple[bool, int]]:
-        """The layers in order as runs of equal ones: True if they have experts, and their number."""
-        if self.experts is None or self.experts_every == 1:
-            return [*self.layers_of.items()]
-        found = [(False, self.dense_layers)]
-        for at in range(self.dense_layers, self.layers, self.experts_every):
-            found += [(True, 1), (False, min(self.experts_every, self.layers - at) - 1)]
-        return [(moe, number) for moe, number in found if number]
+    def runs(self) -> list[tuple[LayerKind, int]]:
+        """The layers in order as runs of equal ones: their kind and their number."""
+        return [(kind, len([*own])) for kind, own in groupby(map(self._kind, range(self.layers)))]
+
+    def _kind(self, layer: int) -> LayerKind:
+        """Return the kind of a layer, numbered from 0."""
+        after = layer - self.dense_layers
+        moe = self.experts is not None and after >= 0 and after % self.experts_every == 0
+        return LayerKind(moe, self.window is not None and layer not in self.window.full)
+
+    def name_of(self, kind: LayerKind) -> str:
+        """Return the name that layers of a kind have in a plan: layer, or dense and moe; `-window` for near tokens."""
+        name = "moe" if kind.moe else "dense" if self.experts else "layer"
+        return f"{name}-window" if kind.windowed else name
+
+    def reach(self, sequence: int, windowed: bool = False) -> Fraction:
+        """Return twice the mean number of keys that a token of a sequence attends to in layers of this kind."""
+        if not windowed or self.window is None:
+            return Fraction(sequence)
+        return self.window.reach(sequence)
 
 
 class Precision(NamedTuple):

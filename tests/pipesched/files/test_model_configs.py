@@ -60,7 +60,7 @@ def test_every_assumption_is_in_the_file() -> None:
         and "microbatch_size: 2" in given
     )
     sliding = plan_text(from_hugging_face(PUBLISHED["Gemma 3 27B"][0], ""), Wanted(4, 8, "h100-80gb", H100), "c")
-    assert "# attention in a sliding window" in sliding and "# gemma3: the text model alone" in sliding
+    assert "window: 1024, full_layers: 6" in sliding and "# gemma3: the text model alone" in sliding
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -169,7 +169,7 @@ def test_what_is_not_counted_is_said() -> None:
             "moe_new_kind": "3", "engram_layers": 2, "mtp_hsm": False, "gtp_weight_remat_size": 1}  # fmt: skip
     assert [note.partition(":")[0] for note in from_megatron(given | more, "args.sh").notes] == [
         "sparse attention is counted as over the whole sequence, without its indexer",
-        "window_size", "fp8_format", "moe_new_kind", "engram_layers",
+        "fp8_format", "moe_new_kind", "engram_layers",
     ]  # fmt: skip
 
 
@@ -295,7 +295,8 @@ def test_experts_in_every_other_layer() -> None:
     assert active == pytest.approx(17.2, abs=0.2)
     scout = from_hugging_face(PUBLISHED["Llama 4 Scout"][0], "config.json")
     assert layers_of(plan_of(scout)) == ["embedding", *["moe"] * 48, "head"]
-    assert "the text model alone" in scout.notes[0] and "chunks of 8192" in scout.notes[1]
+    assert "the text model alone" in scout.notes[0] and len(scout.notes) == 1
+    assert layers_of(plan_of(scout, sequence=16384)) == ["embedding", *[*["moe-window"] * 3, "moe"] * 12, "head"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,13 @@ from pipesched.layers.derived.kernels import (
     ring_seconds,
 )
 from pipesched.layers.derived.model_operations import model_operations
-from pipesched.layers.derived.operations import Product, head_products, layer_operations, layer_products, operations_of
+from pipesched.layers.derived.operations import (
+    Product,
+    attention_operations,
+    head_products,
+    layer_products,
+    operations_of,
+)
 from pipesched.layers.derived.parameters import (
     active_parameters,
     layer_parameters,
@@ -104,25 +110,25 @@ def test_state_is_18_bytes_a_parameter() -> None:
 
 def test_operations_are_two_a_token_and_parameter() -> None:
     training, tokens = Training(4096, 2), 8192
-    products = sum(layer_operations(LLAMA_8B, training, Parallel(), False).products for _ in range(LLAMA_8B.layers))
+    products = sum(operations_of(layer_products(LLAMA_8B, training, Parallel(), False)) for _ in range(LLAMA_8B.layers))
     products += operations_of(head_products(LLAMA_8B, training, Parallel()))
     without_embedding = active_parameters(LLAMA_8B) - LLAMA_8B.vocabulary * LLAMA_8B.hidden
     norms = (2 * LLAMA_8B.layers + 1) * LLAMA_8B.hidden
     assert products == 2 * tokens * (without_embedding - norms)
     # Causal attention: two products of 2·s²/2·h each.
-    assert layer_operations(LLAMA_8B, training, Parallel(), False).attention == 2 * 2 * 4096**2 * LLAMA_8B.hidden
-    shared = layer_operations(LLAMA_8B, training, Parallel(tensor=4, context=2, data=3), False)
-    assert shared.products * 8 == layer_operations(LLAMA_8B, training, Parallel(), False).products
+    assert attention_operations(LLAMA_8B, training, Parallel(), False) == 2 * 2 * 4096**2 * LLAMA_8B.hidden
+    shared = operations_of(layer_products(LLAMA_8B, training, Parallel(tensor=4, context=2, data=3), False))
+    assert shared * 8 == operations_of(layer_products(LLAMA_8B, training, Parallel(), False))
 
 
 def test_operations_of_what_trains_alone() -> None:
     """A forward, a backward of two such, of attention alone too; frozen weights have no gradient, those first no B."""
     training = Training(4096)
-    layer, head = (
-        layer_operations(LLAMA_8B, training, Parallel(), False),
+    layers, head = (
+        32 * operations_of(layer_products(LLAMA_8B, training, Parallel(), False)),
         operations_of(head_products(LLAMA_8B, training, Parallel())),
     )
-    layers, attention = 32 * layer.products, 32 * layer.attention
+    attention = 32 * attention_operations(LLAMA_8B, training, Parallel(), False)
     assert model_operations(LLAMA_8B, training) == 3 * (layers + attention + head)
 
     def frozen(*names: str) -> Fraction:
@@ -236,7 +242,7 @@ def test_of_the_ring_of_keys_and_values_counts_what_attention_does_not_hide_and_
         for rate in (None, gigabytes * 1e9))
     ]  # fmt: skip
     sent = context_bytes(LLAMA_8B, training, parallel) / (gigabytes * 10**9) * 1000
-    attention = layer_operations(LLAMA_8B, training, parallel, False).attention / 10**14 * 1000
+    attention = attention_operations(LLAMA_8B, training, parallel, False) / 10**14 * 1000
     for name, factor, again in (("forward", 1, 1), ("backward", 2, Fraction(5, 2))):
         without, counted = (getattr(layer, name) for layer in layers)
         behind = again * attention * Fraction(3, 4)
@@ -408,7 +414,7 @@ def test_mistakes_of_model_and_hardware_are_a_line_each(case: str) -> None:
 def test_which_layers_have_experts(dense: int, every: int) -> None:
     shape = Shape(7, 8, 8, Attention(1, 1, 8), 8, dense, Experts(4, 1, 0, 8), experts_every=every)
     has = [at >= dense and (at - dense) % every == 0 for at in range(7)]
-    assert [moe for moe, number in shape.runs for _ in range(number)] == has
+    assert [kind.moe for kind, number in shape.runs for _ in range(number)] == has
     assert all(number and one != after for (one, number), (after, _) in pairwise(shape.runs))
     assert shape.layers_of == Counter(has)
 
