@@ -43,7 +43,7 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 
 class _SlotTable:
-    """Table of slots of equal length: the pass in each slot of each device (`rows`), and the slot of each pass (`at`).
+    """Table of slots of equal length: `rows[d]` has each pass of device d by its slot, `at` the slot of each pass.
 
     `live[d][t]` is the number of activations of one chunk on device d after slot t.
     """
@@ -112,7 +112,10 @@ class _SlotTable:
             self._put(device, next(self._free(device, q)), q)
 
     def _by_slot(self) -> Iterator[tuple[TimeSlot, DeviceId, Pass]]:
-        """Yield (slot, device, pass) in the order of slots; the caller may move passes to earlier slots meanwhile."""
+        """Yield (slot, device, pass) in ascending order of slots, then devices.
+
+        The caller may move passes to earlier slots meanwhile.
+        """
         for slot in asking(range(1 + max(map(max, self.rows)))):
             for device, row in enumerate(self.rows):
                 if slot in row:

@@ -65,7 +65,10 @@ def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[StageId
 
 
 def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
-    """Return the result of an order with copies or recomputations, with added waits if only then it fits."""
+    """Return the result of an order with copies or recomputations, simulated as it is if that fits the memory.
+
+    Else with waits between streams added, the best that fits; if none fits, the result without them.
+    """
     found = simulated_and_validated(problem, schedule, name)
     if found.fits:
         return found

@@ -92,7 +92,8 @@ class BlockGraph:
 
     @cached_property
     def on_device(self) -> tuple[tuple[BlockId, ...], ...]:
-        """The indices of the blocks of each device."""
+        """For each device of the graph, the indices in `blocks` of its blocks; a block of several devices is in
+        each."""
         numbers: list[list[int]] = [[] for _ in self.capacity]
         for number, block in enumerate(self.blocks):
             for device in block.devices:

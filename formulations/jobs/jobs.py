@@ -173,7 +173,7 @@ class Jobs:
     def taken_by(self) -> dict[JobId, PoolId]:
         """For each job with which a pass takes limited memory, the index of the pool.
 
-        Of two pools of its device one of them.
+        Of a job that takes memory of several pools, only the last of these in `holdings`.
         """
         takers = (one for one in self.holdings if one.takes and self.room[one.pool] is not None)
         return {n: one.pool for one in takers for n in one.first}

@@ -92,7 +92,7 @@ class ParetoFront:
         return [*bounds[:1], *ends, *bounds[-1:]]
 
     def _is_step(self, known: _Known) -> bool:
-        """True if no schedule is as good in time and memory and better in one of them."""
+        """True if no other schedule found is at least as good in time and memory and better in one of them."""
         return not any(
             other.level <= known.level and other.value <= known.value and other[:2] != known[:2]
             for other in self._schedules

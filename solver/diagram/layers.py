@@ -67,7 +67,7 @@ def first_layer(steps: Steps, kind: type[np.signedinteger]) -> Layer:
 def slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
     """Yield ranges (since, until) of consecutive states with about `most` labels each, at least one state.
 
-    `first` has the index of each state's first label, as in `Layer`.
+    State n has the labels from index `first[n]` up to, not including, `first[n + 1]`.
     """
     since = 0
     while since < len(first) - 1:

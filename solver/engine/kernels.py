@@ -94,8 +94,8 @@ class Kernels:
     def wait(self, over: Callable[[], bool], most: int = 1) -> bool:
         """Wait until calls compile nothing, starting the compilation if needed; False if `over()` is True before.
 
-        True also if no process can compile or the process failed: then the first call compiles. `most` is as in
-        `begin`.
+        True also if no process can compile or the process failed: then the first call compiles. The compilation starts
+        when fewer than `most` processes compile other kernels.
         """
         self.begin(most)
         while not self._ready:

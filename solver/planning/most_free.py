@@ -129,5 +129,8 @@ def _in_own_problem(plan: PlanProblem, found: PlanCandidate) -> PlanCandidate:
 
 
 def _left(plan: PlanProblem, best: PlanCandidate) -> Fraction:
-    """Return the least free memory that a plan leaves on a device, or per layer with a cache, in the file's unit."""
+    """Return the least free memory that a plan leaves on a device, in the file's unit.
+
+    If the objective is free memory per layer, that of each device is divided by its layers with keys and values.
+    """
     return free_memory(plan, best.choice, best.partition, best.timeline)

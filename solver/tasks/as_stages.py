@@ -193,9 +193,9 @@ def _last_awaited(problem: Problem, stage: int) -> TaskPart:
 
 
 def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
-    """Return the plain problem of these rows of tasks.
+    """Return the plain problem whose stage n has the tasks `rows[n]`.
 
-    A stage's activation is that of its first row on the main stream; later rows take no memory.
+    Memory is taken by the first row of each stage that is on the main stream, and by no other row.
     """
     placement, main = problem.placement, problem.stages[0].stream
     devices = {(device, main): device for device in range(problem.devices)}

@@ -110,8 +110,8 @@ class _NestedHeads:
     def _ready(self, at: int, started: Sequence[Ticks | None]) -> Ticks:
         """Return the least ticks from the first forward of device `at` to the arrival of its first gradient.
 
-        `at` is its index in `heads`; `started` has the earliest first backwards of the devices before it there, as
-        `first_backwards` returns them.
+        `at` is its index in `heads`. `started[i]` is the earliest first backward of device i of those before it there,
+        in ticks after that device's own first forward; None is not allowed for devices nested in this one.
         """
         ready = self.heads[at].path
         for i, between in self.within[at]:

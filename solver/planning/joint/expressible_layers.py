@@ -25,7 +25,7 @@ class ExpressibleLayers(NamedTuple):
 
 
 class SelectedModes:
-    """Tables of the transformer and multi-token-prediction layers of a model and of the modes that recompute them.
+    """Tables of a model's transformer and multi-token-prediction layers, and of the modes that recompute them.
 
     A mode recomputes either the whole layer or selected modules of it.
     """

@@ -29,7 +29,10 @@ _RULES = tuple(RecomputeRule)
 
 
 def restrictions(plan: PlanProblem, choice: Choice) -> list[PlanProblem]:
-    """Return the plan problem and its restrictions: recompute never or always, stricter rules, even partition."""
+    """Return the plan problem itself, then restrictions of it: recompute never or always, stricter rules.
+
+    Then each of these again with an even partition, if the layers divide evenly and the numbers of layers are free.
+    """
     found = [plan]
     if plan.recompute is Decide.FREE:
         found += [replace(plan, recompute=decide) for decide in (Decide.NEVER, Decide.ALWAYS)]

@@ -34,7 +34,10 @@ from solver.planning.search.choice_search import ChoiceSearch
 @dataclass(frozen=True)
 @tunable
 class FirstPlansParams:
-    """Limit of the first plans of a placement: how often a partition leaves more memory than the one before."""
+    """Limit of the first plans of a placement: how many balanced partitions are tried.
+
+    Each leaves free the memory that the schedule of the one before took in excess of the capacity.
+    """
 
     rounds: int = tuned(6, "balanced partitions, each with the memory taken away that the one before lacked", 1, 100)
 

@@ -24,8 +24,8 @@ from solver.bounds.analytic.idle_time.memory_energy import area, area_left_at_la
 
 
 class BusyInterval(NamedTuple):
-    """Least length in ticks of a device's busy interval, from its first pass to a certain gradient, and the argument as
-    text."""
+    """Least length in ticks of the interval from a device's first pass to the end of one of its gradients, and the
+    proof's text."""
 
     ticks: Value
     text: str
