@@ -110,16 +110,17 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
     assert form.devices and form.microbatches and form.layers
     latency = latency_of(form.transfer)
     lags = [latency] if isinstance(latency, Fraction) else [lag for row in links_of(latency) for lag in row]
-    tick, times_rounded = tick_of(form, lags)
+    ticks = tick_of(form, lags)
     memory = form.memory or PlanMemory.model_validate({})
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
-    step, memory_rounded = memory_step_of(form, capacity)
+    memory_steps = memory_step_of(form, capacity)
     if steps is not None:
-        (tick, times_rounded), (step, memory_rounded) = (
-            (new, new != old) for new, old in zip(steps, (tick, step), strict=True)
+        ticks, memory_steps = (
+            own._replace(size=given, rounds=given != own.size)
+            for given, own in zip(steps, (ticks, memory_steps), strict=True)
         )
-    rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
-    rounded += [f"memory to multiples of {short(step)}"] if memory_rounded else []
+    tick, step = ticks.size, memory_steps.size
+    rounded = [*ticks.note("times"), *memory_steps.note("memory")]
     splits, rounding = any(layer.weight is not None for layer in every_layer(form)), Rounding(tick, step)
     reading = Reading(rounding, lambda entry: _layer(entry, form, rounding, splits), file)
     model = Model(tuple(map(reading.layer, form.layers)))

@@ -33,7 +33,7 @@ from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.files.problems.together import table_of
 from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
-from pipesched.files.rounding import LARGEST, MOST_STEPS, short, step_of
+from pipesched.files.rounding import LARGEST, MOST_STEPS, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.features.device_resources import DeviceResources, Pool
 from pipesched.problem.features.gather_each_pass import gathers_each_pass
@@ -46,8 +46,8 @@ from pipesched.problem.units import Units
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
 ROUNDED = (
-    "numbers with more digits than exact 64-bit sums allow were rounded: {}, which keeps 1e-9 of the largest; all "
-    "that is found and proved is about the rounded numbers"
+    "numbers with more digits than exact 64-bit sums allow were rounded: {}; all that is found and proved is about "
+    "the rounded numbers"
 )
 
 
@@ -263,13 +263,11 @@ def _memory(
     limits_besides = {key: values for feature in features for key, values in feature.limits(form)}
     host = [number for values in limits_besides.values() for number in values]
     passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
-    ample = max(capacity or [Fraction(0)])
-    step, rounded = step_of(
-        passes,
-        (form.microbatches or 1) * sum(map(abs, passes)) + ample,
-        [*(capacity or ()), *static, *host],
-        most_steps,
+    total = (form.microbatches or 1) * sum(map(abs, passes), Fraction(0))
+    chosen = step_of(
+        passes, total, max(capacity or [Fraction(0)]), also=[*(capacity or ()), *static, *host], most_steps=most_steps
     )
+    step = chosen.size
     taken = [floor(number / step) for number in activation]
     given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]
     always_in_use = [floor(number / step) for number in static]
@@ -304,7 +302,7 @@ def _memory(
         columns["static"], always = always, (0,) * where.devices
     limits = in_steps(whole) if whole else (None,) * where.devices
     pools = tuple(Pool(limit, own) for limit, own in zip(limits, always, strict=True))
-    return columns, pools, step * factor, [f"memory to multiples of {short(step)}"] if rounded else []
+    return columns, pools, step * factor, chosen.note("memory")
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:

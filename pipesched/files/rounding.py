@@ -1,6 +1,6 @@
 """The common step of a file's numbers: exact where sums of multiples fit into 64 bits, else rounded.
 
-Rounded numbers keep 1e-9 of the largest, far finer than measured times repeat to.
+Rounded to ten digits of the largest, fewer where sums are very long: far finer than measured times repeat to.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, log10
+from typing import NamedTuple
 
 from pipesched.files.exact_numbers import common_step
 
@@ -17,28 +18,54 @@ MOST_STEPS = 2**53
 LARGEST = 2**60
 # The largest rounded number has one digit more than this.
 _DIGITS = 9
+_ZERO = Fraction(0)
+
+
+class Step(NamedTuple):
+    """The step of which a file's numbers are multiples, or of which rounding makes them multiples.
+
+    `largest` is the largest of the numbers that set its precision.
+    """
+
+    size: Fraction
+    rounds: bool
+    largest: Fraction
+
+    def note(self, what: str) -> list[str]:
+        """Return text on the rounding of `what` in the plural, such as "times"; empty if nothing is rounded."""
+        if not (self.rounds and self.largest):
+            return []
+        return [f"{what} to multiples of {short(self.size)}, {float(self.size / self.largest):.2g} of the largest"]
 
 
 def step_of(
-    numbers: Sequence[Fraction], total: Fraction, also: Sequence[Fraction] = (), most_steps: int = MOST_STEPS
-) -> tuple[Fraction, bool]:
-    """Return the step of which all numbers become multiples, and True if they must be rounded to it.
+    numbers: Sequence[Fraction],
+    total: Fraction,
+    limit: Fraction = _ZERO,
+    also: Sequence[Fraction] = (),
+    most_steps: int = MOST_STEPS,
+) -> Step:
+    """Return the step of which all numbers become multiples.
 
-    `total` is the largest sum of numbers; `also` are numbers in the same step that do not set its precision. The step
-    divides all numbers if `total` is then at most `most_steps` steps, or fewer than with rounding. Otherwise it is the
-    power of ten that gives the largest number ten digits, so that reading rounded numbers gives the same step again.
+    `total` is the largest sum of numbers, `limit` the largest limit of such sums; `also` are numbers in the same step
+    that do not set its precision. The step divides all numbers if `total` and `limit` are then at most `most_steps`
+    steps together. Otherwise it is a power of ten: the one that gives the largest number ten digits, or the least of
+    which `total` is at most half as many steps. So reading rounded numbers gives the same step again, as long as fewer
+    than `most_steps` numbers are added up.
     """
     exact = common_step([*numbers, *also])
     largest = max(map(abs, numbers), default=Fraction(0))
-    if not largest or total <= most_steps * exact:
-        return exact, False
+    if not largest or total + limit <= most_steps * exact:
+        return Step(exact, False, largest)
     exponent = floor(log10(largest))
     # The logarithm is a float, which may lie on the wrong side of a power of ten.
     exponent += (largest >= Fraction(10) ** (exponent + 1)) - (largest < Fraction(10) ** exponent)
     step = Fraction(10) ** (exponent - _DIGITS)
     if round(largest / step) >= 10 ** (_DIGITS + 1):
         step *= 10
-    return (step, True) if step > exact else (exact, False)
+    while 2 * total > most_steps * step:
+        step *= 10
+    return Step(step, True, largest) if step > exact else Step(exact, False, largest)
 
 
 def short(step: Fraction) -> str:

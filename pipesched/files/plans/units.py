@@ -7,7 +7,7 @@ from fractions import Fraction
 from pipesched.files.plans.checks import choices_of
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.plans.schema import LayerEntry, PlanFile
-from pipesched.files.rounding import step_of
+from pipesched.files.rounding import Step, step_of
 
 # CP-SAT's presolve was seen to lose partitions of models whose sums of times reach 5 * 10**13 steps.
 MOST_STEPS_OF_TIMES = 2**40
@@ -18,8 +18,8 @@ def every_layer(form: PlanFile) -> list[LayerEntry]:
     return [*(form.layers or ()), *(entry for feature in PLAN_FEATURES for _, entry in feature.more_layers(form))]
 
 
-def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
-    """Return the tick of which all times of the file and `lags` are multiples, and True if this needs rounding.
+def tick_of(form: PlanFile, lags: list[Fraction]) -> Step:
+    """Return the tick of which all times of the file and `lags` become multiples.
 
     All passes of all layers together take at most `MOST_STEPS_OF_TIMES` ticks.
     """
@@ -33,15 +33,11 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> tuple[Fraction, bool]:
         total += layer.count * sum(own, Fraction(0))
     choices = choices_of(form)
     numbers += [time for feature in PLAN_FEATURES for time in feature.parts(form, choices)[0]]
-    total *= form.microbatches or 1
-    tick, rounded = step_of(numbers, total, most_steps=MOST_STEPS_OF_TIMES)
-    while total > MOST_STEPS_OF_TIMES * tick:
-        tick, rounded = 10 * tick, True
-    return tick, rounded
+    return step_of(numbers, total * (form.microbatches or 1), most_steps=MOST_STEPS_OF_TIMES)
 
 
-def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
-    """Return the step of which all amounts of memory are multiples, and True if they must be rounded to it."""
+def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> Step:
+    """Return the step of which all amounts of memory become multiples."""
     zero, layers, choices = Fraction(0), every_layer(form), choices_of(form)
     amounts = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
     numbers = [number for _, own in amounts for number in own]
@@ -49,7 +45,7 @@ def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> tuple[Fra
     total = (form.microbatches or 1) * sum((count * sum(own, zero) for count, own in amounts), zero)
     also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
     also += [amount for feature in PLAN_FEATURES for amount in feature.amounts(form)]
-    return step_of(numbers, total + max(capacity or [zero]), also=also)
+    return step_of(numbers, total, max(capacity or [zero]), also=also)
 
 
 def _amounts(layer: LayerEntry) -> list[Fraction | None]:

@@ -11,7 +11,7 @@ from pipesched.files.fields.blocks_field import Saves
 from pipesched.files.fields.link_times import latency_of, links_of
 from pipesched.files.problems.pass_tasks import KEYS
 from pipesched.files.problems.schema import Tasks, Times
-from pipesched.files.rounding import MOST_STEPS, short, step_of
+from pipesched.files.rounding import MOST_STEPS, step_of
 from pipesched.problem.placement import Placement
 
 # A list of numbers for each quantity, one a stage. That of a task is its kind of pass and its place in the file's list.
@@ -46,7 +46,8 @@ def times_in_ticks(
         given |= _task_times(tasks, where.stages)
         most_layers = max(layers_of(tasks, where.stages))
     numbers = [number for values in (*given.values(), *links) for number in values]
-    step, rounded = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)), most_steps=most_steps)
+    chosen = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)), most_steps=most_steps)
+    step = chosen.size
     ticks = {key: [round(number / step) for number in values] for key, values in given.items()}
     lags = [[round(number / step) for number in row] for row in links]
     whole = ticks.get("backward", [])
@@ -69,7 +70,7 @@ def times_in_ticks(
         return tuple(int(number * step / tick) for number in values)
 
     columns = {"weight": None} | {key: in_ticks(values) for key, values in (ticks | {"fused": fused}).items()}
-    return columns, tuple(map(in_ticks, lags)), tick, [f"times to multiples of {short(step)}"] if rounded else []
+    return columns, tuple(map(in_ticks, lags)), tick, chosen.note("times")
 
 
 def _task_times(tasks: Tasks, stages: int) -> Columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +19,7 @@ from pipesched.files.exact_numbers import as_decimal
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.document import problem_document
+from pipesched.files.rounding import step_of
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.fused_dominance import fused_is_dominated
 from pipesched.problem.problem import Problem
@@ -83,6 +85,39 @@ def test_rounding_up_to_a_power_of_ten_is_read_back_the_same() -> None:
     times = {"forward": Decimal("9.99999999999999999"), "backward": Decimal("0.123456789012345678")}
     one = problem(200, 2000, times=times)
     assert one.notes and problem_from(problem_document(one), "again", one.name) == one
+
+
+@pytest.mark.parametrize("most_steps", [2**40, 2**53])
+def test_rounded_sums_have_few_enough_steps_and_are_read_back_the_same(most_steps: int) -> None:
+    digits = Counter[int]()
+    for seed in range(300):
+        random = Random(seed)
+        numbers = [Fraction(random.randrange(10**17), 10 ** random.randint(0, 17)) for _ in range(random.randint(1, 4))]
+        times = 10 ** random.randint(0, 6)
+        step = step_of(numbers, times * sum(numbers), most_steps=most_steps)
+        rounded = [round(number / step.size) * step.size for number in numbers]
+        assert times * sum(rounded) <= most_steps * step.size
+        again = step_of(rounded, times * sum(rounded), most_steps=most_steps)
+        assert not again.rounds and again.size % step.size == 0
+        if step.rounds:
+            (note,) = step.note("times")
+            share = float(note.removesuffix(" of the largest").rpartition(", ")[2])
+            assert share == pytest.approx(float(step.size / max(numbers)), rel=0.06)
+            digits[len(str(round(max(numbers) / step.size)))] += 1
+    assert digits[10] > 20 and (digits[7] > 20 or most_steps == 2**53), digits
+
+
+def test_the_note_says_the_share_that_a_long_plan_keeps() -> None:
+    layers = [{"name": "block", "count": 500, "forward": 1.23456789012345678, "backward": 2, "activation": 1}]
+    one = plan_problem_from({"devices": 2, "microbatches": 10_000, "layers": layers})
+    (note,) = one.notes
+    assert "times to multiples of 0.0001, 5e-05 of the largest" in note
+
+
+def test_a_large_capacity_rounds_no_activation_away() -> None:
+    taken = Decimal("1.23456789012345678")
+    one = problem(2, 2, memory={"activation": taken, "capacity": 10**8})
+    assert abs(one.stages[0].activation * one.units.resolution - Fraction(taken)) <= Fraction(2, 10**9)
 
 
 def test_decimals_that_fit_stay_exact() -> None:
