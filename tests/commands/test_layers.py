@@ -16,6 +16,7 @@ from pipesched.files.model_configs.hardware_file import find_device
 from pipesched.files.peaks_file import peaks_from, read_peaks
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.files.steps_file import steps_from
+from pipesched.layers.derived.data_links import ByNodes
 from pipesched.layers.layer import LayerType, RecomputeMode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,11 +88,13 @@ def test_every_key_of_a_layer_is_written() -> None:
 def test_the_files_in_the_documentation_are_read(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    plan, steps, _, peaks = (read_yaml(block, "docs") for block in blocks)
+    plan, steps, _, _, peaks = (read_yaml(block, "docs") for block in blocks)
     hardware = tmp_path / "ours.yaml"
     hardware.write_text(blocks[2], encoding="utf-8")
     assert len(plan_problem_from(plan).model.sequence) == 64
     assert len(steps_from(steps, "docs").steps) == len(steps["steps"])  # type: ignore[index, call-overload]
     assert find_device(str(hardware)).name == "ours"
+    hardware.write_text(blocks[3], encoding="utf-8")
+    assert isinstance(find_device(str(hardware)).device.data_bandwidth, ByNodes)
     assert len(peaks_from(peaks).peaks) == 7
     assert len(read_peaks(ROOT / "examples" / "peaks" / "four-devices.yaml").peaks) == 12
