@@ -30,7 +30,7 @@ from tests.support.task_brute_force import TooManyOrdersError
 from tests.support.tiny_memory import tiny_memory
 from tests.support.tiny_problem import tiny_problem
 
-_SECONDS, _MOST_ORDERS = 3.0, 1_000
+_LIMITS, _MOST_ORDERS = Limits(seconds=3.0, workers=1), 1_000
 _KINDS = ("passes", "saved activations", "pieces")
 
 
@@ -54,12 +54,12 @@ def _least(one: Problem) -> Fraction | None:
     return least(one, one.objective, 5, _MOST_ORDERS)
 
 
-def compare(number: int, seconds: float = _SECONDS) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def compare(number: int, limits: Limits = _LIMITS) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Kind and outcome of the problem of this number; an assertion fails where what is claimed of it is wrong."""
     kind, one = drawn(number)
     has = ("all", kind)
     asked = replace(one, objective=FREE_MEMORY.then(one.objective))
-    found = solve(asked, Limits(seconds=seconds, workers=1))
+    found = solve(asked, limits)
     bound = -1 if found.free is None else int(found.free.bound / one.resolution)
     try:
         assert _least(reserving(one, bound + 1)) is None, f"an order leaves more than {bound}"

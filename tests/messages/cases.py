@@ -121,6 +121,7 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
     "compare-and-simulate": [
         ("compare", "start.yaml", "--no-optimal"),
         ("compare", "v.yaml", "--no-optimal", "--objective", "span"),
+        ("compare", "uneven.yaml", "--no-optimal", "--why-not"),
         ("compare", "start.yaml", "v.yaml", "--no-optimal", "--schedules", "1f1b,zbv"),
         ("simulate", "start.yaml", "--schedule", "zb-h1"),
         ("simulate", "start.yaml", "--schedule", "gpipe"),

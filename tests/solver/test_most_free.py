@@ -25,6 +25,7 @@ from solver.analysis.pareto_sweep import frontier
 from solver.limits import Limits
 from solver.most_free import leaving_most
 from solver.solve import solve, without_search
+from tests.support.counted import counted
 
 DOCUMENT = {
     "devices": 3,
@@ -44,7 +45,7 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("first", range(0, 36, 12))
 def test_against_all_orders(first):
-    seen = Counter(one for number in range(first, first + 12) for one in compare(number, 0.3)[1])
+    seen = Counter(one for number in range(first, first + 12) for one in compare(number, counted(0.3))[1])
     assert seen["amount verified"] > 3
     assert seen["less than the most"] <= 1
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from commands.main import main
 from pipesched.sweeps.cells import Sweep, read_sweep
 from pipesched.sweeps.packed import unpack
 from pipesched.sweeps.store import Store
@@ -32,29 +33,36 @@ DONE = re.compile(r"\(transfer (\d+), memory (\d+): ")
 PATIENCE = 60  # seconds
 
 
-def run(folder: Path, jobs: int, kill_after: float | None = None) -> set[tuple[str, str]]:
-    """The cells that one run reported, by their values; killed so long after the first. No process outlives it."""
-    command = [sys.executable, "-m", "pipesched", "sweep", "sweep.yaml", "-o", "out", "--jobs", str(jobs)]
+SWEEP = ("sweep", "sweep.yaml", "-o", "out", "--time-limit", ".2", "--jobs")
+
+
+def reported(said: str) -> set[tuple[str, str]]:
+    """The cells that a run reported, by their values."""
+    return {(found[1], found[2]) for found in DONE.finditer(said)}
+
+
+def killed(folder: Path) -> set[tuple[str, str]]:
+    """The cells that a run with two jobs reported that was killed .1 s after the first; no process outlives it."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     process = subprocess.Popen(
-        [*command, "--time-limit", ".2"], cwd=folder, env=environment, stdout=subprocess.DEVNULL,
+        [sys.executable, "-m", "pipesched", *SWEEP, "2"], cwd=folder, env=environment, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert process.stderr is not None
-    done = set[tuple[str, str]]()
+    said = ""
     for line in process.stderr:
-        done |= {(m[1], m[2]) for m in [DONE.search(line)] if m}
-        if done and kill_after is not None:
-            time.sleep(kill_after)
+        said += line
+        if reported(line):
+            time.sleep(0.1)
             process.send_signal(signal.SIGKILL)
             break
-    done |= {(m[1], m[2]) for m in DONE.finditer(process.stderr.read())}
+    said += process.stderr.read()
     process.wait()
     until = time.monotonic() + PATIENCE
     while left(process.pid) and time.monotonic() < until:
         time.sleep(0.05)
     assert not left(process.pid), "processes of a killed sweep go on"
-    return done
+    return reported(said)
 
 
 def left(session: int) -> bool:
@@ -74,12 +82,17 @@ def hold(store: Path, sweep: Sweep, reported: set[tuple[str, str]]) -> None:
                 assert validate(unpack(found.schedule).timeline) == []
 
 
-def test_a_killed_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("cells_in_turn")
+def test_a_killed_sweep_goes_on_where_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sweep.yaml").write_text(FILE)
     sweep, store = read_sweep(tmp_path / "sweep.yaml"), tmp_path / "out" / "sweep.sqlite"
-    before = run(tmp_path, 2, kill_after=0.1)
+    before = killed(tmp_path)
     hold(store, sweep, before)
     assert 1 <= len(before) < len(sweep.cells) == 6
-    hold(store, sweep, before | run(tmp_path, 1))
+    monkeypatch.chdir(tmp_path)
+    assert main([*SWEEP, "1"]) == 0
+    hold(store, sweep, before | reported(capsys.readouterr().err))
     with Store(store) as known:
         assert [known.solves(cell.key) for cell in sweep.cells] == [1] * 6
