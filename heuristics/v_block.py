@@ -18,7 +18,11 @@ from pipesched.schedule.schedule import Schedule
 
 
 class _ClosedFormSlots(NamedTuple):
-    """Slots of makespan and span beyond the work, and live chunk activations per device, for passes of one slot."""
+    """Numbers of a closed form, for passes that all take one slot.
+
+    `makespan` and `span` are the slots of each in which the busiest device computes nothing, `live[d]` the most
+    activations of a chunk in memory of device d.
+    """
 
     makespan: TimeSlot
     span: TimeSlot

@@ -100,10 +100,10 @@ class _Search:
                 self._put(d, weights.popleft())
 
     def _fill_the_wait_for_the_first_gradient(self) -> None:
-        """Run the first micro-batch's forwards down and up the devices, with other forwards while it is away.
+        """Run the first micro-batch's forwards down and up the devices, and other forwards while a device waits for it.
 
-        Before it returns to device d, more micro-batches run forwards down to that device, as far as time and memory
-        allow.
+        Before device d runs it on the leg up, more micro-batches run forwards down to that device, as far as time and
+        memory allow.
         """
         for d in range(self.p):
             self._walk(d, F_DOWN)

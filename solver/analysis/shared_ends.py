@@ -52,7 +52,10 @@ def _may_have_modules(problem: Problem) -> bool:
 
 
 def _divided(stage: Stage, usual: Stage, devices: int) -> tuple[Stage, Stage]:
-    """Return the stage limited to a usual one's times and memory, and each device's part of the remainder."""
+    """Return the stage with times and memory that nowhere exceed those of `usual`, and the stage that runs the excess.
+
+    The second takes an equal part of it, rounded down, on each of the `devices`.
+    """
     times = ("forward", "backward", "weight", "fused")
     keys = (*times, *(() if stage.saving_kinds else ("activation",)), "static")
     kept = {key: min(getattr(stage, key), getattr(usual, key)) for key in keys if getattr(stage, key) is not None}

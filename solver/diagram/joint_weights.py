@@ -71,8 +71,8 @@ class _JointSearch(ThresholdSearch):
 def with_joint_weights(kept: ModelledSteps, plain: Problem, stage_of: Sequence[StageId]) -> ModelledSteps:
     """Return the steps in which the weight tasks of an original stage on one device occupy memory together.
 
-    They do so from the gradient of the one among its tasks with the activation on, until all of them have run.
-    `stage_of` maps each stage of `plain` to its original stage.
+    They do so until all of them have run, from the gradient task whose stage in `plain` has the activation. `stage_of`
+    maps each stage of `plain` to its original stage.
     """
     steps, passes = kept.steps, kept.passes
     stage_of_pass = [stage_of[one.stage] for one in passes]

@@ -171,11 +171,11 @@ def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers)
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: MemoryArray) -> dict[str, Numbers]:
-    """Return two arrays by step: the last forward of its chain on its device (`forward`), and the memory of all of
-    these (`whole`).
+    """Return two arrays by step, on the forwards of its chain on its device: the last one's index, and their memory in
+    all.
 
-    `every` are the steps; arrays by step have the index of its `device`, the `first` step of its chain, and the memory
-    that it `takes`.
+    The arrays are named `forward` and `whole`. `every` are the steps; arrays by step have the index of its `device`,
+    the `first` step of its chain, and the memory that it `takes`.
     """
     forward, down = np.zeros(len(every), np.int64), np.array([one.forward for one in every])
     whole = np.zeros(len(every), np.int64)
