@@ -93,7 +93,8 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
 
 
 def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
-    """Return a range given in the file's unit or in per cent as memory levels; `BadInput` where no schedule fits it.
+    """Return a range (`asked`: from, to), in the file's unit or in per cent, as memory levels; `BadInput` where no
+    schedule fits it.
 
     A level is an amount of memory of each device, or where capacities differ a share of each.
     """

@@ -84,13 +84,19 @@ def _draw_strip(
 
 
 def _draw_static(axes: Axes, device: DeviceId, static: MemorySteps, scale: MemorySteps) -> None:
-    """Draw the static memory of the device, as a band at the bottom of its strip."""
+    """Draw the static memory of the device, as a band at the bottom of its strip.
+
+    Memory of `scale` is as high as a strip.
+    """
     if static:
         axes.axhspan(_height(device, 0, scale), _height(device, static, scale), facecolor=STATIC, linewidth=0)
 
 
 def _draw_capacity(axes: Axes, problem: Problem, device: DeviceId, scale: MemorySteps) -> None:
-    """Draw a dashed line at the device's capacity, if it has one."""
+    """Draw a dashed line at the device's capacity, if it has one.
+
+    Memory of `scale` is as high as a strip.
+    """
     capacity = whole_memory(problem, device)
     if capacity is not None:
         axes.axhline(_height(device, capacity, scale), color=CAP, linestyle="--", linewidth=1.0)

@@ -64,7 +64,7 @@ def render(
     """Return the image of one plot, of the whole timeline or a window (ticks); the same timeline gives the same bytes.
 
     `zoomed`: if the whole is too wide to be readable, the steady state is left out, or a part is also drawn below it.
-    `widest` is in inches.
+    `widest` is in inches. `row` is the height of a device's row relative to the usual one.
     """
     if zoomed and window is None and natural_width(timeline) > READABLE:
         return saved(figure_with_part(timeline, draw, title, row), format)
@@ -115,7 +115,8 @@ def make_figure(
 def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, row: float = 1.0) -> Figure:
     """Return the figure of a timeline too wide to read, with its steady state cut out if there is one.
 
-    If that is still too wide, or there is none, a readable part is drawn below the whole.
+    If that is still too wide, or there is none, a readable part is drawn below the whole. `row` is the height of a
+    device's row relative to the usual one.
     """
     last = float(makespan(timeline))
     most = (READABLE - SIDES) / (natural_width(timeline) - SIDES)

@@ -115,8 +115,8 @@ def key_path(path: str, plan: bool) -> str:
 
 
 def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[str, str | None]:
-    """Return the key path and the YAML value to set in the text for an edit of a field; the value is None to remove the
-    key.
+    """Return the key path and the YAML value to set in the text for an edit of the field at `path` in a problem's
+    document, or in a `plan`'s; the value is None to remove the key.
 
     A transfer time by nodes replaces one for all transfers, as a mapping.
     """

@@ -45,7 +45,8 @@ class Solve:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, kind: str, content: Any) -> None:
-        """Record an event of the solve (such as `moment`) and wake those that wait for news; a `file` is only kept."""
+        """Record an event of the solve, its kind (such as `moment`) and content as JSON values, and wake those that
+        wait for news; a `file` is only kept."""
         if kind == "file":
             self.file = content
             return

@@ -17,7 +17,8 @@ _OVER: _News = ("over", None)
 
 
 async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
-    """Return by kind the last message that a task sends; `BadInput` with its errors.
+    """Return by kind the content of the last message that a task sends; `BadInput` if it sends mistakes, fails or is
+    late.
 
     `work` is the task's name in the process, `arguments` are its arguments.
     """

@@ -108,9 +108,10 @@ def draw(
     path: Path,
     others: Sequence[str] = (),
 ) -> Path:
-    """Write the picture of samples under noise to `path`, a row for each named distribution.
+    """Write the picture of samples under noise to `path`, a row for each named distribution, and return the path.
 
     The ending of `path` gives the format; `others` are endings that the command takes in addition to those of pictures.
+    `label` names the axis with its unit.
     """
     from plots.noise import Spread, render_noise
 

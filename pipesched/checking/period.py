@@ -155,7 +155,9 @@ def _modes(unit: Problem, s: StageId) -> Iterator[_Mode]:
 def _cost(unit: Problem, mode: _Mode, load: Fraction, shares: _MemoryShares, blocks: list[Fraction]) -> Fraction:
     """Return the cost of a mode, in weighted ticks.
 
-    It is the load, and the memory in use while the mode runs, for all stages that wait for its gradient.
+    It is the load, and the memory in use while the mode runs, for all stages that wait for its gradient. `load` is the
+    multiplier of a tick of the stage's device, `blocks[s]` that of the rule that a forward of stage s is in at most one
+    block, in weighted ticks.
     """
     stage = unit.stages[mode.stage]
     cost = (load + shares.waiting[mode.stage]) * mode.gradient

@@ -108,8 +108,10 @@ def _by_evidence(plan: PlanProblem, bound: Fraction, result: ChoiceResult, state
 def _over_partitions(
     plan: PlanProblem, bound: Fraction, choice: Choice, evidence: AllPartitions | AllOrders, stated: str
 ) -> Finding:
-    """Return the finding for a bound over all partitions: verified by the needs of each device, else from the
-    search."""
+    """Return the finding for a bound over all partitions: verified by the needs of each device, else from the search.
+
+    `stated` is the claim as text, with which the finding begins.
+    """
     if isinstance(evidence, AllOrders) and not plan.schedules:
         return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
     if no_better_plan(plan, choice, bound):
@@ -120,7 +122,10 @@ def _over_partitions(
 
 
 def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
-    """Return the finding for a bound over the plan's fixed orders, which says nothing about other orders."""
+    """Return the finding for a bound over the plan's fixed orders, which says nothing about other orders.
+
+    `stated` is the claim as text, with which the finding begins.
+    """
     missing = sorted(set(plan.schedules) - {paths.order for paths in evidence.orders})
     tried = sum(len(paths.tried) for paths in evidence.orders)
     text = f"{stated}: rests on CP-SAT's search over the longest paths of {tried} partitions"

@@ -45,9 +45,9 @@ def as_number(number: Fraction) -> int | Decimal | str:
 
 
 def as_numbers(values: Sequence[int | None], step: Fraction) -> object:
-    """Return multiples of `step` as numbers for a file: one number where all are equal, else a list.
+    """Return `values`, numbers of `step`s, as numbers for a file: one number where all are equal, else a list.
 
-    None is left out.
+    Entries that are None are left out.
     """
     found = [as_number(value * step) for value in values if value is not None]
     return found[0] if len(set(found)) == 1 else found

@@ -70,6 +70,7 @@ def plan_problem_from(
     """Read a plan problem from a dictionary with the keys of a plan file; `BadInput` lists every mistake.
 
     `steps` fixes the units of time and memory to which numbers are rounded; None derives them from the numbers.
+    `source` names the document in messages; the plan has the name `default_name` if the document gives none.
     """
     try:
         whole = document = in_plain_numbers(document, PLAN)
@@ -99,7 +100,8 @@ def plan_problem_from(
 
 
 def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProblem:
-    """Return the plan problem of a form without mistakes, its numbers rounded to a tick and a step of memory.
+    """Return the plan problem of a form without mistakes, called `default_name` if it has no name, its numbers rounded
+    to a tick and a step of memory.
 
     `steps` are a given tick and step, None to choose them. Features change costs first and add to the problem at the
     end.
@@ -147,7 +149,8 @@ def _build(form: PlanFile, default_name: str, steps: Steps | None) -> PlanProble
 
 
 def _cluster(form: PlanFile, unit: str, capacity: list[Fraction] | None, rounding: Rounding) -> Cluster:
-    """Return the devices of a plan file; times are rounded to the nearest tick, memory down to whole steps."""
+    """Return the devices of a plan file, with `capacity` by device (None: unlimited) in the memory unit `unit`; times
+    are rounded to the nearest tick, memory down to whole steps."""
     assert form.devices
     latency = latency_of(form.transfer)
     return Cluster(

@@ -22,6 +22,7 @@ from pipesched.files.features.catalogue import (
     refused_with_value,
 )
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import refused_together
 from pipesched.files.other_kinds import FileKind, refuse_other_kinds
@@ -119,7 +120,7 @@ def problem_from(
     """Read a problem from a dictionary with the keys of a problem file; `BadInput` lists every mistake.
 
     `source` names the document in messages. Times become integer ticks; they are rounded if the sum of all would exceed
-    `most_steps` of the largest tick that divides them.
+    `most_steps` of the largest tick that divides them. It has the name `default_name` if the document gives none.
     """
     try:
         whole = in_plain_numbers(document, PROBLEM)
@@ -193,9 +194,10 @@ def _split_off(features: list[Feature], document: object) -> tuple[object, Attac
 
 
 def _read_attached(
-    of: AttachedProblems, value: object, form: ProblemFile, wrong: frozenset[str]
+    of: AttachedProblems, value: object, form: ProblemFile, wrong: WrongPaths
 ) -> tuple[list[tuple[Any, _Form]], list[str]]:
-    """Return the forms of the documents attached under a key, each with its description, and every mistake in them."""
+    """Return the forms of the documents that `of` reads from a key's `value`, each with its description, and every
+    mistake there."""
     read = list[tuple[Any, _Form]]()
     documents, found = of.documents(value, form, wrong, lambda one: in_plain_numbers(one, PROBLEM))
     for path, what, one in documents:
@@ -207,7 +209,10 @@ def _read_attached(
 
 
 def _build(parsed: _Form, default_name: str, most_steps: int) -> Problem:
-    """Return the problem of a form without mistakes, with times in ticks and memory in whole steps."""
+    """Return the problem of a form without mistakes, with times in ticks and memory in whole steps.
+
+    `default_name` and `most_steps` are as in `problem_from`.
+    """
     form, features = parsed
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
@@ -250,7 +255,7 @@ def _memory(
     """Return (columns by stage, pools by device, step, notes): all memory of a file in whole steps, and the step.
 
     Activations and capacities are rounded down and memory that B frees up, so that whatever fits still fits. `BadInput`
-    for a capacity of too many steps.
+    for a capacity of too many steps. `most_steps` is as in `problem_from`.
     """
     form, features = parsed
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)

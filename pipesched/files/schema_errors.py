@@ -121,7 +121,7 @@ def _is_missing(document: dict[str, Any], path: str) -> bool:
 
 
 def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:
-    """Remove a wrong value from a document in place.
+    """Remove the wrong value at a path of keys and list indices from a document, in place.
 
     A list entry becomes an empty section, so that the others keep their index.
     """

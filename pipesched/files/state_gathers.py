@@ -41,7 +41,10 @@ def gather_mistakes(problem: Problem, state: State) -> Iterator[str]:
 
 
 def _was_there(problem: Problem, state: State, p: Pass, stage: StageId) -> bool:
-    """Return True if a stage's parameters were gathered when a pass began, and stay until it ends."""
+    """Return True if, by the state, a gathering of a stage's parameters covers all of the pass `p`.
+
+    It has ended when the pass begins, and the parameters are dropped only after the pass has ended, or not yet.
+    """
     own = [state.ran.get(Task(p, part)) for part in range(len(problem.stages[p.stage].tasks_of(p.kind)))]
     times = [one for one in own if one is not None]
     since = min((one.start for one in times), default=state.now)

@@ -98,7 +98,8 @@ CUT_KEYS = ("sequence_chunks", "lengths")
 
 
 def of_piece(model: Model, start: Fraction, end: Fraction, tick: Fraction, step: Fraction) -> Model:
-    """Return the model's costs for one piece, times in whole ticks and memory in whole steps.
+    """Return the model's costs for the piece from `start` to `end`, shares of the sequence from 0 to 1: times in whole
+    ticks and memory in whole steps.
 
     The sums over all pieces are those of the whole sequence.
     """

@@ -269,7 +269,10 @@ class PlanProblem:
 
     def stage(self, costs: StageCosts, in_pieces: bool, stages: int, passes: int) -> Stage:
         """Return a stage of the problem from its costs; `stages` and `passes` are the numbers of stages and
-        micro-batches."""
+        micro-batches.
+
+        With `in_pieces` the costs are those of a piece of a micro-batch.
+        """
         own = self.model.parameters
         each_pass = own.gather is not None and own.gather.each_pass
         stage = Stage(

@@ -35,7 +35,7 @@ def memory_text(problem: Problem, level: MemorySteps) -> str:
 
 
 def peak_of(peak: Fraction, capacity: Fraction, decimals: int = 6) -> str:
-    """Return a peak and its capacity, both in the file's unit, as text, `5.9 of 6`.
+    """Return a peak and its capacity, both in the file's unit, as text with up to `decimals` decimals, `5.9 of 6`.
 
     The peak is rounded down if it fits, up if it does not, so rounding never makes a peak that fits look too large, or
     the reverse.

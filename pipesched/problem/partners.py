@@ -56,8 +56,8 @@ def _placed(
     group: tuple[DeviceId, ...],
     states: list[dict[DeviceId, MemorySteps]],
 ) -> set[tuple[MemorySteps, ...]]:
-    """Return the memory levels of a group's devices after one more activation, for each known level and each of its
-    states.
+    """Return the memory levels of a group's devices after one more activation, for each known level in `loads` and each
+    of its states.
 
     A level has an entry for each device of `group`, in that order; a state is the memory it takes by device. Levels
     that exceed a device's capacity are left out.

@@ -45,7 +45,8 @@ def _gathered(
 ) -> MemorySteps:
     """Return the memory of gathered parameters to subtract from a device's memory.
 
-    0 where copies take memory of the device, since no parameters need be gathered then.
+    0 where copies take memory of the device, since no parameters need be gathered then. Else `room_for` of the amounts
+    of the device's stages, such as their maximum.
     """
     holder = problem.parameters.holder
     stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]

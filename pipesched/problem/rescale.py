@@ -18,7 +18,8 @@ from pipesched.problem.stage import Stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
-    """Return the problem with a factor for each micro-batch, in ticks and memory in which all products are integers.
+    """Return the problem with a factor for each micro-batch (`scale`), in ticks and memory in which all products are
+    integers.
 
     With `fixed`, micro-batches keep their order on every stage. If all factors are 1 the problem is returned as it is:
     equal micro-batches may be renumbered, so a fixed order is no restriction.

@@ -71,7 +71,10 @@ def _known(document: object) -> Evidence:
 
 
 def _of_relaxed(document: dict[str, Any], form: str) -> OfRelaxed:
-    """Read evidence about a relaxed problem: the fields of the relaxation, and the evidence of the argument."""
+    """Read evidence about a relaxed problem: the fields of the relaxation, and the evidence of the argument.
+
+    `form` is the name of the relaxation's form; `UnknownForm` of the evidence within stays as such.
+    """
     own = {name: value for name, value in document.items() if name not in ("kind", "evidence")}
     relaxation, inner = _with_fields(_RELAXATIONS[form], own), document.get("evidence")
     for each in fields(relaxation):
@@ -95,7 +98,8 @@ def _flat(numbers: object) -> Iterator[Any]:
 
 
 def _with_fields(kind: type[Any], document: dict[str, Any]) -> Any:
-    """Read an object of this class from its fields; `BadInput` names the first one that is wrong."""
+    """Read an object of the class `kind` from its fields in `document`; `BadInput` names the first one that is
+    wrong."""
     found, annotations = {}, get_type_hints(kind)
     annotations.pop("form")
     for name in document.keys() - annotations.keys() - {"form"}:
@@ -118,13 +122,16 @@ def _wrong(name: str, given: object) -> str:
 
 
 def unknown_form(document: object, mistake: str | None = None) -> UnknownForm:
-    """Return evidence that another version wrote, or that was changed, as `UnknownForm`."""
+    """Return evidence that another version wrote, or that was changed, as `UnknownForm`.
+
+    `mistake` says what is wrong with it; None for another version's.
+    """
     form = document.get("form") if isinstance(document, dict) else None
     return UnknownForm(str(form), simplejson.dumps(document, use_decimal=True), mistake)
 
 
 def _read(value: object, annotation: Any) -> object:
-    """Read a value of this type, lists as tuples; ValueError if it is of another type."""
+    """Read a value of the type `annotation`, lists as tuples; ValueError if it is of another type."""
     choices = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
     if type(value) in (bool, str, NoneType) and type(value) in choices:
         return value

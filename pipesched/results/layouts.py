@@ -28,9 +28,10 @@ class ExpectedError(NamedTuple):
 
 
 def plainness(sizes: Mapping[str, int], recomputes: bool, chunks: int) -> tuple[int, bool, int, int, int]:
-    """Return a key by which simpler layouts sort first.
+    """Return a key by which simpler layouts sort first, from sizes of parallelism and stages a device (`chunks`).
 
-    It has the kinds of parallelism besides data, recomputation, stages a device, and the tensor and context sizes.
+    It has the kinds of parallelism besides data, True if some layer recomputes, stages a device, and the tensor and
+    context sizes.
     """
     chosen = [sizes[name] for name in ("tensor", "context", "expert", "pipeline")]
     return sum(size > 1 for size in chosen), recomputes, chunks, chosen[0], chosen[1]

@@ -9,7 +9,8 @@ from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def by_microbatch(problem: Problem, numbers: Whole, microbatches: Ints, times: int = 4) -> Whole:
-    """Return each row's number, ticks or memory of a stage, times the factor of the row's micro-batch, exactly.
+    """Return each row's number, ticks or memory of a stage, times the factor of the row's micro-batch in
+    `microbatches`, exactly.
 
     Up to `times` of the products can be added exactly, as `whole` says.
     """

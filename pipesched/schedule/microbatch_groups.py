@@ -11,7 +11,8 @@ ORDER = "interleaved-1f1b"
 
 
 def is_taken(microbatches: int, devices: int, group: int) -> bool:
-    """Return True if Megatron accepts groups of this size."""
+    """Return True if Megatron accepts groups of `group` micro-batches, of so many `microbatches` in all and pipeline
+    `devices`."""
     return devices <= group <= microbatches and not 0 < microbatches % group < devices
 
 
@@ -50,9 +51,10 @@ def group_of(order: str | None, microbatches: int, devices: int) -> int | None:
 
 
 def _own_group(microbatches: int, devices: int) -> int | None:
-    """Return the group size of the order itself, with groups as equal as possible, larger first.
+    """Return the size of groups of micro-batches that the order has by default, with groups as equal as possible,
+    larger first.
 
-    None if not accepted.
+    None if Megatron does not accept it.
     """
     number = microbatches // devices
     if not number:

@@ -142,7 +142,8 @@ def _in_groups(problem: Problem, needs: dict[Task, list[Task]], orders: _Orders)
 
 
 def _shortest_cycle(needs: Mapping[Task, Sequence[Task]], through: Sequence[Task]) -> list[Task]:
-    """Return the fewest tasks of which each waits for the next one, and the last for the first, one of them given."""
+    """Return the fewest tasks of which each waits for the next one, and the last for the first, one of them in
+    `through`."""
     found = list[Task]()
     for first in asking(through, SHORT):
         waits: dict[Task, Task] = {}

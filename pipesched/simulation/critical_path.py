@@ -27,7 +27,8 @@ def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
 
 
 def _last(timeline: Timeline, graph: Graph, start: list[Ticks]) -> Node | None:
-    """Return the node (index in `graph.tasks`) at which the path ends; None for a schedule without passes."""
+    """Return the node (index in `graph.tasks`) at which the critical path ends, given the start of every node in ticks;
+    None for a schedule without passes."""
     if not start:
         return None
     nodes: list[int] = [node for device in graph.closing for node in device]

@@ -150,7 +150,7 @@ class _Nodes:
         return found
 
     def idle(self, device: DeviceId, makespan: Ticks) -> Idle:
-        """Return the device's idle ticks by cause.
+        """Return the device's idle ticks by cause, from time 0 to the timeline's `makespan`.
 
         Gaps are examined in order of time; for n passes that takes O(n log n).
         """
@@ -168,7 +168,8 @@ class _Nodes:
         return +found
 
     def _outside(self, device: DeviceId, makespan: Ticks) -> Iterator[tuple[Ticks, IdleCause]]:
-        """Yield (ticks, cause) for the time before a device's first pass and after its last one."""
+        """Yield (ticks, cause) for the time before a device's first pass and after its last one, until the timeline's
+        `makespan`."""
         row = self._rows[device]
         begun, ended = self._start[row[0]], self._end[row[-1]]
         gathered = self._last[row[0]] in self._collective
@@ -189,7 +190,8 @@ class _Nodes:
         waiting: _Waiting,
         steps: list[tuple[Ticks, MemorySteps]],
     ) -> Iterator[tuple[int, IdleCause]]:
-        """Yield (ticks, cause) for the parts of an idle interval between two tasks of a device.
+        """Yield (ticks, cause) for the parts of an idle interval, from tick `since` to `until`, between two tasks of a
+        device.
 
         `waiting` are the nodes that run after it, `steps` the device's memory as (tick, level from then on).
         """
@@ -256,8 +258,8 @@ class _Waiting:
         return self._first[self._at]
 
     def arrivals(self, since: Ticks, until: Ticks) -> Iterator[Ticks]:
-        """Yield the ticks strictly inside an idle interval, in which no node runs, at which some node has all its
-        inputs."""
+        """Yield the ticks strictly between `since` and `until`, the ends of an idle interval in which no node runs, at
+        each of which some node has all its inputs."""
         return (arrives for arrives, _ in _between(self._sorted, since, until))
 
     def least(self, moment: Ticks) -> Fraction | MemorySteps:

@@ -139,7 +139,8 @@ class Graph:
         """Return the arcs between consecutive nodes of each stream, and set `opening` and `closing`.
 
         Entry k says that node `nodes[k]` is `on` a stream, by its number among those of all devices. Copies on a
-        `shared` stream open and close no device: a forward precedes them and a backward follows.
+        `shared` stream open and close no device: a forward precedes them and a backward follows. `places[k]` is the
+        entry's place in the order of that stream.
         """
         order = np.lexsort((places, on))
         one, other = order[:-1], order[1:]
@@ -230,8 +231,8 @@ class Graph:
         return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
     def _at(self, microbatches: Ints, each: Ints) -> Ints:
-        """Return the entries of `each`, one for each micro-batch of the schedule, at these micro-batches; -1 for one
-        that it lacks."""
+        """Return the entries of `each`, one for each micro-batch of the schedule, at the micro-batches `microbatches`;
+        -1 for one that it lacks."""
         known = self._columns.microbatches
         place = np.minimum(np.searchsorted(known, microbatches), len(known) - 1)
         return np.where(known[place] == microbatches, each[place], -1)
@@ -267,7 +268,8 @@ class Graph:
         return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
 
     def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
-        """Run a function of `longest_path` on this graph's arcs and durations; returns what the function returns.
+        """Run `kernel`, a function of `longest_path`, on this graph's arcs and durations; returns what the function
+        returns.
 
         `columns` are its further arguments, such as the starts that it fills in, with an entry for each node. On long
         graphs it runs compiled.
@@ -277,5 +279,5 @@ class Graph:
         return function(self.at, self.after, self.lag, self.ticks, *columns)
 
     def starts(self, ticks: Numbers) -> StartTable:
-        """Return the starts of all tasks from the starts of nodes."""
+        """Return the start table of all tasks from the start of each node, in ticks."""
         return StartTable(self._columns, self._first, self._last - self._first + 1, whole(ticks))

@@ -55,10 +55,11 @@ class Axes:
 
 
 def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: bool, source: str) -> Axes:
-    """Return the axes of a file's `sweep` and of `--set FIELD=VALUES` options, which replace the file's axis of their
-    field.
+    """Return the axes of the `sweep` section of a file's document and of `--set FIELD=VALUES` options, which replace
+    the file's axis of their field.
 
-    `same_model` is as `sweep.same_model` in a file. Errors name the file, `source`.
+    `same_model` is as `sweep.same_model` in a file. `BadInput`, which names the file, `source`, if there are none, or
+    too many cells.
     """
     section = document.get("sweep") or {}
     if not isinstance(section, Mapping):
@@ -89,14 +90,15 @@ def axes_of(document: Mapping[str, Any], options: Sequence[str], same_model: boo
 
 
 def _add(axes: dict[str, Axis], axis: Axis, where: str) -> None:
-    """Add an axis by its path, so that a field under two names is refused."""
+    """Add an axis by its path, so that a field under two names is refused by `BadInput`, which begins with `where`."""
     if axis.path in axes:
         raise BadInput(f"{where}: the field {axis.path} appears twice")
     axes[axis.path] = axis
 
 
 def _axis(field: str, document: Mapping[str, Any], values: tuple[Value, ...]) -> Axis:
-    """Return the axis of a field with full key paths.
+    """Return the axis of a field with full key paths, in which short names are replaced as the kind of `document`
+    (problem or plan) asks.
 
     If the values are groups of settings, which name their own fields, `field` is only the axis's label.
     """

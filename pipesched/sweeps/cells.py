@@ -120,7 +120,9 @@ def read_sweep(
 ) -> Sweep:
     """Read the sweep of a problem or plan file; `BadInput` if no cell of it is valid.
 
-    `values` are further fields with their values, in addition to the file's `sweep` section.
+    `options` are those of `--set`, as `FIELD=VALUES`. `same_model` keeps the model's layers where the stages change.
+    `objective`, if given, replaces the file's. `values` are further fields with their values, in addition to the file's
+    `sweep` section.
     """
     document = read_document(path)
     if not isinstance(document, dict):
@@ -135,7 +137,8 @@ def read_sweep(
 
 
 def with_values(document: Mapping[str, Any], values: Mapping[str, object] | None) -> Mapping[str, Any]:
-    """Return the document with these fields added to its `sweep` section."""
+    """Return the document with the fields `values`, each with its values, added to its `sweep` section; itself if there
+    are none."""
     return {**document, "sweep": {**(document.get("sweep") or {}), **values}} if values else document
 
 
@@ -146,7 +149,11 @@ def sweep_of(
     source: str = "sweep",
     default_name: str = "sweep",
 ) -> Sweep:
-    """Return the sweep of a document with the keys of a problem or plan file."""
+    """Return the sweep of a document with the keys of a problem or plan file.
+
+    `options` are those of `--set`, `same_model` as in the file's section. `source` names the document in messages; the
+    sweep's name is the document's, or else `default_name`. `BadInput` if no cell is valid.
+    """
     document = with_axis_of_sizes(document, source)
     axes = axes_of(document, options, same_model, source)
     base = without_field(document, "sweep")
@@ -158,7 +165,8 @@ def sweep_of(
 
 
 def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
-    """Return the problem or plan problem of a document; `BadInput` lists every mistake."""
+    """Return the problem or plan problem of a document, with this name if the document has none; `BadInput` lists every
+    mistake."""
     return (plan_problem_from if is_plan(document) else problem_from)(document, "cell", name)
 
 
@@ -190,7 +198,8 @@ def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any],
 
 
 def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
-    """Set the values of a cell in place, multiples of the number of devices last."""
+    """Set the values of a cell (`point`, one of each axis) in its document `changed`, in place, multiples of the number
+    of devices last."""
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
         if not isinstance(value, OfDevices):
@@ -205,7 +214,8 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
 
 
 def _place(point: Sequence[Value], axes: Axes, devices: object) -> tuple[tuple[str, object], ...]:
-    """Return the values of a cell by axis name; groups of settings are represented by their names."""
+    """Return the pairs of axis name and value of a cell, given its `point`, one value of each axis, and its number of
+    devices; groups of settings are represented by their names."""
     at: list[tuple[str, object]] = []
     for axis, value in zip(axes.axes, point, strict=True):
         single = [one for path, one in value.settings if path == axis.path and len(value.settings) == 1]

@@ -58,7 +58,10 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
 
 
 def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
-    """Return the stages that take more than 1.5 times the median, such as one with a head."""
+    """Return the stages of a problem file's document that take more than 1.5 times the median, such as one with a head.
+
+    Empty where the document's placement has no name, or times are missing.
+    """
     shape, times = _shape(document), document.get("times")
     if shape is None or not isinstance(times, Mapping):
         return []
@@ -69,7 +72,7 @@ def uneven_stages(document: Mapping[str, Any]) -> list[StageId]:
 
 
 def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
-    """Return devices, stages of a chain, and chains; None for a placement without a name."""
+    """Return (devices, stages of a chain, chains) of a problem file's document; None for a placement without a name."""
     placement, devices, chunks = document.get("placement", "linear"), document.get("devices"), document.get("chunks", 1)
     if not isinstance(placement, str) or placement not in PLACEMENTS:
         return None
@@ -86,7 +89,8 @@ def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: Ca
 
 
 def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., list[Fraction]]) -> None:
-    """Convert the times and amounts of copies and recomputations to the new stages with `recut`, in place.
+    """Convert the times and amounts of copies and recomputations in a `memory` section to the new stages with `recut`,
+    in place.
 
     They grow with the layers of a stage; the share of an activation that stays does not change.
     """
@@ -100,9 +104,11 @@ def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., lis
 def _recut_static(
     memory: dict[str, Any], devices: int, before: tuple[int, int, int], recut: Callable[..., list[Fraction]]
 ) -> None:
-    """Convert static memory given by device to amounts by new stage with `recut`, in place.
+    """Convert the static memory of a `memory` section, of a device or of each old stage, to a list by new stage with
+    `recut`, in place.
 
-    A device with two chains has its layers twice.
+    One number is that of each device; of a device with several stages each gets an equal part. A list has one entry for
+    each old stage; `BadInput` for a list by device. `before` is the old `_shape`.
     """
     static = memory.get("static")
     if static is None:

@@ -94,7 +94,7 @@ class Store:
         return None if row is None else outcome_from(json.loads(row[0]), row[1])
 
     def keep(self, key: str, outcome: Outcome, solved: bool = True) -> Outcome:
-        """Merge an outcome into what is known of a cell; returns the merged outcome.
+        """Merge an outcome into what is known of the cell with this `Cell.key`; returns the merged outcome.
 
         `solved` is False for an outcome that follows from another cell, without a search of this one.
         """

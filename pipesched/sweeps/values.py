@@ -57,7 +57,10 @@ def values_of(field: str, given: object, where: str) -> tuple[Value, ...]:
 
 
 def values_from_text(field: str, text: str, where: str) -> tuple[Value, ...]:
-    """Return the values given by an option: a range, or values separated by commas."""
+    """Return the values of a field given by the text of an option: a range, or values separated by commas.
+
+    `where` names the option in messages.
+    """
     given = read_yaml(f"[{text}]", where)
     return values_of(field, given, where)
 
@@ -94,7 +97,7 @@ def _group(name: str, settings: object, where: str) -> Value:
 
 
 def _listed(given: object, where: str) -> Iterator[object]:
-    """Yield each value of a list, with ranges in it expanded."""
+    """Yield each value of a list, with ranges in it expanded; `BadInput`, which begins with `where`, for too many."""
     number = 0
     for entry in given if isinstance(given, list | tuple) else [given]:
         spread = _range(entry, where) if isinstance(entry, str) and ".." in entry else [_one(entry)]

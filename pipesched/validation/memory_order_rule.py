@@ -125,7 +125,7 @@ class Units:
         self._users: list[dict[int, int]] = [{} for _ in self._left]
 
     def hand_out(self, taker: int, amount: int) -> list[int]:
-        """Give `amount` units to a taking pass and return an empty list.
+        """Give `amount` units to the taking pass number `taker` and return an empty list.
 
         If that is impossible, return the taking passes, by number, of a state that exceeds the memory.
         """
@@ -147,7 +147,8 @@ class Units:
         return []
 
     def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
-        """Return a source with units left, found by a shortest chain of exchanges; None if there is none.
+        """Return a source of units for the taking pass `taker` that has some left, found by a shortest chain of
+        exchanges; None if there is none.
 
         Also returned are the taker that asks for each source, and for each taker the source whose units it would free.
         """

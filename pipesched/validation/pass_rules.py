@@ -238,7 +238,7 @@ def for_one(
 
 
 def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
-    """Return ticks or memory of stages, one for each row, scaled for the row's micro-batch."""
+    """Return `numbers`, ticks or memory by row, each times the factor of the row's micro-batch in `microbatches`."""
     if not problem.walks.scale:
         return numbers
     scale = problem.walks.scale
@@ -248,7 +248,10 @@ def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
 
 def _travel(problem: Problem, sender: StageId, receiver: StageId, back: bool) -> Ticks:
     """Return the ticks of a transfer between stages: those of the stage that is first on the chain, and those of the
-    link."""
+    link.
+
+    With `back` it is the transfer of a gradient, else of an activation; 0 on one device.
+    """
     here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
     if here == there:
         return 0

@@ -86,7 +86,7 @@ class _Part:
                 yield B, chain[at + 1], lag(chain[at + 1], p.stage)
 
     def _ticks(self, node: int) -> Ticks:
-        """Return the ticks of a slot: of its pass, or of the block of its two passes."""
+        """Return the ticks of the slot at index `node`: of its pass, or of the block of its two passes."""
         slot = self.slots[node]
         if len(slot) == 2:
             forward, backward = (self._problem.stages[one.stage] for one in slot)
@@ -101,8 +101,8 @@ class _Part:
         return all(room is None or self._level(node) <= room for node, room in enumerate(rooms))
 
     def _level(self, node: int) -> MemorySteps:
-        """Return the memory level of a slot's device while the slot runs, including what all earlier repetitions
-        left."""
+        """Return the memory level of the device of the slot at index `node` while that slot runs, including what all
+        earlier repetitions left."""
         total = sum(passing_memory(self._problem, p.kind, p.stage)[0] for p in self.slots[node])
         for (kind, stage, residue), forward in self._places.items():
             if kind is not F or self._device[forward.node] != self._device[node]:

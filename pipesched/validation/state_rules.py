@@ -145,8 +145,11 @@ def _needed(problem: Problem, task: Task) -> Iterator[tuple[Task, Ticks]]:
 
 
 def _ends(problem: Problem, p: Pass, lag: Ticks, before: Pass) -> Iterator[tuple[Task, Ticks]]:
-    """Yield the tasks with which a pass ends for another one, or the task that sends its tensor, if that occupies a
-    stream."""
+    """Yield the tasks of pass `p` that pass `before` waits for, each with the ticks until it may start.
+
+    They are the last tasks of `p` with `lag`, or, where transfers occupy a stream and take time, the task that sends
+    its tensor, with 0. None if the stage never runs passes of this kind.
+    """
     if p.kind not in problem.stages[p.stage].kinds:
         return
     own = len(own_tasks(problem, p.kind, p.stage))
@@ -217,7 +220,8 @@ def _of_copies(
 ) -> list[tuple[Ticks, bool, int, MemorySteps, Pass]]:
     """Return the changes of a memory by copies, as (tick, True if taken, place among changes of a tick, amount, copy).
 
-    At a tick memory is freed before it is taken.
+    At a tick memory is freed before it is taken. `turn` is the place, among the other passes that the caller counts, of
+    memory taken at the same tick.
     """
     found = []
     for p in copies:
@@ -227,11 +231,12 @@ def _of_copies(
 
 
 def _over(
-    problem: Problem, events: list[tuple[Ticks, bool, int, MemorySteps, Pass]], room: MemorySteps | None, where: str
+    problem: Problem, events: list[tuple[Ticks, bool, int, int, Pass]], room: int | None, where: str
 ) -> Iterator[Violation]:
-    """Yield the violation of the first change, as of `_of_copies`, that exceeds `room`; none where that is None.
+    """Yield the violation of the first change, as of `_of_copies`, that raises a level above `room`; none where that is
+    None.
 
-    `where` is the memory's name for the message.
+    The level is of a memory, or of the stages gathered at once. `where` is its name for the message.
     """
     level = 0
     for _, _, _, change, p in sorted(events):

@@ -98,8 +98,10 @@ class BoxNumbers(Artist):
             yield self._text(text, middle[index], size, self._inks[index])
 
     def _seen(self, left_top: NDArray[np.float64], right_bottom: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the mask of boxes that are at least partly inside the axes, which excludes most of a zoomed
-        picture."""
+        """Return the mask of boxes that are at least partly inside the axes, which excludes most of a zoomed picture.
+
+        The corners of boxes are arrays of shape (boxes, 2), in pixels.
+        """
         if self.axes is None:
             return np.ones(len(left_top), np.bool_)
         (x0, y0), (x1, y1) = self.axes.bbox.min, self.axes.bbox.max

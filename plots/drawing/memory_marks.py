@@ -36,7 +36,7 @@ def whole_memory(problem: Problem, device: DeviceId) -> MemorySteps | None:
 
 
 def write_peak(axes: Axes, problem: Problem, device: DeviceId, peak: MemorySteps, size: float) -> None:
-    """Write the peak, and the capacity if there is one, at the right end of the strip."""
+    """Write the peak, and the capacity if there is one, at the right end of the strip, in a font of `size` points."""
     capacity = whole_memory(problem, device)
     unit = problem.resolution
     text = memory_amount(problem, peak) if capacity is None else peak_of(peak * unit, capacity * unit, 3)

@@ -73,7 +73,8 @@ def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") 
 def scales(found: Table, numeric: Sequence[Axis]) -> tuple[Scale, Scale, list[Scale]]:
     """Return the map's vertical and horizontal axes, and those of panels.
 
-    They are devices, micro-batches a device, and memory a device, if the sweep has these; else its axes in order.
+    They are devices, micro-batches a device, and memory a device, if the sweep has these; else its axes of numbers,
+    `numeric`, in order.
     """
     by_path = {axis.path: axis for axis in numeric}
     devices = by_path.get("devices")

@@ -29,7 +29,8 @@ class Mark(NamedTuple):
 
 
 def labelled(marks: Iterable[Mark], scale: Scale, coloured: bool) -> Line:
-    """Return the row with each box drawn as its longest label that fits, then dashes (or its colour) to its end."""
+    """Return the row with each box drawn as its longest label that fits, then dashes (or if `coloured` its colour) to
+    its end."""
     cells = [_idle(coloured)] * scale.columns
     for mark in marks:
         left, right = scale.column(mark.start), scale.column(mark.end)

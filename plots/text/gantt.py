@@ -47,7 +47,7 @@ def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window 
 
 
 def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[DeviceId, str], str]:
-    """Return the names of rows by (device, stream), from top to bottom; unused streams are left out."""
+    """Return the names of rows by (device, stream), from top to bottom; streams that are not in `used` are left out."""
     devices, streams = range(problem.devices), [stream for stream in problem.streams if stream in used]
     if len(problem.streams) == 1:
         return {(device, streams[0]): f"device {device}" for device in devices}

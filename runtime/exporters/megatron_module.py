@@ -49,7 +49,10 @@ install(DOCUMENT)
 
 
 def module_text(document: Mapping[str, Any], proof: str) -> str:
-    """Return the text of a module that, when imported, has Megatron run a document of `runtime.exporters.megatron`."""
+    """Return the text of a module that, when imported, has Megatron run a document of `runtime.exporters.megatron`.
+
+    `proof` is a sentence for the module's docstring: that the programs end, and why.
+    """
     return _MODULE.format(
         schedule=document["schedule"],
         problem=document["problem"],

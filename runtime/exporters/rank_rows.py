@@ -19,7 +19,8 @@ def runs_on_streams(timeline: Timeline) -> bool:
 def rank_rows(name: str, timeline: Timeline) -> list[str]:
     """Return the program of every rank as text, in the syntax of `runtime.execution.program`.
 
-    To wait for a task of another rank is to receive the tensor it yields; `BadInput` if nothing of it is used.
+    To wait for a task of another rank is to receive the tensor it yields; `BadInput`, which begins with `name`, that of
+    the format, if nothing of it is used.
     """
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
@@ -34,8 +35,8 @@ def rank_rows(name: str, timeline: Timeline) -> list[str]:
 
 
 def proof_of_streams(name: str, timeline: Timeline) -> str:
-    """Return a sentence saying that the programs of all streams end and why; `BadInput` with the cycle if they do
-    not."""
+    """Return a sentence saying that the programs of all streams end and why; `BadInput`, which begins with `name`, that
+    of the format, with the cycle if they do not."""
     streams = stream_programs(timeline)
     return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))
 

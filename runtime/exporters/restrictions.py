@@ -75,7 +75,8 @@ def _backward_after_forward(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _whole_on(place: int) -> _Restricted:
-    """Return a restriction: B of the first (0) or last (-1) stage takes as long as BW, and its W no time."""
+    """Return a restriction: B of the stage at index `place` of the chain, the first (0) or last (-1), takes as long as
+    BW, and its W no time."""
 
     def restricted(problem: Problem) -> Problem:
         if not problem.pipeline.splits:
@@ -88,7 +89,8 @@ def _whole_on(place: int) -> _Restricted:
 
 
 def _fused_on(place: int) -> _Adapted:
-    """Return an adaptation: B of the first (0) or last (-1) stage is written as BW, and its W of no time left out.
+    """Return an adaptation: B of the stage at index `place` of the chain, the first (0) or last (-1), is written as BW,
+    and its W of no time left out.
 
     This takes no more memory.
     """

@@ -21,7 +21,8 @@ _OPS = {F: "F", B: "I", W: "W", BW: "B"}
 
 
 def refuse(name: str, placement: Placement) -> None:
-    """Raise `BadInput` for a placement that PyTorch's runtime cannot run."""
+    """Raise `BadInput` for a placement that PyTorch's runtime cannot run; the message begins with `name`, that of the
+    format."""
     one_chain(name, _RUNTIME, placement)
     every_device_works(name, _RUNTIME, placement)
 

@@ -73,7 +73,7 @@ def _slot(word: str) -> Slot | None:
 
 
 def _of_parameters(word: str, turns: Counter[tuple[str, str]]) -> Slot | None:
-    """Return the gather, drop or reduction of an entry as a pass; None for other entries.
+    """Return the gather, drop or reduction of an entry (`word`) of the CSV as a pass; None for other entries.
 
     Its number counts from 0 those of the same name on the stage; `turns` has the counts so far and is updated.
     """

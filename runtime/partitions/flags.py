@@ -12,7 +12,7 @@ from runtime.partitions.staged_model import StagedModel
 
 
 def header(model: StagedModel, runtime: str) -> str:
-    """Return the comment lines at the head of a file of settings: its purpose, and the plan's figures."""
+    """Return the comment lines at the head of a file of settings for `runtime`: its purpose, and the plan's figures."""
     stages, devices = counted(len(model.stages), "stage"), counted(model.devices, "device")
     where = f"{stages} on {devices}, {counted(model.microbatches, 'micro-batch')}"
     first = f"Partition of {model.name!a} for {runtime}, by pipesched {VERSION}: {where}"
@@ -34,8 +34,8 @@ def _training(model: StagedModel) -> Iterator[str]:
 
 
 def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> str:
-    """Return a file of flags quoted for a shell: `--name value` a line, several values separated, `--name` alone for
-    True."""
+    """Return a file of flags for `runtime`, quoted for a shell: `--name value` a line, several values separated,
+    `--name` alone for True."""
     comment = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
     comment += " --micro-batch-size times the data-parallel size"
     flags = step_flags(model) | dict(flags)

@@ -36,19 +36,24 @@ def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
 
 
 def between_embedding_and_head(counts: list[int]) -> tuple[StageCounts, ...]:
-    """Return stages with these numbers of transformer layers, the embedding on the first and the head on the last."""
+    """Return stages with these numbers (`counts`) of transformer layers, the embedding on the first and the head on the
+    last."""
     last = len(counts) - 1
     return tuple(StageCounts(int(at == 0), layers, 0, int(at == last)) for at, layers in enumerate(counts))
 
 
 def check_total(name: str, counts: list[int], layers: int) -> None:
-    """Raise `BadInput` if the counts do not sum to the model's layers."""
+    """Raise `BadInput` if the counts of stages do not sum to the model's `layers`; `name` is the setting, for the
+    message."""
     if sum(counts) != layers:
         raise BadInput(f"{name}: found {sum(counts)} layers in all; allowed: the model's {layers}")
 
 
 def check_length(name: str, found: int, devices: int, unit: str = "device") -> None:
-    """Raise `BadInput` if a list does not have one entry for each device."""
+    """Raise `BadInput` if a list has not one entry for each device, but `found` entries.
+
+    `name` is the setting, for the message, and `unit` the word there for what an entry is of.
+    """
     if found != devices:
         raise BadInput(f"{name}: found {found} entries; allowed: {devices}, one per {unit}")
 
@@ -63,7 +68,11 @@ def _whole(name: str, found: object, least: int, text: str) -> list[int]:
 
 
 def layers_of_devices(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the stages, one a device, of a list with the number of transformer layers of each device."""
+    """Return the stages, one a device, of a list with the number of transformer layers of each device, given as text.
+
+    `BadInput` unless there is one entry for each of `devices` and they add up to `layers`; `name` is the setting, for
+    the message.
+    """
     counts = numbers(name, text)
     check_length(name, len(counts), devices)
     check_total(name, counts, layers)

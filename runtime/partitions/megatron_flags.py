@@ -23,7 +23,10 @@ _NEEDS = {
 
 
 def order_notes(model: StagedModel, any_order: str = "megatron-order") -> tuple[str, ...]:
-    """Return a note that Megatron runs its own order; empty if that is the plan's."""
+    """Return a note that Megatron runs its own order; empty if that is the plan's.
+
+    `any_order` is the name, for `plan --for`, of a runtime of Megatron that runs any order.
+    """
     if (model.schedule or "").partition(":")[0] in ORDERS:
         return ()
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
@@ -58,7 +61,8 @@ def module_notes(model: StagedModel) -> tuple[str, ...]:
 
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Return the flags for recomputation; `BadInput` if stages differ in what one number cannot express."""
+    """Return the flags for recomputation; `BadInput` if stages differ in what one number cannot express. The message
+    begins with `name`, that of the format."""
     modes = {mode for stage in model.stages for mode in stage.recompute_modes}
     unknown = [mode for mode in sorted(modes) if mode not in FULL and not modules_of(mode)]
     if unknown:
@@ -92,7 +96,7 @@ def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
 def _modules(name: str, model: StagedModel) -> list[str]:
     """Return the modules for `--recompute-modules`: recomputed in every layer, they are what the plan recomputes.
 
-    Raises `BadInput` if no one list of modules does.
+    Raises `BadInput`, whose message begins with `name`, that of the format, if no one list of modules does.
     """
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     for selection in model.selections:

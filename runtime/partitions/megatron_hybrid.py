@@ -57,7 +57,11 @@ def is_pattern(text: str) -> bool:
 
 
 def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage of a pattern; `BadInput` with a line for each rule that it breaks."""
+    """Return the layers of each stage of a pattern for so many pipeline `devices`; `BadInput` with a line for each rule
+    that it breaks.
+
+    The model has `layers` transformer layers.
+    """
     segments = text.strip().strip("'\"").split("|")
     strange = next((one for one in "".join(segments) if one not in _LETTERS.values()), None)
     if strange is not None:

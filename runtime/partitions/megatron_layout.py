@@ -59,7 +59,11 @@ def _unrolled(text: str, pattern: str) -> str:
 
 
 def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage of a layout; `BadInput` with a line for each rule of Megatron that they break."""
+    """Return the layers of each stage of a layout, given as text, for so many pipeline `devices` and `layers`
+    transformer layers; `BadInput` with a line for each rule of Megatron that they break.
+
+    `name` is the setting, for messages.
+    """
     counts = read_layout(text)
     broken = layout_mistakes(counts, devices, layers)
     if broken:
@@ -68,7 +72,8 @@ def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[Sta
 
 
 def layout_mistakes(counts: Sequence[StageCounts], devices: int, layers: int) -> list[str]:
-    """Return a line for each rule of Megatron that the stages break; empty if it accepts them."""
+    """Return a line for each rule of Megatron that the stages break, with so many pipeline `devices` and `layers`
+    transformer layers; empty if it accepts them."""
     if len(counts) % devices:
         return [f"found {len(counts)} stages; allowed: a multiple of the {devices} devices"]
     found = []

@@ -23,7 +23,8 @@ class PartitionFlags(NamedTuple):
 def partition_flags(name: str, model: StagedModel, placed: bool = False) -> PartitionFlags:
     """Return a partition's layout or pattern, with all its other flags; `BadInput` if Megatron refuses the partition.
 
-    `placed`: the executor puts stages where the plan has them, not where Megatron puts them by itself.
+    `placed`: the executor puts stages where the plan has them, not where Megatron puts them by itself. `name` is the
+    format's, with which messages begin.
     """
     if not placed:
         loop(name, model)

@@ -64,7 +64,8 @@ def _write_with_order(model: StagedModel) -> PartitionSettings:
 
 
 def _settings(name: str, model: StagedModel) -> tuple[str, dict[str, object], tuple[str, ...]]:
-    """Return a plan's pattern, its flags without those of micro-batch groups, and notes; `BadInput` if it has none."""
+    """Return a plan's pattern, its flags without those of micro-batch groups, and notes; `BadInput`, which begins with
+    the format's `name`, if it has none."""
     if is_hybrid(names_of(model)):
         raise BadInput(f"{name}: not supported: {_OWN}")
     mtp_on_last_stage(name, model, "a pattern has them behind the last stage")
@@ -94,8 +95,11 @@ def _letters(run: Run, attention: str) -> str:
 
 
 def _read(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    """Return the layers of each stage of a pattern of pairs of letters; `BadInput` with a line for each rule that it
-    breaks."""
+    """Return the layers of each stage of a pattern of pairs of letters, for so many pipeline `devices` and `layers`
+    transformer layers; `BadInput` with a line for each rule that it breaks.
+
+    `name` is the setting, for messages.
+    """
     main, *mtp = text.strip().strip("'\"").split("/")
     segments, mistakes = main.split("|"), list[str]()
     strange = next((one for one in segments if one[::2].strip("*+D") or one[1::2].strip("-E") or len(one) % 2), None)

@@ -12,7 +12,8 @@ from runtime.partitions.staged_model import StageCounts
 
 
 def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
-    """Return the layers of each stage given by `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`.
+    """Return the layers of each stage given by `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`, on so many
+    pipeline `devices`.
 
     `BadInput` has a line for each rule of the runtime that the setting breaks, and for each stage whose layers the
     model does not have in this order.

@@ -76,7 +76,8 @@ def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProble
     """Return the plan problem without additions that leave a choice which no settings express, made as settings have
     it.
 
-    Raises `BadInput` for additions that no settings express at all, such as an encoder, and for the objective period.
+    Raises `BadInput` for additions that no settings express at all, such as an encoder, and for the objective period of
+    a runtime that runs its own orders. Messages begin with `--for` and `name`, the runtime's.
     """
     for addition in plan.additions:
         try:
@@ -89,7 +90,8 @@ def _of_settings(plan: PlanProblem, name: str, limits: PlanLimits) -> PlanProble
 
 
 def _check_sizes(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
-    """Raise `BadInput` for passes, devices, micro-batches or parallelism that the runtime does not take."""
+    """Raise `BadInput` for passes, devices, micro-batches or parallelism that the runtime does not take; the message
+    begins with `--for` and `name`, the runtime's."""
     training = next((layer.name for layer in plan.model.layers if layer.trains), None)
     if limits.forwards_only and training is not None:
         raise BadInput(f"--for {name}: found a backward of layer {training}; allowed: backward 0, or frozen: true")
@@ -111,7 +113,8 @@ def _check_sizes(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
     """Return the problem whose plans the runtime can run, and a text for each thing left out.
 
-    Raises `BadInput` if the runtime can run no plan of the problem.
+    Raises `BadInput`, whose message begins with `--for` and `name`, the runtime's, if it can run no plan of the
+    problem.
     """
     plan = _of_settings(plan, name, limits)
     names = [layer.name for layer in plan.model.sequence]
@@ -171,7 +174,8 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
 def _equal_stages(plan: PlanProblem, name: str) -> PlanProblem:
     """Return the problem with the same number of transformer layers on every stage of its placement.
 
-    Raises `BadInput` where that is no whole number, or the file has another partition.
+    Raises `BadInput` where that is no whole number, or the file has another partition; the message begins with `--for`
+    and `name`, the runtime's.
     """
     stages = len(plan.choices[0].on(plan.cluster.devices).chains[0])
     roles = [role_of(layer.name) for layer in plan.model.sequence]
@@ -283,7 +287,7 @@ def _trained_first_stage(plan: PlanProblem, model: Model, name: str) -> Model:
     """Return the model with its first layers together on one stage, up to the first layer that a gradient reaches.
 
     Raises `BadInput` if none does, or if the others are too few for the devices or are cut in another place by the
-    partition given.
+    partition given. The message begins with `--for` and `name`, the runtime's.
     """
     found = f"--for {name}: found {model.before_training} frozen layers before the first that trains"
     allowed = f"allowed: a layer that trains on every stage, since {BACKWARD_OF_EVERY_STAGE}"

@@ -12,7 +12,10 @@ BACKWARD_OF_EVERY_STAGE = "it runs a backward of every stage"
 
 
 def one_chain(name: str, model: StagedModel) -> None:
-    """Raise `BadInput` for placements with every stage on two devices, or whose chain is not in stage order."""
+    """Raise `BadInput` for placements with every stage on two devices, or whose chain is not in stage order.
+
+    The message begins with `name`, that of the format.
+    """
     chains = model.placement.chains
     if chains != (tuple(range(model.placement.stages)),):
         what = "every stage on two devices" if len(chains) > 1 else "stages out of order"
@@ -22,7 +25,7 @@ def one_chain(name: str, model: StagedModel) -> None:
 def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     """Return the number of stages of a device; `BadInput` unless stage s is on device s mod p.
 
-    Also `BadInput` if a device has more than `chunks` stages.
+    Also `BadInput` if a device has more than `chunks` stages. The message begins with `name`, that of the format.
     """
     one_chain(name, model)
     devices = model.devices
@@ -39,14 +42,18 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
 
 
 def every_stage_trains(name: str, model: StagedModel) -> None:
-    """Raise `BadInput` for stages of frozen layers that no gradient reaches."""
+    """Raise `BadInput` for stages of frozen layers that no gradient reaches.
+
+    The message begins with `name`, that of the format.
+    """
     frozen = [at for at, stage in enumerate(model.stages) if stage.forward_only]
     if frozen:
         raise BadInput(f"{name}: not supported: frozen layers alone on stage {frozen[0]}; {BACKWARD_OF_EVERY_STAGE}")
 
 
 def microbatches_a_device(name: str, model: StagedModel, least: int) -> None:
-    """Raise `BadInput` if there are fewer micro-batches than `least` for each device."""
+    """Raise `BadInput` if there are fewer micro-batches than `least` for each device; the message begins with `name`,
+    that of the format."""
     if model.microbatches < least * model.devices:
         raise BadInput(
             f"{name}: not supported: {model.microbatches} micro-batches on {model.devices} devices; it has at "
@@ -60,20 +67,25 @@ def at_least_each(least: int) -> str:
 
 
 def no_mtp(name: str, model: StagedModel, runtime: str) -> None:
-    """Raise `BadInput` for multi-token prediction layers; `runtime` is the reason, as the end of the message."""
+    """Raise `BadInput` for multi-token prediction layers; the message begins with `name`, that of the format, and ends
+    with `runtime`, the reason."""
     if model.mtp:
         raise BadInput(f"{name}: not supported: multi-token prediction layers; {runtime}")
 
 
 def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
-    """Raise `BadInput` for MTP layers on any stage but the last; `runtime` is the reason, as the end of the message."""
+    """Raise `BadInput` for MTP layers on any stage but the last; the message begins with `name`, that of the format,
+    and ends with `runtime`, the reason."""
     for at, stage in enumerate(model.stages[:-1]):
         if stage.count(Role.MTP):
             raise BadInput(f"{name}: not supported: a multi-token prediction layer on stage {at}; {runtime}")
 
 
 def known_modes(name: str, model: StagedModel, *modes: str) -> None:
-    """Raise `BadInput` for recomputation modes that are not among `modes`, and for recomputed embeddings and heads."""
+    """Raise `BadInput` for recomputation modes that are not among `modes`, and for recomputed embeddings and heads.
+
+    The message begins with `name`, that of the format.
+    """
     for stage in model.stages:
         unknown = [mode for mode in stage.recompute_modes if mode not in modes]
         if unknown:
@@ -84,7 +96,7 @@ def known_modes(name: str, model: StagedModel, *modes: str) -> None:
 
 
 def refuse_ends(name: str, model: StagedModel) -> None:
-    """Raise `BadInput` for recomputed embeddings and heads."""
+    """Raise `BadInput` for recomputed embeddings and heads; the message begins with `name`, that of the format."""
     for at, stage in enumerate(model.stages):
         for run in stage.runs:
             if any(run.recomputed.values()) and run.role in (Role.EMBEDDING, Role.HEAD):
@@ -94,14 +106,15 @@ def refuse_ends(name: str, model: StagedModel) -> None:
 def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
     """Return the number of fully recomputed layers of these roles on each stage.
 
-    Raises `BadInput` if on some stage they are not the first of its layers of these roles.
+    Raises `BadInput` if on some stage they are not the first of its layers of these roles; the message begins with
+    `name`, that of the format.
     """
     return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
 
 
 def by_chunk(counts: list[int], devices: int) -> list[list[int]]:
-    """Return numbers by stage as a row for each chunk, with a number for each device, where stage s is on device s mod
-    p."""
+    """Return `counts`, numbers by stage, as a row for each chunk, with a number for each device, where stage s is on
+    device s mod p."""
     return [counts[at : at + devices] for at in range(0, len(counts), devices)]
 
 

@@ -118,7 +118,8 @@ def staged(
     """Return the stages of a partition; `BadInput` if the model's layers are not in an order that runtimes know.
 
     `partition` gives the layers of the stages of a chain; a placement of two chains has each of them twice, and only
-    the first is kept: formats refuse such a placement by its chains.
+    the first is kept: formats refuse such a placement by its chains. `schedule` is the name of the order, None for one
+    of our own, `name` the plan's, `figures` are lines for the head of a file.
     """
     check_places([layer.name for layer in model.sequence])
     layers_of_stages = partition.layers_of(model)

@@ -60,7 +60,7 @@ def _names(model: str, keys: Sequence[tuple[_Size, bool]]) -> dict[tuple[_Size, 
     """Return a name for each size of layers: `layer` for the most frequent, then `layer-2`, `layer-3`, ...
 
     `keys` has for each layer, in order, its size and if it is the last. A first layer unlike all others is `embedding`
-    and the last `head` in the built-in GPT, else `first` and `last`.
+    and the last `head` if `model` is the built-in `gpt`, else `first` and `last`.
     """
     ends = ("embedding", "head") if model == "gpt" else ("first", "last")
     named: dict[tuple[_Size, bool], str] = {}
@@ -104,7 +104,10 @@ def _mib(amount: int) -> Fraction:
 def plan_text(
     profile: Profile, name: str, devices: int, microbatches: int, capacity: str | None, objective: str
 ) -> str:
-    """Return the text of a plan file in ms and MiB; `capacity` is the whole memory of a device in MiB."""
+    """Return the text of a plan file in ms and MiB; `capacity` is the whole memory of a device in MiB.
+
+    The plan has this `name`, so many pipeline `devices` and `microbatches`, and the objective of this name.
+    """
     lines = "\n".join([*header(profile), *_body(profile, name, devices, microbatches, capacity, objective)])
     return f"{lines}\n{layers_text(layer_types(profile))}"
 

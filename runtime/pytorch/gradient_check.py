@@ -69,7 +69,8 @@ def compare_step(
 ) -> StepResult:  # fmt: skip
     """Compare one process's part of a step with the reference; `names[s]` is the number of stage s in messages.
 
-    `losses` are those that it computed by micro-batch, `ran` its gradients by (stage, parameter).
+    `losses` are those that it computed by micro-batch, `ran` its gradients by (stage, parameter). The step has
+    `microbatches` micro-batches.
     """
     differences, missing = [], []
     for (stage, name), reference in right.gradients.items():
@@ -93,7 +94,8 @@ def _difference(what: str, step: int, gradient: Tensor, reference: Gradient, mic
 
 
 def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
-    """Compare every loss of the reference with the one that some process computed; NaN where none did."""
+    """Compare every loss of the reference of a step (its number in the results) with the one that some process
+    computed; NaN where none did."""
     found = {j: value for part in parts for j, value in part.losses.items()}
     return [
         Difference(

@@ -37,7 +37,8 @@ def load(
 
     `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
     receives are placed as in our plan, without it as PyTorch does. `step` takes the whole batch of the schedule's
-    micro-batches. The process group must exist. `BadInput` for what does not fit the schedule.
+    micro-batches; with `scale_grads` it divides gradients by their number. The process group must exist. `BadInput` for
+    what does not fit the schedule.
     """
     timeline = read_schedule(schedule).timeline
     where = timeline.problem.placement
@@ -54,7 +55,7 @@ def _of_ours(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None
     """Return our runtime for what PyTorch's does not support: offload, recomputation, or bidirectional placements.
 
     `BadInput` if the schedule is invalid other than in memory, or a stage is wrapped by data parallelism; `name` is the
-    schedule's file, for messages.
+    schedule's file, for messages. `scale_grads` is as in `load`.
     """
     broken = next((violation for violation in validate(timeline) if violation.rule != "memory"), None)
     if broken is not None:
@@ -120,6 +121,7 @@ def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[StageId,
     """Return the modules of this rank by stage, for our own runtime.
 
     Raises `BadInput` if they are not those of this rank, or given as `PipelineStage`s of a bidirectional placement.
+    `name` is the schedule's file, for messages.
     """
     if not isinstance(stages, Mapping):
         raise BadInput(
@@ -136,7 +138,10 @@ def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[StageId,
 
 
 def _check(stages: Sequence[PipelineStage], where: Placement, name: str) -> None:
-    """Raise `BadInput` unless the rank has the schedule's stages, and there are as many ranks as devices."""
+    """Raise `BadInput` unless the rank has the schedule's stages, and there are as many ranks as devices.
+
+    `name` is the schedule's file, for the message.
+    """
     if not stages:
         raise BadInput("stages: found none; allowed: those that this rank runs")
     rank, ranks = stages[0].group_rank, stages[0].group_size

@@ -42,7 +42,8 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
 
 
 def sleeping_seconds(problem: Problem, stage: StageId, seconds_per_tick: float) -> dict[str, float]:
-    """Return how many seconds a stage of sleeping layers sleeps in each kind of pass: the durations in the problem.
+    """Return how many seconds a stage of sleeping layers sleeps in each kind of pass: the durations in the problem, in
+    ticks of `seconds_per_tick`. The keys are F, BW, B and W.
 
     The runtime adds time of its own.
     """

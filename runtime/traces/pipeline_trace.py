@@ -69,8 +69,8 @@ def assembled(
 ) -> PipelineTrace:
     """Return the trace of a run, given the passes of every device in execution order; incomplete steps are left out.
 
-    `form` is the trace's format; `peaks` are bytes of each device, ignored unless there is one for each. Raises
-    `BadInput` if a stage has no pass, or no step is complete.
+    `form` is the trace's format, and `notes` say what could not be read; `peaks` are bytes of each device, ignored
+    unless there is one for each. Raises `BadInput` if a stage has no pass, or no step is complete.
     """
     where = {one.of.stage: device for device, row in enumerate(rows) for one in row}
     stages = len(where)

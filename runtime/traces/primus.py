@@ -49,8 +49,8 @@ def _document(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _chunks(first: Path, documents: Sequence[Mapping[str, Mapping[str, Any]]]) -> int:
-    """Return the number of stages (chunks) a device: from config.json, else one more than the highest chunk of an
-    event."""
+    """Return the number of stages (chunks) a device: from the config.json next to `first`, else one more than the
+    highest chunk of an event in the `documents`."""
     config = first.with_name("config.json")
     if config.is_file():
         return int(json.loads(config.read_text(encoding="utf-8")).get("vp_size") or 1)
@@ -77,7 +77,8 @@ def _passes(step: Mapping[str, Any], rank: int, ranks: int, chunks: int, number:
 def _which(step: Mapping[str, Any], name: str, place: int, ranks: int, chunks: int, passes: int) -> tuple[int, int]:
     """Return chunk and micro-batch of the event at index `place` among the `passes` of its name (fwd, bwd or wgrad).
 
-    Where they are not written, they follow from Megatron's interleaved order; `ValueError` if that cannot be.
+    Where they are not written, they follow from Megatron's interleaved order; `ValueError` if that cannot be. `step` is
+    the file's object of the iteration; `chunks` are the stages of each of `ranks` devices.
     """
     listed, batches = step.get(f"{name}_chunk") or (), step.get(f"{name}_minibatch") or ()
     if batches:

@@ -19,7 +19,10 @@ _KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
 
 
 def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | None, objective: str) -> str:
-    """Return the text of a problem file in ms, and in MiB if the trace has memory; `capacity` is MiB a device."""
+    """Return the text of a problem file in ms, and in MiB if the trace has memory; `capacity` is MiB a device.
+
+    The problem has this `name`, and the objective of this name.
+    """
     body = _blocks(trace, name) if isinstance(trace, BlockTrace) else _pipeline(trace, name, capacity)
     notes = (f"# {note}" if note.startswith(("assumed: ", "used: ")) else f"# not read: {note}" for note in trace.notes)
     return (
@@ -132,7 +135,7 @@ def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
     """Yield the lines of a problem with one device and two micro-batches, whose passes are the traced blocks as tasks.
 
     With two, one micro-batch can compute while the other communicates. `BadInput` unless there are blocks of F and of
-    B.
+    B. `name` is the problem's.
     """
     blocks_of: Mapping[PassKind, list[Block]] = {
         kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)

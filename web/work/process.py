@@ -47,7 +47,7 @@ def run(connection: Connection, memory_bytes: int, name: str, arguments: tuple[o
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """Limit this process's memory, where the system allows it, so that it fails alone."""
+    """Limit this process's address space to `memory_bytes`, where the system allows it, so that it fails alone."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

@@ -24,7 +24,8 @@ def typed(path: str) -> str | None:
 
 
 def file_section(title: str, text: str | None, path: str) -> Section:
-    """Return the report section with the input file's text as the user typed it, cut if it is very long.
+    """Return the report section, called `title`, with the text of the input file at `path` as the user typed it, cut if
+    it is very long.
 
     `text` is None for a file that cannot be read twice (a pipe); the section then says so.
     """
@@ -37,7 +38,8 @@ def file_section(title: str, text: str | None, path: str) -> Section:
 
 
 def reproduce_section(args: Namespace, seconds: float) -> Section:
-    """Return the report section with the command line and all else that decides the result."""
+    """Return the report section with the command line and all else that decides the result, such as the time limit in
+    `seconds`."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     workers = f"{args.workers}" if args.workers else f"{cores} (all cores)"
     rows = [

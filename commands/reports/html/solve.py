@@ -96,7 +96,11 @@ def _table(solution: Solution) -> Table:
 
 
 def _not_applicable(solution: Solution) -> list[Part]:
-    """Return the schedules that were not tried, and folded lists of those that do not fit or apply, with reasons."""
+    """Return the parts of the report on published schedules that are not in its table, with reasons.
+
+    They are a list of those that do not fit the memory, a line on those not tried, and a list of those that do not
+    apply; lists are folded, and empty ones left out.
+    """
     too_large = _folded(not_applicable.lines_of_memory(solution.candidates))
     return [*too_large, *_folded(not_applicable.lines(solution.candidates))]
 

@@ -19,7 +19,10 @@ _OTHER = 1.5  # times the known rates' durations: beyond what published runs of 
 
 
 def named(fit: RatesFit, hardware: str) -> NamedDevice:
-    """Return the fitted device with a name and source that say where its rates come from."""
+    """Return the fitted device with a name and source that say where its rates come from.
+
+    `hardware` is the name of the device that was fitted.
+    """
     name = hardware if hardware.endswith(_SUFFIX) else hardware + _SUFFIX
     source = f"{hardware}, rates fitted to {counted(len(fit.times), 'measured duration')}"
     return NamedDevice(name, replace(fit.device, source=source))

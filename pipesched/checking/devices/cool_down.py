@@ -136,7 +136,8 @@ def _left(here: OneDevice) -> Iterator[tuple[int, int, Ticks]]:
 def _others(here: OneDevice, early: int, late: int) -> list[Item]:
     """Return the other work that may be left, as items (ticks, memory, number).
 
-    It is weight passes of other micro-batches, and backwards of inner stages.
+    It is weight passes of other micro-batches, and backwards of inner stages. `early` and `late` are the numbers of
+    backwards left on the device's first stage and on each later one.
     """
     items, everything = list[Item](), here.count[here.stages[0]]
     for place, s in enumerate(here.stages):

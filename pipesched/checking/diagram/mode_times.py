@@ -77,8 +77,9 @@ def _step(
 ) -> tuple[Ticks, Ticks]:
     """Run a step on a stream; changes `new` and returns its start and end.
 
-    `what` is the earliest start, the ticks, and the weight work added; `open_` is the number of weight passes that may
-    be pending.
+    `stream` is the number of the stream; it is that of the `device`, an index in `Orders.devices`, if that is its
+    compute stream. `what` is the earliest start, the ticks, and the ticks of weight work added; `open_` is the number
+    of weight passes that may be pending.
     """
     soonest, ticks, later = what
     start = max(new[FREE][stream], soonest)
@@ -91,6 +92,6 @@ def _step(
 
 
 def _others(orders: Orders, times: Times, device: int, open_: int) -> Ticks:
-    """Return the tick at which all weight passes but `open_` pending ones have ended; 0 if any number may be
-    pending."""
+    """Return the tick at which all weight passes of a device but `open_` pending ones have ended; 0 if any number may
+    be pending."""
     return 0 if open_ == ANY else times[RUN][device] - open_ * orders.longest[device]

@@ -64,8 +64,12 @@ class Model(Protocol):
     def admitted(self, found: Layer, order: Numbers, done: int, threshold: int) -> Labels | None:
         """Return an array with True for each label that completion bounds admit; None if the model has no such bounds.
 
-        The labels in `found` are unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`.
+        The labels in `found` are unsorted: those of state n are numbers `order[at[n]:at[n + 1]]`. `done` is the number
+        of layers before, `threshold` the ticks before which orders have to end.
         """
 
     def repeated(self, layer: Layer, done: int) -> tuple[Layer, int]:
-        """Return the layer to go on with, and the number of layers skipped because they only repeat earlier ones."""
+        """Return the layer to go on with, and the number of layers skipped because they only repeat earlier ones.
+
+        `done` is the number of layers before this one.
+        """

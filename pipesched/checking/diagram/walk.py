@@ -128,7 +128,10 @@ def walk_along(
 
 def _holders(stage: Numbers, device: Numbers, after: Numbers, memory: Numbers) -> Numbers:
     """Return by step the gradient whose memory its weight work holds: itself, or the one that frees the same stage's
-    activation."""
+    activation.
+
+    The arguments have an entry for each step, as in `Steps`.
+    """
     found = np.arange(len(stage))
     for n in np.flatnonzero(after > 0):
         giving = np.flatnonzero((memory < 0) & (stage == stage[n]) & (device == device[n]))

@@ -103,7 +103,10 @@ def _require_short(numbers: ModeNumbers, weights: Mapping[StageId, _Weights]) ->
 
 def _most_splits(numbers: ModeNumbers, values: Table, until: Fraction) -> Table:
     """Return by number of passes outside of blocks the most split backwards with a bound of at most `until` ticks, or
-    -1."""
+    -1.
+
+    `values` has the bounds in ticks by number of passes outside of blocks (rows) and of split backwards (columns).
+    """
     keeps = (values <= floor(until)) & numbers.possible
     most: Table = np.where(keeps, numbers.split[None, :], -1).max(axis=1)
     return most
@@ -140,7 +143,7 @@ def _given(numbers: ModeNumbers, until: Fraction, row: int, split: int) -> Fract
 
     In blocks a forward begins while its backward's activation is still in memory, so that at most one more activation
     is in memory than forwards run outside of blocks (entry `row` of `alone`). Forwards fill the memory one by one, and
-    backwards empty it one by one.
+    backwards empty it one by one. `split` is the number of split backwards.
     """
     here, stages = numbers.here, numbers.stages
     start = here.first_start if here.problem.objective.from_zero else 0

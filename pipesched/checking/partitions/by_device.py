@@ -182,7 +182,7 @@ class _ByDevice:
     def _in_time(self, rows: _Rows, first: int) -> Fits:
         """Return the mask of rows whose device has time for its work between the path to it and the path back.
 
-        Its W may also run during the path back.
+        Its W may also run during the path back. `first` is the device's first stage on the chain.
         """
         there, back = self._there_and_back(rows, first)
         all_ = self._m * np.sum([own.forward + own.backward for own in rows.stages], axis=0)
@@ -207,7 +207,10 @@ class _ByDevice:
         return fits
 
     def _in_memory(self, rows: _Rows, first: int, device: DeviceId) -> Fits:
-        """Return the mask of rows whose memory admits all activations for their lifetimes."""
+        """Return the mask of rows whose memory admits all activations for their lifetimes.
+
+        `first` is the device's first stage on the chain.
+        """
         if not self._room:
             return np.full(len(rows.before), True)
         room = self._room[device] - np.sum([own.always for own in rows.stages], axis=0)
@@ -232,7 +235,11 @@ class _ByDevice:
 
     def _repeating(self, rows: _Rows, around: list[Array], room: Array) -> Fits:
         """Return the mask of rows whose stages each have time for their round trips within the periods that memory
-        allows."""
+        allows.
+
+        `around` has, for each stage of the device, the ticks from the end of its F to its B by row; `room` the memory
+        by row.
+        """
         fits: Fits = np.full(len(rows.before), True)
         for stage, path in zip(rows.stages, around, strict=True):
             # No round trip is longer than that of all work and transfers, so that more micro-batches limit nothing.
@@ -256,7 +263,11 @@ class _ByDevice:
 
 
 def _number(amount: Array, room: Array, most: int) -> Array:
-    """Return the number of activations that fit at once, at least 1 (that one fits is checked elsewhere)."""
+    """Return by row the number of activations of size `amount` that fit into `room` at once, at least 1 and at most
+    `most`.
+
+    That one fits is checked elsewhere; an activation of size 0 gives `most`.
+    """
     return np.where(amount > 0, np.clip(room // np.maximum(amount, 1), 1, most), most)
 
 

@@ -52,7 +52,8 @@ class Costs:
         self.plan, self.step, self.cuts = plan, step, plan.model.cuts
 
     def sums(self, numbers: Iterable[Fraction], unit: Fraction) -> Array:
-        """Return the sums over the layers before each cut, each term rounded down to a multiple of `unit`."""
+        """Return by cut the sum of `numbers`, one for each layer, over the layers before it, in multiples of `unit`;
+        each term is rounded down."""
         totals = [*accumulate((floor(each / unit) for each in numbers), initial=0)]
         return np.array([totals[cut] for cut in self.cuts], np.int64)
 
@@ -111,7 +112,7 @@ class Costs:
 
     def _of(self, layer: LayerType, slowness: Fraction) -> list[tuple[Ticks, MemorySteps, MemorySteps]]:
         """Return (ticks, memory from F to B, memory until the end of W) of each recomputation mode of a layer, and of
-        none.
+        none, on a device of this `slowness`.
 
         Only the modes that the plan allows.
         """

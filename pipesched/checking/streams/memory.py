@@ -62,8 +62,8 @@ def _gifts(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Node], Mem
 
 
 def _ended_by(between: TasksBetween, ends: Sequence[Node], count: int) -> int:
-    """Return the number of micro-batches whose pass, with the last tasks `ends`, may have ended before the evidence's
-    head."""
+    """Return the number of a chain's `count` micro-batches whose pass, with the last tasks `ends`, may have ended
+    before the evidence's head."""
     heads, ticks = between.heads, between.paths.ticks
     known = [[time + ticks[end] for time in own] for end in ends if (own := heads[end]) is not None]
     if not known:

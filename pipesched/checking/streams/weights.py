@@ -56,7 +56,10 @@ def stream_weights(problem: Problem, evidence: StreamWeights) -> Fraction:
 
 def _number_within(between: TasksBetween, stage: StageId, weights: Sequence[Node], count: int) -> int:
     """Return the number of a stage's weight passes that begin no sooner than the head, after backwards that end by the
-    tail."""
+    tail.
+
+    The stage has `count` micro-batches; `weights` are the tasks of its W.
+    """
     last = between.tails[Node(B, stage, len(between.paths.problem.stages[stage].tasks_of(B)) - 1)]
     ended = sum(t >= between.tail for t in last or ())
     early = [count if (own := between.heads[node]) is None else sum(h < between.head for h in own) for node in weights]

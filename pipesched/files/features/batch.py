@@ -17,7 +17,7 @@ from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys, P
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, finite_number, whole_number
 from pipesched.files.fields.kind import QuantityKind
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, given, more_than_one
 from pipesched.files.schema_errors import shown
 
@@ -108,7 +108,7 @@ def _each(value: Any, change: Callable[[Fraction], Fraction]) -> Any:
     return value if number is None else change(number)
 
 
-def _mistakes(form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake where the number of micro-batches does not divide the batch's sequences."""
     size = form.batch.size if form.batch else None
     if size and form.microbatches and not wrong & {"microbatches", "batch.size"} and size % form.microbatches:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 from pydantic import create_model
 
 from pipesched.files.fields.kind import QuantityKind
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, at
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE
@@ -94,13 +94,13 @@ class AttachedProblems(NamedTuple):
     single problem.
     """
 
-    documents: Callable[[object, ProblemForm, frozenset[str], Plain], tuple[list[Attached], list[str]]]
+    documents: Callable[[object, ProblemForm, WrongPaths, Plain], tuple[list[Attached], list[str]]]
     join: Callable[[Problem, Sequence[tuple[Any, Problem]]], Problem]
     idle: Callable[[ProblemForm, Sequence[ProblemForm]], Iterator[str]]
     written: Callable[[Problem, Callable[[Problem], dict[str, Any]]], dict[str, Any]]
 
 
-def _no_mistakes(_form: ProblemForm, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+def _no_mistakes(_form: ProblemForm, _stages: int | None, _wrong: WrongPaths) -> Iterator[str]:
     """Return no mistakes: the default for features without checks."""
     return iter(())
 
@@ -155,7 +155,7 @@ class Feature:
     attached: AttachedProblems | None = None
     joined: JoinedProblem | None = None
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
-    mistakes: Callable[[ProblemForm, int | None, frozenset[str]], Iterator[str]] = _no_mistakes
+    mistakes: Callable[[ProblemForm, int | None, WrongPaths], Iterator[str]] = _no_mistakes
     written: Callable[[Problem], Mapping[str, object]] = lambda _: {}
     refused: tuple[Refused, ...] = ()
     with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
@@ -193,7 +193,8 @@ def first_stream(form: ProblemForm) -> str:
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features.
+    """Return the pydantic model, called `name`, of a section of the file (empty for its top level) with the keys of all
+    features.
 
     At the top level the sections of features have the keys that other features add to them.
     """

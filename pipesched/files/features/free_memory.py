@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pipesched.files.features.catalogue import FEATURES, Columns, Feature, FeatureKeys, ProblemForm
 from pipesched.files.fields import field_types
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.problem.objective import OBJECTIVES, objectives
 from pipesched.problem.objectives.free_memory import FREE_MEMORY
@@ -26,7 +27,7 @@ class Keys(FeatureKeys):
     )
 
 
-def _mistakes(form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake if free memory is asked for without a limit of memory, or `then` without free memory."""
     if form.objective != FREE_MEMORY.name:
         if form.then is not None and not wrong & {"objective", _KEY}:

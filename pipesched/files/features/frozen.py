@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys, ProblemForm
 from pipesched.files.fields import field_types
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import OVERLAP_NEXT, Part, Refused, at, given, of_value
 from pipesched.problem.frozen_stages import with_frozen_stages
@@ -26,7 +27,7 @@ class Keys(FeatureKeys):
     )
 
 
-def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake if more stages are frozen than the shortest chain has."""
     if not form.frozen or stages is None or form.devices is None or wrong & {"placement", "chunks", "chains"}:
         return

@@ -13,6 +13,7 @@ from pipesched.files.features.catalogue import FEATURES, Column, Columns, Featur
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.parameter_sections import COLLECTIVE_STREAM, ParametersPart
+from pipesched.files.fields.section import WrongPaths
 from pipesched.problem.gradient_norm import norm_of, with_norm, without_norm
 from pipesched.problem.passes import NORM
 from pipesched.problem.problem import Problem
@@ -44,7 +45,7 @@ def _section(form: ProblemForm) -> NormSection | None:
     return found
 
 
-def _mistakes(form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     section = _section(form)
     if section is None or any(path.startswith("parameters") for path in wrong):
         return
@@ -60,7 +61,8 @@ def _times(form: ProblemForm) -> Iterator[Column]:
 
 
 def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """Return the field `once` of every stage, with the norm as a task of the stage's own; empty without a norm.
+    """Return the field `once` of each of `count` stages, with the norm as a task of the stage's own; empty without a
+    norm.
 
     `_lower` makes one task of all of them, since the problems of one file are joined before.
     """

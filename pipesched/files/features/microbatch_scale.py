@@ -12,6 +12,7 @@ from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list
 from pipesched.files.fields.kind import QuantityKind
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.together import Part, Refused, at, given, more_than_one, of_value
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import with_microbatch_scale
@@ -30,7 +31,7 @@ class Keys(FeatureKeys):
     )
 
 
-def _mistakes(form: Keys, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: Keys, _stages: int | None, _wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake unless there is one factor for each micro-batch; factors that are all 1 are ignored."""
     scale = form.microbatch_scale
     if scale is None or set(scale) == {1}:

@@ -22,7 +22,7 @@ from pipesched.files.features.catalogue import (
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
 from pipesched.files.fields.parameter_sections import ParametersSection
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.stage_placement import placement_of, stage_count
 from pipesched.files.fields.together import OVERLAP_NEXT, Part, Refused, at, given, of_value
 from pipesched.files.schema_errors import parse_model, shown
@@ -152,12 +152,11 @@ class Keys(FeatureKeys):
     )
 
 
-def _documents(
-    value: object, trunk: ProblemForm, wrong: frozenset[str], plain: Plain
-) -> tuple[list[Attached], list[str]]:
-    """Return a problem document for each module, as if it were a whole model, and every mistake in the sections.
+def _documents(value: object, trunk: ProblemForm, wrong: WrongPaths, plain: Plain) -> tuple[list[Attached], list[str]]:
+    """Return a problem document for each module in the key's `value`, as if it were a whole model, and every mistake
+    there.
 
-    Empty where the trunk's own number of stages is unknown.
+    Both empty where the trunk's own number of stages is unknown.
     """
     if not isinstance(value, Mapping) or not value:
         return [], [f"{_KEY}: found {shown(value)}; allowed: names of modules, each with its keys"]
@@ -178,7 +177,7 @@ def _documents(
 def _one(
     name: str, section: object, trunk: ProblemForm, first: StageId, plain: Plain
 ) -> tuple[Attached | None, list[str]]:
-    """Return one module as an attached document (None if wrong) and its mistakes.
+    """Return a module, given its name and section, as an attached document (None if wrong), and its mistakes.
 
     Its stages are numbered from `first`.
     """
@@ -275,7 +274,8 @@ def _document(
 ) -> dict[str, Any]:
     """Return the problem document of a module's stages, all copies one after the other.
 
-    A list of values is given for one copy and repeated for the others.
+    `section` has the module's keys as written, `copies` the devices of each copy's stages. A list of values is given
+    for one copy and repeated for the others. `passes` are those of the module in an iteration.
     """
 
     def each(values: Mapping[str, Any] | None) -> dict[str, Any]:

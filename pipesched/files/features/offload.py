@@ -24,7 +24,7 @@ from pipesched.files.fields.offload_sections import (
     OffloadSection,
     RecomputeMode,
 )
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.files.schema_errors import shown, shown_amount
 from pipesched.problem.features.device_resources import HostPool, SharedStream
@@ -98,7 +98,8 @@ def _stages(form: ProblemForm, columns: Columns, stages: int) -> dict[str, list[
 
 
 def copy_streams(section: Any) -> tuple[CopyStream, CopyStream]:
-    """Return the streams of the copies out and back: those that the file names, or else d2h and h2d."""
+    """Return the streams of the copies out and back in a file's section `memory`: those that the file names, or else
+    d2h and h2d."""
     return (section.offload.on if section.offload else None) or _STREAMS
 
 
@@ -115,7 +116,7 @@ def decisions(section: Any, key: str, stages: int) -> list[str]:
 
 
 def _may(section: Any, key: str) -> bool:
-    """Return True if some stage may use `key` (offload or recompute).
+    """Return True if a file's section `memory` lets some stage use `key` (offload or recompute).
 
     If none may, its times do not count for the tick.
     """
@@ -123,7 +124,8 @@ def _may(section: Any, key: str) -> bool:
 
 
 def _shared_streams(section: Any) -> tuple[SharedStream, ...]:
-    """Return the streams of copies that several devices share, each with these devices; empty without offload."""
+    """Return the streams of copies in a file's section `memory` that several devices share, each with these devices;
+    empty without offload."""
     if section is None or section.offload is None or not _may(section, "offload"):
         return ()
     groups = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
@@ -256,7 +258,7 @@ def _recompute(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a line for each broken rule of `offload`, `recompute` and `decide`; nothing if one has wrong values."""
     section = form.memory
     if section is None or any(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pipesched.files.features.catalogue import FEATURES, Feature, ProblemForm
 from pipesched.files.fields.offload_sections import HOST
+from pipesched.files.fields.section import WrongPaths
 from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import DeviceId
 
@@ -48,7 +49,7 @@ def _unlowered(problem: Problem) -> Problem:
     return _moving(problem, [None] * problem.devices) if _there(problem) else problem
 
 
-def _mistakes(form: ProblemForm, _: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes for lists of another length, devices that do not exist, and a device that is its own peer."""
     to, devices = _given(form), form.devices
     if to is None or devices is None or any(path.startswith("memory.offload") for path in wrong):

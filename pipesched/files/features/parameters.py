@@ -28,6 +28,7 @@ from pipesched.files.fields.parameter_sections import (
     ParametersSection,
     none_given,
 )
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import placement_of
 from pipesched.files.fields.together import SEVERAL_LAYERS, Part, Refused, at, given, more_than_one, of_value
 from pipesched.files.schema_errors import shown
@@ -87,7 +88,7 @@ def _memory(form: ProblemForm) -> Iterator[Column]:
 
 
 def _stages(form: ProblemForm, columns: Columns, count: int) -> dict[str, list[Any]]:
-    """Return the fields `gather` and `once` of every stage.
+    """Return the fields `gather` and `once` of each of `count` stages.
 
     None or empty for a stage that uses another's parameters.
     """
@@ -156,7 +157,7 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
             yield f"parameters.gather.most: found {own.most} with keep {own.keep}; allowed: with keep free or a window"
 
 
-def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a line for each broken rule, except of keys already known as wrong."""
     section = form.parameters
     if section is None:
@@ -172,7 +173,7 @@ def _mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> I
     yield from _holder_mistakes(form, stages, wrong)
 
 
-def _holder_mistakes(form: ProblemForm, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _holder_mistakes(form: ProblemForm, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes of `parameters.holders`: a holder is its own holder, on the device of the stage it serves."""
     holders = form.parameters.holders if form.parameters else None
     if holders is None or wrong & {"parameters.holders", "chains", "placement"}:

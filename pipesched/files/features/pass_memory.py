@@ -12,7 +12,7 @@ from pipesched.files.exact_numbers import as_numbers
 from pipesched.files.features.catalogue import FEATURES, Column, Columns, Feature, ProblemForm
 from pipesched.files.fields import field_types
 from pipesched.files.fields.kind import QuantityKind
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, given, of_value
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import PassMemory
@@ -68,7 +68,7 @@ class _Amounts:
     def per_stage(self, form: ProblemForm) -> Iterator[tuple[str, object]]:
         yield from ((f"memory.{self._key}.{one}", getattr(self._section(form), one, None)) for one in _PASSES)
 
-    def mistakes(self, form: ProblemForm, _stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+    def mistakes(self, form: ProblemForm, _stages: int | None, wrong: WrongPaths) -> Iterator[str]:
         """Yield a mistake where an amount for W is given but the passes have no W."""
         passes = form.tasks or form.times
         section = self._section(form)

@@ -13,7 +13,7 @@ from pydantic import Field
 from pipesched.files.features.catalogue import FEATURES, Feature, FeatureKeys
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import PLAIN_NUMBER, as_list, field, finite_number, whole_number
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, given, more_than_one, of_value
 from pipesched.files.limits import MOST_CELLS
 from pipesched.problem.chains.data_parallel import Worker, data_parallel
@@ -75,7 +75,7 @@ class Keys(FeatureKeys):
     pipelines: PipelinesSection | None = Field(None, description="data-parallel copies of the pipeline, some damaged")
 
 
-def _mistakes(form: Keys, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: Keys, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     section = form.pipelines
     if section is None or any(path.split(".")[0] == "pipelines" for path in wrong):
         return

@@ -15,7 +15,7 @@ from pipesched.files.features.catalogue import FEATURES, Column, Feature, Featur
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import NUMBER, as_list, finite_number, whole_number
 from pipesched.files.fields.kind import QuantityKind
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, given, more_than_one, of_value
 from pipesched.files.schema_errors import shown
 from pipesched.problem.chains.sequence_chunks import in_sequence_chunks, pieces_of
@@ -144,7 +144,7 @@ def _of_stage(value: object, piece: int, count: int) -> object:
     return value if isinstance(as_number(value), str) else as_number(value)
 
 
-def _mistakes(form: ProblemForm, _stages: int | None, _wrong: frozenset[str]) -> Iterator[str]:
+def _mistakes(form: ProblemForm, _stages: int | None, _wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake where memory is kept for later pieces but micro-batches are not cut into pieces."""
     if (form.sequence_chunks or 1) == 1 and form.memory and form.memory.kept_for_later:
         yield "memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for"

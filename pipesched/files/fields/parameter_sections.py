@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import field, whole_number
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.problem.objective import OBJECTIVES
 
 # The stream of a collective that names none.
@@ -105,7 +105,7 @@ class _Form(Protocol):
     def objective(self) -> str: ...
 
 
-def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: frozenset[str]) -> Iterator[str]:
+def objective_mistakes(form: _Form, once: Sequence[str], others: str, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes where `parameters` and the objective do not go together: work once an iteration needs `iteration`.
 
     `once` names the keys that add work once an iteration; `others` lists the objectives allowed without them.
@@ -132,7 +132,7 @@ class ParametersSection(ParametersPart):
     )
 
 
-def none_given(section: ParametersPart, wrong: frozenset[str]) -> Iterator[str]:
+def none_given(section: ParametersPart, wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake if `parameters` has neither `gather`, `reduce` nor `step`."""
     if all(getattr(section, key) is None for key in ("gather", "reduce", "step")) and not any(
         path.startswith("parameters.") for path in wrong

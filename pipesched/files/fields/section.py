@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
+
+# Key paths that are known as wrong, such as `times.forward`, so that checks which need them say nothing more.
+WrongPaths: TypeAlias = frozenset[str]
 
 
 def _state_required(schema: dict[str, Any], model: type[Section]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipesched.files.fields.field import as_list, whole_number
+from pipesched.files.fields.section import WrongPaths
 
 
 class Part(NamedTuple):
@@ -70,7 +71,7 @@ OVERLAP_NEXT = Part("overlap_next", "overlap_next", lambda document: document.ge
 SEVERAL_LAYERS = Part("tasks.layers", "tasks.layers", _repeats)
 
 
-def refused_together(table: Sequence[Refused], document: object, wrong: frozenset[str] = frozenset()) -> Iterator[str]:
+def refused_together(table: Sequence[Refused], document: object, wrong: WrongPaths = frozenset()) -> Iterator[str]:
     """Yield a line for each row of the table whose two parts a document has, except for keys already known as wrong.
 
     What an objective excludes is excluded as the second objective `then`, too.

@@ -31,7 +31,8 @@ def regular(has: Sequence[bool]) -> tuple[int, int] | None:
 def grouped(groups: int | None, chosen: int | None) -> dict[str, int]:
     """Return the keys `groups` and `groups_per_token` of a plan file's section `experts`.
 
-    Empty unless a token's experts come from fewer groups than there are.
+    Empty unless a token's experts come from fewer groups than there are. `chosen` is the number of groups from which
+    they come.
     """
     return {"groups": groups, "groups_per_token": chosen} if groups and chosen and groups > chosen else {}
 

@@ -114,7 +114,8 @@ def sequence_of(config: ModelConfig, wanted: Wanted) -> int:
 
 
 def _chunks(config: ModelConfig, devices: int) -> list[int]:
-    """Return the numbers of chunks, of 1, 2 and 4, with which every stage gets a layer; 1 alone if none does.
+    """Return the numbers of chunks, of 1, 2 and 4, with which every stage of a pipeline of `devices` gets a layer; 1
+    alone if none does.
 
     Embedding and head count as a layer each.
     """
@@ -199,10 +200,12 @@ def hardware_keys(config: ModelConfig, wanted: Wanted) -> dict[str, tuple[object
 
 
 def _links(wanted: Wanted, sizes: Mapping[str, int]) -> dict[str, tuple[object, str]]:
-    """Return, by the key of `hardware`, the bandwidth (GB/s) of each kind of exchange, and the shares hidden.
+    """Return, by key of `hardware`, the bandwidth of each kind of exchange, and how exchanges are sent and hidden.
 
-    Each has a comment on what it assumes. Ranks of one stage are numbered consecutively; an exchange is inside a node
-    if its group fits into one. Hidden is what runs at the same time as computation.
+    An entry is (value, comment): bandwidths are text in GB/s, others a number of devices, a word or a share, and the
+    comment says what it assumes. Ranks of one stage are numbered consecutively; an exchange is inside a node if its
+    group fits into one. A share that is hidden runs at the same time as computation. `sizes` are those of parallelism
+    inside a stage.
     """
     device = wanted.device
     tensor, context, data = sizes["tensor"], sizes["context"], sizes["data"]

@@ -23,7 +23,8 @@ def _qwen_experts(layers: int, hidden: int, heads: int, ffn: int) -> dict[str, A
 def _deepseek(
     layers: int, hidden: int, heads: int, rank: int | None, dense: tuple[int, int], experts: tuple[int, int, int, int]
 ) -> dict[str, Any]:
-    """Return the section `model` of a DeepSeek flavor; from 61 layers on its vocabulary is V3's, else V2's.
+    """Return the section `model` of a DeepSeek flavor with so many layers, of this `hidden` size and number of
+    attention heads; from 61 layers on its vocabulary is V3's, else V2's.
 
     `rank` is the rank of the queries' latent (None: none); `dense` the number of dense layers and their width;
     `experts` the number of experts, those that a token uses, shared ones, and the width of one.

@@ -83,9 +83,10 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
 
 
 def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> PlanProblem:
-    """Return the plan problem read with the document's units of time and memory.
+    """Return the plan problem of a document read with its units of time and memory, the entries `time` and `memory` of
+    `steps`; `plan` itself if `steps` is None.
 
-    `BadInput` if its numbers are not multiples of them.
+    `plan` is the problem read in units of its own; `BadInput` if its numbers are not multiples of the others.
     """
     if steps is None:
         return plan

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
 from pipesched.files.plans.memory_section import PlanMemory
@@ -20,7 +21,7 @@ _FREE = ("linear", "interleaved", "v-shape", "wave")
 _DEFAULT_CHUNKS = [1, 2]
 
 
-def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
+def plan_mistakes(form: PlanFile, wrong: WrongPaths) -> list[str]:
     """Return a line for each broken rule over several keys, except of key paths already known as wrong."""
     found = [] if any(path.split(".")[0] == "layers" for path in wrong) else [*_layers(form)]
     if form.devices is not None and not wrong & {"placement", "chunks"}:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from pipesched.files.batch_sizes import COUNT
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.limits import LARGEST
 from pipesched.files.plans.derived_layers import derived_from, model_mistakes
 from pipesched.files.plans.features.catalogue import PLAN_FEATURES
@@ -41,7 +42,7 @@ class Filled(NamedTuple):
     step: TrainingStep | None = None
 
 
-def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, list[str]]:
+def with_derived_layers(form: PlanFile, wrong: WrongPaths) -> tuple[Filled, list[str]]:
     """Return the form with layers derived from its model's shape, and the mistakes of the sections for that.
 
     The form is unchanged where it has no `model`, or there are mistakes.

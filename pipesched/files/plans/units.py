@@ -37,7 +37,7 @@ def tick_of(form: PlanFile, lags: list[Fraction]) -> Step:
 
 
 def memory_step_of(form: PlanFile, capacity: list[Fraction] | None) -> Step:
-    """Return the step of which all amounts of memory become multiples."""
+    """Return the step of which all amounts of memory, also the capacities of devices, become multiples."""
     zero, layers, choices = Fraction(0), every_layer(form), choices_of(form)
     amounts = [(layer.count, [amount or zero for amount in _amounts(layer)]) for layer in layers]
     numbers = [number for _, own in amounts for number in own]

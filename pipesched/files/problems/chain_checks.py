@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.problems.chain_keys import Chain
 
 
 def chain_mistakes(
-    chains: Sequence[Chain], microbatches: int | None, stages: int | None, wrong: frozenset[str]
+    chains: Sequence[Chain], microbatches: int | None, stages: int | None, wrong: WrongPaths
 ) -> Iterator[str]:
     """Yield a line for each broken rule of `chains`, except of keys already known as wrong."""
     if any(path.split(".")[0] == "chains" for path in wrong):

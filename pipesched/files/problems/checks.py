@@ -10,6 +10,7 @@ from pipesched.files.features.catalogue import Feature
 from pipesched.files.fields.blocks_field import Saves
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.fields.parameter_sections import objective_mistakes
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.stage_placement import stage_count
 from pipesched.files.limits import MOST_CELLS
 from pipesched.files.problems.chain_checks import chain_mistakes
@@ -28,7 +29,7 @@ _OTHER_OBJECTIVES = "makespan, span or period"
 def mistakes(
     form: ProblemFile,
     features: Sequence[Feature],
-    wrong: frozenset[str] = frozenset(),
+    wrong: WrongPaths = frozenset(),
     forms: int = 1,
     devices_of_others: bool = False,
 ) -> list[str]:
@@ -61,7 +62,8 @@ def mistakes(
 
 
 def _size(form: ProblemFile, stages: int | None, forms: int) -> Iterator[str]:
-    """Yield a mistake for a problem too large for memory, which is most likely a typing error."""
+    """Yield a mistake for a problem too large for memory, which is most likely a typing error; `forms` is as in
+    `mistakes`."""
     stages = None if stages is None else stages * forms
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
         yield (

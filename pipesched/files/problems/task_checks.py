@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pipesched.errors import did_you_mean
 from pipesched.files.fields.link_times import stream_of
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.problems.schema import PLAIN_TIMES, ChainTask, ProblemFile, WeightTask
 from pipesched.files.schema_errors import shown
 from pipesched.problem.features.device_resources import SENDING
@@ -15,7 +16,7 @@ from pipesched.problem.stage import COMPUTE
 MOST_TASKS = 2_000_000
 
 
-def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
+def task_mistakes(form: ProblemFile, stages: int | None, wrong: WrongPaths) -> Iterator[str]:
     """Yield a line for each broken rule of streams and tasks; nothing for sections that have wrong values."""
     if any(path.startswith(("streams", "tasks", "times.transfer")) for path in wrong):
         return

@@ -29,8 +29,9 @@ def times_in_ticks(
     """Return (columns, links, tick, notes): times in ticks by quantity and stage, and between devices.
 
     Columns are by key of `times`, and for tasks by kind and place in the list; links are a row for each sending device,
-    empty where transfers are by stage. There is a note if times were rounded. `others` are further times by column, one
-    number or a list with one for each stage.
+    empty where transfers are by stage. There is a note if times were rounded, which they are if all of `microbatches`
+    micro-batches would add up to more than `most_steps` ticks. `others` are further times by column, one number or a
+    list with one for each stage.
     """
     transfer = latency_of(times.transfer)
     links = links_of(transfer)
@@ -80,7 +81,7 @@ def _task_times(tasks: Tasks, stages: int) -> Columns:
 
 
 def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
-    """Return one number for each of `count` stages or devices from a number for all or a list.
+    """Return one number for each of `count` stages or devices from `value`, a number for all or a list.
 
     A list of half as many entries serves both directions of a bidirectional placement.
     """

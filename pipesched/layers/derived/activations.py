@@ -141,7 +141,8 @@ def _assembled(attention: LatentAttention) -> int:
 def _input_bytes(training: Training, name: str, module: str) -> Fraction:
     """Return the bytes kept of a number of a product's input, which the gradients of its weights read.
 
-    Of a frozen product none are kept, except what its adapter reads, in 16 bits.
+    Of a frozen product none are kept, except what its adapter reads, in 16 bits. `name` is that of the layer's type,
+    `module` Megatron-Core's of the product.
     """
     size, lora = training.precision.number, training.lora
     if not training.is_frozen(name):
@@ -152,7 +153,10 @@ def _input_bytes(training: Training, name: str, module: str) -> Fraction:
 
 def _feed_forward(shape: Shape, ffn: int, training: Training, down: Fraction) -> Fraction:
     """Return the bytes that a feed-forward block keeps for each token: outputs of projections up, which are the input
-    of the activation function, and `down` for each number of the input of the one down."""
+    of the activation function, and `down` for each number of the input of the one down.
+
+    `ffn` is the width of the block.
+    """
     up = (2 if shape.gated else 1) * training.precision.activation_input_bytes
     between = training.precision.number if shape.gated and not training.fused_activation else 0
     return ffn * (up + between + down)

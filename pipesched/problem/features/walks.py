@@ -32,7 +32,8 @@ class Walks:
     scale: tuple[Fraction, ...] = ()
 
     def on_chains(self, microbatches: int, chains: int) -> tuple[range, ...]:
-        """Return the micro-batches of each chain, as consecutive ranges.
+        """Return the micro-batches of each of `chains` chains, as consecutive ranges of the numbers from 0 to
+        `microbatches` - 1.
 
         In equal shares where no `shares` are given.
         """
@@ -57,7 +58,7 @@ class Walks:
         return number * factor.numerator // factor.denominator
 
     def refuse(self, microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[Ticks]]) -> None:
-        """Raise `BadInput` if the factors are not one positive number for each micro-batch, or make a time or
+        """Raise `BadInput` if the factors are not one positive number for each of `microbatches`, or make a time or
         activation fractional.
 
         Also with blocks of two passes, or links whose two directions differ.

@@ -94,8 +94,11 @@ def _shared(problem: Problem) -> tuple[_Shared, ...]:
 
 
 def _with_partners(problem: Problem, group: tuple[DeviceId, ...]) -> dict[StageId, MemorySteps]:
-    """Return for each stage of a group the memory that a micro-batch in flight keeps there and on partners' stages
-    before it."""
+    """Return for each stage of a group the memory that a micro-batch in flight there keeps in the group's memory.
+
+    It is that of the stage, and of the stages of partners before it on the chain, back to the last one on the same
+    device.
+    """
     where, found = problem.placement.stage_device, dict[int, int]()
     for chain in problem.placement.chains:
         before = dict.fromkeys(group, 0)  # on partners' stages since the last stage of each device

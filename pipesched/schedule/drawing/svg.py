@@ -151,7 +151,7 @@ def _grouped(cells: Iterable[Cell], key: Callable[[Cell], Any]) -> Iterator[tupl
 def _sampled(cells: Sequence[Cell], rows: int, length: float) -> list[Cell]:
     """Merge boxes until there are no more than can be seen: each lane is sampled in columns of equal time.
 
-    Adjacent columns of one colour become one box.
+    Adjacent columns of one colour become one box. There are `rows` rows from time 0 to `length`.
     """
     lanes: dict[tuple[float, float], list[Cell]] = {}
     for cell in cells:

@@ -53,7 +53,8 @@ def _start(folder: Path, devices: int) -> subprocess.Popen[bytes]:
     """Start the supervisor, which starts a process for each device; their output goes to a file, read only after a
     failure.
 
-    With -P Python does not look for our modules in the working directory, which may have others of the same name.
+    With -P Python does not look for our modules in the working directory, which may have others of the same name. Jobs,
+    states and outcomes are files of `folder`.
     """
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)

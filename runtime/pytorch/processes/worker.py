@@ -194,7 +194,10 @@ def run_under_torchrun(jobs: Sequence[Job], device: str, timeout: float) -> list
 
 
 def main(folder: Path, rank: int, world: int) -> None:
-    """Run as a process started by the supervisor: reads jobs from its folder, and writes state and outcomes to it."""
+    """Run as a process started by the supervisor: reads jobs from its folder, and writes state and outcomes to it.
+
+    It is process `rank` of `world`.
+    """
     own = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": world}
     os.environ.update({key: str(value) for key, value in own.items()})
     heartbeat = Heartbeat(folder / f"state.{rank}")

@@ -13,9 +13,9 @@ from pipesched.files.features.batch import scaled, share_of_pass
 from pipesched.files.features.catalogue import FEATURES
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, whole_number
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused, at, given
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, Wrong
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature
 from pipesched.files.schema_errors import shown
 
 _SHARED_TIMES = ("forward", "backward", "weight", "fused")
@@ -106,7 +106,7 @@ def _count_of_model(document: Mapping[str, Any]) -> int | None:
     return size // (each * data)
 
 
-def _mistakes(document: Mapping[str, Any], wrong: Wrong) -> Iterator[str]:
+def _mistakes(document: Mapping[str, Any], wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes of `batch`: keys that it excludes, a missing size, and micro-batches that do not divide it."""
     if not isinstance(document.get("batch"), Mapping):
         return

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 from pydantic import create_model
 
 from pipesched.files.fields.kind import QuantityKind
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Refused
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -54,9 +54,8 @@ class Reading(NamedTuple):
     file: PlanForm
 
 
-# What a file leaves open, and the key paths that are known as wrong.
+# What a file leaves open.
 Choices = Sequence[Choice]
-Wrong = frozenset[str]
 Layers = tuple[LayerType, ...]
 # The exact document of a layer.
 WriteLayer = Callable[[LayerType], dict[str, object]]
@@ -103,7 +102,7 @@ class PlanFeature:
     with_units: Mapping[str, QuantityKind] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
     rewritten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda document: document
-    of_document: Callable[[Mapping[str, Any], Wrong], Iterator[str]] = lambda *_: iter(())
+    of_document: Callable[[Mapping[str, Any], WrongPaths], Iterator[str]] = lambda *_: iter(())
     model_mistakes: Callable[[PlanForm], Iterator[str]] = lambda _: iter(())
     training: Callable[[PlanForm], Mapping[str, Any]] = lambda _: {}
     hardware: Callable[[PlanForm], Mapping[str, Any]] = lambda _: {}
@@ -114,8 +113,8 @@ class PlanFeature:
             [],
         )
     )
-    filled: Callable[[PlanForm, Wrong], tuple[PlanForm, list[str]]] = lambda form, _: (form, [])
-    mistakes: Callable[[PlanForm, Choices, Wrong], Iterator[str]] = lambda *_: iter(())
+    filled: Callable[[PlanForm, WrongPaths], tuple[PlanForm, list[str]]] = lambda form, _: (form, [])
+    mistakes: Callable[[PlanForm, Choices, WrongPaths], Iterator[str]] = lambda *_: iter(())
     layer_mistakes: Callable[[str, LayerEntry, str], Iterator[str]] = lambda *_: iter(())
     costs: Callable[[PlanForm], PlanForm] = lambda form: form
     notes: Callable[[PlanForm], Iterator[str]] = lambda _: iter(())
@@ -151,7 +150,8 @@ def units_of_keys() -> dict[str, QuantityKind]:
 
 
 def with_features(name: str, section: str, common: type[Section]) -> type[Section]:
-    """Return the pydantic model of a section of the file (empty for its top level) with the keys of all features.
+    """Return the pydantic model, called `name`, of a section of the file (empty for its top level) with the keys of all
+    features.
 
     At the top level the sections of features have the keys that other features add to them.
     """

@@ -16,9 +16,9 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, whole_number
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import latency_of
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Part, Refused, of_value
-from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, PlanForm, Reading, WriteLayer, Wrong
+from pipesched.files.plans.features.catalogue import PLAN_FEATURES, PlanFeature, PlanForm, Reading, WriteLayer
 from pipesched.files.plans.fields import SpeedField
 from pipesched.files.plans.memory_section import PlanMemory
 from pipesched.files.schema_errors import shown
@@ -149,7 +149,7 @@ def _named(one: DeviceClass, number: int, unit: str) -> str:
     return f"{number} of speed {plain(float(one.speed))}{memory}"
 
 
-def _filled(form: PlanForm, wrong: Wrong) -> tuple[Any, list[str]]:
+def _filled(form: PlanForm, wrong: WrongPaths) -> tuple[Any, list[str]]:
     """Return the form with the number and memory of devices that its device classes say, and the classes' mistakes."""
     classes = form.cluster
     if classes is None or any(path.split("[")[0].split(".")[0] == "cluster" for path in wrong):

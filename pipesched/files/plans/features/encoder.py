@@ -8,6 +8,7 @@ from typing import Any
 
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.link_times import latency_of
+from pipesched.files.fields.section import WrongPaths
 from pipesched.files.fields.together import Part, Refused, given
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
@@ -16,14 +17,13 @@ from pipesched.files.plans.features.catalogue import (
     PlanForm,
     Reading,
     WriteLayer,
-    Wrong,
 )
 from pipesched.files.plans.module_rules import ENCODER, VOCABULARIES, refused_with_modules
 from pipesched.layers.encoder import Encoder, EncoderPlacement, encoder_of
 from pipesched.layers.plan_problem import PlanProblem
 
 
-def _mistakes(form: PlanForm, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes of the section `encoder`: missing keys, and values that its placement does not allow."""
     own = form.encoder
     if own is None or any(path.split(".")[0] == "encoder" for path in wrong):

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Part, Refused, at
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
@@ -19,7 +19,6 @@ from pipesched.files.plans.features.catalogue import (
     PlanForm,
     Reading,
     WriteLayer,
-    Wrong,
 )
 from pipesched.files.plans.module_rules import has_modules
 from pipesched.layers.plan_problem import Leaves, PlanProblem
@@ -40,7 +39,7 @@ def _leaves(form: PlanForm) -> Leaves | None:
     return Leaves(form.objective) if form.objective in [*Leaves] else None
 
 
-def _mistakes(form: PlanForm, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes of the objective free memory and of the key `then`.
 
     Free memory needs a limit of memory and, per layer, layers with keys and values; `then` needs free memory.

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from pipesched.files.fields import field_types
 from pipesched.files.fields.field import as_list, field, finite_number, list_of
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Part, Refused, of_value
 from pipesched.files.fields.together import at as value_at
 from pipesched.files.plans.features.catalogue import (
@@ -27,7 +27,6 @@ from pipesched.files.plans.features.catalogue import (
     PlanForm,
     Reading,
     Rounding,
-    Wrong,
 )
 from pipesched.files.rounding import short
 from pipesched.layers.derived.shape import LORA_MODULES, Lora
@@ -144,7 +143,7 @@ def _notes(form: PlanForm) -> Iterator[str]:
     )
 
 
-def _mistakes(form: PlanForm, _choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, wrong: WrongPaths) -> Iterator[str]:
     """Yield mistakes of frozen layers.
 
     A name may not stand for layers both before and after the first one that trains, since their costs differ. A frozen

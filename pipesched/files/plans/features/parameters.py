@@ -23,7 +23,7 @@ from pipesched.files.fields.parameter_sections import (
     none_given,
     objective_mistakes,
 )
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.fields.together import Part, Refused, at, given, more_than_one
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
@@ -35,7 +35,6 @@ from pipesched.files.plans.features.catalogue import (
     Reading,
     Rounding,
     WriteLayer,
-    Wrong,
 )
 from pipesched.files.plans.module_rules import MODULES
 from pipesched.layers.layer import LayerType
@@ -137,7 +136,7 @@ def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers
     return layers, step, []
 
 
-def _mistakes(form: PlanForm, choices: Choices, wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, choices: Choices, wrong: WrongPaths) -> Iterator[str]:
     """Yield a line for each broken rule, except of keys already known as wrong."""
     once = ["parameters"] if form.parameters else []
     yield from objective_mistakes(form, once, "makespan or span", wrong)

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pipesched.files.fields import field_types
-from pipesched.files.fields.section import Section
+from pipesched.files.fields.section import Section, WrongPaths
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
@@ -17,7 +17,6 @@ from pipesched.files.plans.features.catalogue import (
     PlanForm,
     Reading,
     WriteLayer,
-    Wrong,
 )
 from pipesched.files.plans.module_rules import VOCABULARIES, refused_with_modules
 from pipesched.layers.layer import LayerType
@@ -34,7 +33,7 @@ class Keys(Section):
     )
 
 
-def _mistakes(form: PlanForm, _choices: Choices, _wrong: Wrong) -> Iterator[str]:
+def _mistakes(form: PlanForm, _choices: Choices, _wrong: WrongPaths) -> Iterator[str]:
     """Yield a mistake if a vocabulary that is not in one stage has no layer of its own, or no other layer is there."""
     if form.vocabulary == Vocabulary.ONE or not form.layers:
         return
