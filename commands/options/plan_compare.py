@@ -33,7 +33,8 @@ _SEARCH_SHARE = 0.9
 
 
 class PlanRows(NamedTuple):
-    """The comparison of a plan file: a row for each schedule, and by its name the runtimes that can run its plan.
+    """The comparison of a plan file and its problem: a row for each schedule, and by its name the runtimes that can run
+    its plan.
 
     `interrupted` is True if the user stopped the search.
     """

@@ -20,7 +20,10 @@ _ASCII = {
 
 
 def transliterate(error: UnicodeError) -> tuple[str, int]:
-    """Codec error handler that replaces the characters that cannot be encoded."""
+    """Codec error handler that replaces the characters that cannot be encoded.
+
+    Returns (text in their place, position at which to go on).
+    """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

@@ -114,7 +114,7 @@ _FEW_PASSES = 20_000
 
 
 def idle_shares(timeline: Timeline, seconds: float) -> dict[IdleCause, float] | None:
-    """Return the causes of idle time as shares of the makespan.
+    """Return the idle time by cause, as shares of the makespan times devices.
 
     None if that takes longer than `seconds` (many passes only).
     """

@@ -48,7 +48,8 @@ def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> 
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the files of a folder's manifest; empty if there is none, or it is not ours.
+    """Return the entries of a folder's manifest by file name (the command that wrote it, its version and the text's
+    hash); empty if there is none, or it is not ours.
 
     Paths outside the folder are ignored.
     """

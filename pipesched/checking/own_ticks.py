@@ -13,7 +13,7 @@ from pipesched.results.evidence import Evidence
 def in_own_ticks(problem: Problem, evidence: Evidence | None) -> Evidence | None:
     """Return the evidence with a diagram's threshold in the problem's ticks, rounded up; any threshold is sound.
 
-    Evidence without one is returned unchanged.
+    Evidence without one, and None, is returned unchanged.
     """
     if isinstance(evidence, Diagram):
         if evidence.below is None:

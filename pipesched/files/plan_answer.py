@@ -32,11 +32,12 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """Contents of a plan answer file. Bounds are in the plan file's unit of time.
+    """Contents of a plan answer file. No plan is faster than `lower_bound`; bounds are in the plan file's unit of time.
+    `choice`, `partition` and `schedule` are those of the plan.
 
     `choices` are the results of the placements. `capacities` are the memory of each device with which the bound was
     proved, where they are not the problem's. For a problem with variants `choices` belong to the variant of the plan,
-    and the bound covers all `variants`.
+    and the bound covers all `variants`. `free` is the free memory, if it is maximised first.
     """
 
     problem: PlanProblem

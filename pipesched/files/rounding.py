@@ -22,7 +22,7 @@ _ZERO = Fraction(0)
 
 
 class Step(NamedTuple):
-    """The step of which a file's numbers are multiples, or of which rounding makes them multiples.
+    """The step, `size`, of which a file's numbers are multiples, or with `rounds` become multiples by rounding.
 
     `largest` is the largest of the numbers that set its precision.
     """

@@ -86,7 +86,8 @@ class Encoder(Addition):
         return replace(plan, cluster=cluster, additions=tuple(own if one == self else one for one in plan.additions))
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
-        """Return each placement, where it is free."""
+        """Return what makes the plan problem with each placement of the encoder, by name; empty where its placement is
+        given."""
         if self.placement is not EncoderPlacement.FREE:
             return {}
         return {

@@ -41,7 +41,9 @@ class PeakStage:
 
 @dataclass(frozen=True)
 class Peak:
-    """The content of one device's memory at its measured peak; `place` says where it was measured, for messages."""
+    """The content of one device's memory at its measured peak, and the peak itself: `amount`, in the file's unit. //
+    `stages` are those on the device. `first` and `last` are True for the pipeline's first and last device. `place` says
+    where the peak was measured, for messages."""
 
     stages: tuple[PeakStage, ...]
     first: bool

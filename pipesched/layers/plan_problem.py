@@ -38,7 +38,8 @@ from pipesched.problem.units import Units
 
 
 class Choice(NamedTuple):
-    """A choice of a plan: the placement by name, stages of a chain on each device, and the cut of micro-batches."""
+    """A choice of a plan: the placement by name, stages of a chain on each device (`chunks`), and the cut of
+    micro-batches."""
 
     placement: str
     chunks: int

@@ -14,10 +14,13 @@ from pipesched.layers.partition import Partition, Recomputed
 
 @dataclass(frozen=True)
 class StageCosts:
-    """Costs of one stage, exact and in the file's units, with the fields of `Stage`.
+    """Costs of one stage, exact and in the file's units: times and memory of one micro-batch, and of the stage's
+    parameters.
 
-    `recomputation` is its part of the backward, `saved` the part of the activation that it does not keep. `block_saves`
-    is None where no passes run as one block.
+    `forward`, `backward`, `weight`, `fused`, `activation`, `freed`, `lent`, `forward_only` and `block_saves` are as in
+    `Stage`; `block_saves` is None where no passes run as one block. `memory` is in use at all times. `recomputation` is
+    its part of the backward's time, `saved` the part of the activation that it does not keep. `gather`, `reduce` and
+    `step` are the times of work for parameters, once each; `gathered` is the memory of the gathered parameters.
     """
 
     forward: Fraction

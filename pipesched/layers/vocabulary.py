@@ -41,7 +41,7 @@ def is_vocabulary(name: str) -> bool:
 
 @dataclass(frozen=True)
 class SharedVocabulary(Addition):
-    """An embedding, a head, or both, of which every device has an equal part."""
+    """An embedding, a head, or both, of which every device has an equal part. `whole` are these layers undivided."""
 
     whole: tuple[LayerType, ...]
 
@@ -72,7 +72,7 @@ class SharedVocabulary(Addition):
 
 @dataclass(frozen=True)
 class FreeVocabulary(Addition):
-    """The choice between embedding and head in one stage each, and in parts on all devices."""
+    """The open choice of a plan: embedding and head in one stage each, or in equal parts on all devices."""
 
     def open_decisions(self) -> Mapping[str, Callable[[PlanProblem], PlanProblem]]:
         """Return what makes the two plan problems of the choice, by name: vocabulary in one stage each, or shared."""

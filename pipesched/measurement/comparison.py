@@ -37,7 +37,8 @@ class Comparison:
 
     `predicted` is the order's makespan with the problem's times, `replayed` with each pass's own measured time (median
     over the steps). The difference between `replayed` and the measured makespan is due to the runtime, that between
-    `predicted` and `replayed` to durations. `measured` is the median of the steps, `best` the best of them.
+    `predicted` and `replayed` to durations. `measured` is the median makespan of the steps, `best` the least. `devices`
+    are the times of each device.
     """
 
     schedule: str

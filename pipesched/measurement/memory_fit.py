@@ -18,7 +18,7 @@ from pipesched.measurement.missing_peaks import Matrix, matrix_of, rank_of, what
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """The least-squares fit of the peaks, in the file's unit.
+    """The least-squares fit of measured peaks: the value of each unknown, in the file's unit.
 
     `errors` are standard errors, None if there are only as many peaks as unknowns. `residuals` are measured minus
     fitted, one for each peak. `clamped` were fitted negative and set to 0, the others fitted again.
@@ -66,7 +66,11 @@ def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
 
 
 def _errors(matrix: Matrix, residuals: Matrix, unknowns: Sequence[Unknown]) -> dict[Unknown, float] | None:
-    """Return the standard errors, the root of the diagonal of s²·(XᵀX)⁻¹; None if no peaks are left for an estimate."""
+    """Return the standard error of each unknown, the root of its entry on the diagonal of s²·(XᵀX)⁻¹; None if no peaks
+    are left for an estimate.
+
+    The `matrix` X has a row for each peak and a column for each unknown; s² is the variance of the `residuals`.
+    """
     spare = matrix.shape[0] - matrix.shape[1]
     if spare <= 0:
         return None

@@ -63,10 +63,9 @@ def _next_measurements(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> li
 
 
 def _candidates(peaks: Sequence[Peak]) -> list[tuple[str, Peak]]:
-    """Return possible peaks of devices with layers of one name, in different numbers, with other micro-batches in
-    flight.
+    """Return (description, peak) of devices whose peaks would be worth measuring, with no amount yet.
 
-    Some have recomputed layers. Each has a description.
+    They have layers of one name, in different numbers, with other micro-batches in flight; some have recomputed layers.
     """
     names = {name: None for peak in peaks for stage in peak.stages for name in stage.layers}
     transformer = [name for name in names if role_of(name) not in (Role.EMBEDDING, Role.HEAD)]

@@ -14,9 +14,9 @@ from pipesched.results.evidence import Evidence
 class Certificate:
     """A proof that no schedule of the problem has a value less than `value_ticks` (possibly a fraction for a span).
 
-    `kind` names the argument. `device` is the one that it is about, None if about the whole problem. `evidence` is the
-    data with which `pipesched/checking` repeats the argument without the solver, None for arguments that it cannot
-    check.
+    `kind` names the argument, and `text` states it for a person to check. `device` is the one that it is about, None if
+    about the whole problem. `evidence` is the data with which `pipesched/checking` repeats the argument without the
+    solver, None for arguments that it cannot check.
     """
 
     kind: str

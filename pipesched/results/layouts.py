@@ -46,7 +46,8 @@ class LayoutRow:
     `step_lower_bound`; both are None where the layout was not examined. `searched` says if its plans were searched, or
     it has the first plan made. `idle` is a share of the pipeline's time, mean over the devices, `peak_memory` by
     device, `partition` the layers of each stage. `equal`: its step is longer than the best one by at most the expected
-    error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the rates of its plan file.
+    error of their ratio. `reason`: why there is no plan, or no search. `assumed` are the rates of its plan file. `mfu`
+    is the share of the GPUs' peak rate that the model's operations use.
     """
 
     tensor: int

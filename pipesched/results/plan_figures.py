@@ -87,7 +87,8 @@ class StageRow:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of a device at its peak, in the file's unit; gathered parameters count as activations.
+    """The memory of a device at its peak, and its capacity (None: unlimited), in the file's unit; gathered parameters
+    count as activations.
 
     `saved` is how much higher the peak would be without recomputation, for the micro-batches in flight at the peak and
     the mean of the device's stages.

@@ -34,8 +34,8 @@ def streams_document(timeline: Timeline) -> list[dict[str, object]]:
 
 
 def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pass, str]]:
-    """Return the forwards whose activation is offloaded, and the recomputed ones with the name of the mode, in
-    order."""
+    """Return the forwards whose activation is offloaded, and by forward the name of the mode that recomputes its
+    activation."""
     passes = sorted(schedule.passes(), key=lambda p: (p.stage, p.microbatch))
     offloaded = [p._replace(kind=F) for p in passes if p.kind is OFFLOAD]
     again = [p for p in passes if p.kind in RECOMPUTATIONS]

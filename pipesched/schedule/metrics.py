@@ -27,9 +27,9 @@ IDLE, BUBBLE = "idle (mean over devices)", "bubble rate (busiest device)"  # as 
 class Metrics:
     """The metrics of a timeline, in the file's units; fields and properties ending in `_ticks` in ticks of `problem`.
 
-    Tuples have one entry for each device. `peak_quanta` is the peak memory of passes, in whole units of the resolution.
-    The period is None unless the timeline is an unrolled pattern, since finitely many micro-batches have no steady
-    state.
+    Tuples have one entry for each device; `work_ticks` is the work of its first stream. `peak_quanta` is the peak
+    memory of passes, in whole units of the resolution. The period is None unless the timeline is an unrolled pattern,
+    since finitely many micro-batches have no steady state.
     """
 
     problem: Problem = field(repr=False, compare=False)
@@ -96,7 +96,10 @@ class Metrics:
 
     def _idle(self, work: Ticks, devices: int, objective: Objective) -> float | None:
         """Return the idle share 1 - work / (devices x value), where the value of a period is multiplied by the
-        micro-batches."""
+        micro-batches.
+
+        None for a period that the timeline does not have; 0 where the value is 0.
+        """
         if objective.repeats and self.period_ticks is None:
             return None
         value = self.value_ticks(objective) * (self.problem.microbatches if objective.repeats else 1)
@@ -161,8 +164,8 @@ def work_of_rows(timeline: Timeline) -> Whole:
 
 
 def _memory(timeline: Timeline, reservoir: ReservoirId) -> tuple[Whole, Whole]:
-    """Return the times at which passes start or end, and the level of a memory from each on; beginning with 0 at time
-    0.
+    """Return two arrays: the ticks at which passes start or end, and the level of a memory from each on; beginning with
+    0 at time 0.
 
     Changes at one tick count in the order in which the device runs the passes, as in a runtime: memory of a pass that
     ends is freed before the next pass takes its own. With several streams ends at a tick are before starts, in any

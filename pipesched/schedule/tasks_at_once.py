@@ -26,7 +26,8 @@ _Orders = Mapping[Resource, Sequence[Task]]
 
 
 class Visit(NamedTuple):
-    """A task that occupies a further resource, there after a pass `after` of that device (None: anywhere)."""
+    """A task that occupies a further resource, `where`, and runs there after the pass `after` of that device (None:
+    anywhere)."""
 
     where: Resource
     task: Task

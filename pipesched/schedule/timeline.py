@@ -22,7 +22,8 @@ from pipesched.schedule.start_table import StartTable
 
 
 class Occupied(NamedTuple):
-    """A stream that a task occupies from `start` to `end`, in ticks."""
+    """A stream that a task occupies from `start` to `end`, in ticks; `part` is the task's specification in the
+    problem."""
 
     task: Task
     part: TaskSpec
@@ -82,7 +83,7 @@ class Timeline:
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:
-        """The start and the end of every pass as in `times`, including the tasks that send tensors."""
+        """The start and the end of every pass, as two arrays like `times`, including the tasks that send tensors."""
         if self.problem.resources.transfer_stream is None:
             return self.times
         return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))

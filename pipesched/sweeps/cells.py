@@ -81,7 +81,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A file, its axes and all cells of their product."""
+    """A sweep: its name, axes, all cells of their product, and the file's document."""
 
     name: str
     axes: Axes

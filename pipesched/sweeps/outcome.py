@@ -14,7 +14,7 @@ from pipesched.results.solution import Status
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A published schedule in a cell; times and memory of the fullest device in the file's units.
+    """A published schedule in a cell; value, makespan and span, and memory of the fullest device, in the file's units.
 
     `value` is None if it does not apply, and `reason` says why; `fits` is False if it exceeds the memory.
     """

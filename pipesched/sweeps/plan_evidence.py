@@ -39,7 +39,7 @@ def is_of_plans(evidence: Mapping[str, Any]) -> bool:
 
 
 def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str, Any]:
-    """Return the evidence for a cell with less memory, with the capacities with which it was proved."""
+    """Return a cell's evidence as another cell with less memory has it: with the capacities for which it was proved."""
     return {**evidence, "capacities": capacities_document(capacities)}
 
 

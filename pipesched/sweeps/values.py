@@ -23,7 +23,7 @@ _ALLOWED = "a list of values, a range such as 4..16, 4..16:2 or 4..64:x2, or gro
 
 @dataclass(frozen=True)
 class OfDevices:
-    """A multiple of the cell's number of devices, written `0.5p`."""
+    """The multiple `factor` of the cell's number of devices, written `0.5p`."""
 
     factor: Fraction
 

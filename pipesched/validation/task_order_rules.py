@@ -62,7 +62,7 @@ def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]
 
 
 def _besides(problem: Problem, schedule: Schedule) -> Iterator[tuple[Resource, Task]]:
-    """Yield the tasks on streams that they occupy in addition to that of their pass."""
+    """Yield (stream, task) for each stream that a task occupies in addition to that of its pass."""
     parts = _parts(problem, schedule.passes())
     for p in schedule.passes() if any(task.also for tasks in parts.values() for task in tasks) else ():
         for number, task in enumerate(parts[p.kind, p.stage]):

@@ -38,12 +38,13 @@ def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
 
 
 def kind_entries(kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """Return legend entries for the colours of these kinds of pass."""
+    """Return legend entries (sample of the colour, name) for these kinds of pass."""
     return [(_patch(kind, 0, 1), name) for kind, name in NAMES.items() if kind in kinds]
 
 
 def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
-    """Return legend entries for shades, which tell chunks or directions apart; empty if there is only one.
+    """Return legend entries (samples, name) for shades, which tell chunks or directions apart; empty if there is only
+    one.
 
     Each shows all `kinds` in its shade; such entries are drawn by `HANDLERS`.
     """

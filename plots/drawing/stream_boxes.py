@@ -67,9 +67,10 @@ def colours_of(problem: Problem) -> Colours:
 
 
 def lanes(problem: Problem) -> Lanes:
-    """Return top and bottom of the lane of each stream, and of the row of micro-batches, in a device's row of height 1.
+    """Return by stream (top, bottom) of its lane in a device's row of height 1; under None those of the row of
+    micro-batches.
 
-    Passes of one task have their number in their box, and need no row of micro-batches.
+    Passes of one task have their number in their box, and need no row of micro-batches, so None is missing then.
     """
     streams, numbered = problem.streams, not problem.network.one_task_each
     unit = (1 - GAP) / (len(streams) + NUMBERS * numbered)

@@ -119,7 +119,7 @@ def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: DeviceId)
 
 
 def _tasks(timeline: Timeline) -> dict[Pass, list[_Task]]:
-    """Return the JaxPP tasks of every pass, with Ws renumbered so that they follow the order of the Bs.
+    """Return by pass its JaxPP tasks, with Ws renumbered so that they follow the order of the Bs.
 
     Each is (letter, stage, micro-batch); micro-batches are numbered as stage 0 runs their forwards. If any backward is
     split, a fused one becomes two tasks, I and W.

@@ -19,7 +19,8 @@ _Adapted = Callable[[Problem, Schedule], Schedule]
 
 @dataclass(frozen=True)
 class Restriction:
-    """A runtime, its exporter, and functions that restrict a problem to it and adapt a schedule found for that.
+    """A runtime, its exporter, and functions that restrict a problem to it (`restricted`) and adapt a schedule found
+    for that (`adapted`).
 
     `words` returns what the restriction leaves out, one text each; `options` are those to give to the exporter.
     """
@@ -116,7 +117,8 @@ def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
-    """Return torchtitan's option `layers` for a model with one layer a stage, embedding and head counted.
+    """Return torchtitan's option `layers`, under this key, for a model with one layer a stage, embedding and head
+    counted.
 
     Only for three or more stages a device, else empty: fewer need no option. Users put the number of their model in its
     place in the export.

@@ -50,7 +50,7 @@ class Receives(StrEnum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """One tensor sent from device `source` to device `target`."""
+    """One tensor, of the pass `producer`, sent from device `source` to device `target` for the pass `consumer`."""
 
     producer: Pass
     consumer: Pass

@@ -17,7 +17,7 @@ from pipesched.schedule.timeline import Timeline
 
 
 class Step(NamedTuple):
-    """A task, and the tasks of other streams that must have ended before it starts."""
+    """A task, and the tasks of other streams that must have ended before it starts (`waits`)."""
 
     task: Task
     waits: tuple[Task, ...]

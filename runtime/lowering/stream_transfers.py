@@ -25,7 +25,7 @@ from runtime.lowering.topological_order import in_order
 
 
 class TaskTransfer(NamedTuple):
-    """A transfer of the result of a task on device `source` to a task on device `target`."""
+    """A transfer of the result of the task `producer` on device `source` to the task `consumer` on device `target`."""
 
     producer: Task
     consumer: Task

@@ -37,7 +37,7 @@ def order_notes(model: StagedModel, any_order: str = "megatron-order") -> tuple[
 
 
 def group_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Return the flag for the size of Megatron's groups of micro-batches; empty with one chunk a device.
+    """Return the flag for the size of Megatron's groups of micro-batches, by its name; empty with one chunk a device.
 
     Raises `BadInput`, whose text begins with `name`, if Megatron has no groups that give the plan's schedule.
     """
@@ -61,8 +61,8 @@ def module_notes(model: StagedModel) -> tuple[str, ...]:
 
 
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
-    """Return the flags for recomputation; `BadInput` if stages differ in what one number cannot express. The message
-    begins with `name`, that of the format."""
+    """Return the values of the flags for recomputation, by name; `BadInput` if stages differ in what one number cannot
+    express. The message begins with `name`, that of the format."""
     modes = {mode for stage in model.stages for mode in stage.recompute_modes}
     unknown = [mode for mode in sorted(modes) if mode not in FULL and not modules_of(mode)]
     if unknown:

@@ -17,7 +17,8 @@ from runtime.running.job import Job
 
 
 class Gradient(NamedTuple):
-    """A parameter's gradient (None if it got none), and the mean norm of the contributions of micro-batches to it."""
+    """A parameter's gradient (`value`, None if it got none), and the mean norm of micro-batches' contributions to it
+    (`scale`)."""
 
     value: Tensor | None
     scale: float

@@ -40,7 +40,8 @@ class Job:
     `rows` is the text that PyTorch's runtime loads, `comms` is True if it has sends and receives too, `labels[j]` the
     number of micro-batch j in it. Without `rows` one of our executors runs the `program` of the schedule (both
     directions, offload, recomputation). `split` is `autograd` or `store`. `seconds_per_tick` is the time that sleeping
-    stages sleep. The first `compared` steps are compared with the reference; all are timed.
+    stages sleep. Parameters and data are of the PyTorch type named `dtype`, drawn with `seed`. The first `compared`
+    steps are compared with the reference; all are timed.
     """
 
     name: str
@@ -119,7 +120,8 @@ def two_directions(name: str, where: Placement) -> None:
 
 
 class Difference(NamedTuple):
-    """The difference of a loss or a gradient from the reference, in the Euclidean norm.
+    """The difference (`value`) of a loss or a gradient, described by `what`, from the reference in a step, in the
+    Euclidean norm.
 
     `limit` is the part explained by rounding, `norm` the reference's own norm.
     """
@@ -140,7 +142,9 @@ class Outcome:
     """The result of a job; `refused` is the runtime's reason for not accepting the schedule.
 
     `missing` names the parameters that got no gradient, `executed[d]` are the passes that device d ran, in order.
-    `random` are the stages that draw random numbers in their forward.
+    `random` are the stages that draw random numbers in their forward. `compared` is the number of gradients compared in
+    all steps; `worst_loss` and `worst_gradient` are the differences furthest beyond their limits, None if nothing was
+    compared. `ordered`: every device kept its order in every step. `steps` are the measured passes.
     """
 
     name: str

@@ -57,7 +57,8 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockTrace:
-    """The annotated blocks of one device, in the order of launch."""
+    """The annotated blocks of one device, in the order of launch, with the format's name (`form`) and notes on what is
+    missing."""
 
     form: str
     blocks: tuple[Block, ...]

@@ -21,7 +21,7 @@ _WAITS = re.compile("notify|barrier", re.IGNORECASE)
 
 
 class Span(NamedTuple):
-    """A named interval of time, in seconds."""
+    """A named interval of time, from `start` to `end` in seconds."""
 
     name: str
     start: float

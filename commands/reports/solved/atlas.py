@@ -50,7 +50,7 @@ class Cell(NamedTuple):
     `length` is the number of micro-batches for each device, `memory` a share of 1F1B's peak, `times` a ratio of F, B
     and W or of F and BW, `transfer` a share of F. `schedule`, `placement` and `published` are the name, placement and
     time of the best published schedule that fits (None if none does); `value` is the time of the best order found, on
-    `placements`.
+    `placements`, and no order on them is faster than `lower_bound`.
     """
 
     devices: int

@@ -24,8 +24,11 @@ from pipesched.simulation.idle_causes import IdleCause
 class SolveResults:
     """All results of one run of `solve`: the solution, and the answers to further questions.
 
-    `idle` are the shares of idle time by cause, None if there was no time or no schedule. `sizes` are the results of
-    all micro-batch sizes, empty where the file has one; the solution is the best of them.
+    `memory` is the least memory for a value, `explanation` the bottleneck with the effects of changes, `noise` how the
+    schedule fares under random durations; each is None if it was not asked for. `robust` is True if the schedule was
+    chosen for its mean under noise, `recommended` is the schedule to use, found or published, None without one. `idle`
+    are the shares of idle time by cause, None if there was no time or no schedule. `sizes` are the results of all
+    micro-batch sizes, empty where the file has one; the solution is the best of them.
     """
 
     solution: Solution

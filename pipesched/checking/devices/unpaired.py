@@ -56,7 +56,7 @@ def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
 
 def _owners(here: OneDevice) -> list[DeviceId | None]:
     """Return the devices that every chain passes before it reaches this device, and this device itself: a bound holds
-    for the span of each."""
+    for the span of each. None is among them."""
     device_of, found = here.problem.placement.stage_device, set[int]()
     for number, stages in enumerate(here.chains):
         chain = next(chain for chain in here.problem.placement.chains if stages[0] in chain)

@@ -92,7 +92,11 @@ class ByState(Generic[State]):
 
 
 def _arrays(ahead: dict[int, tuple[list[int], list[Label]]]) -> list[Reached]:
-    """Return the reached labels as arrays: entry n has those n + 1 layers further."""
+    """Return the reached labels as arrays, in a list by number of layers skipped.
+
+    `ahead` has by that number the keys of states and their labels; entry 0 is of the next layer, and numbers without
+    labels have empty arrays.
+    """
     nothing = list[int](), list[Label]()
     columns = [ahead.get(further, nothing) for further in range(1 + max(ahead, default=-1))]
     return [Reached(np.array(keys, np.int64), _rows(labels)) for keys, labels in columns]

@@ -57,7 +57,7 @@ def _least(times: list[Ticks] | None) -> Ticks | None:
 
 
 def _parts_of_activation(paths: TaskPaths, stage: StageId) -> Iterator[tuple[MemorySteps, list[Node]]]:
-    """Yield each part of a stage's activation as its memory, with the tasks of which the last to end frees it."""
+    """Yield each part of a stage's activation as (memory, tasks of which the last to end frees it)."""
     own = paths.problem.stages[stage]
     if own.weight is None:
         yield own.activation, [Node(BW, stage, len(own.tasks_of(BW)) - 1)]

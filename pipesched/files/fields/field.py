@@ -96,7 +96,8 @@ def as_list(value: object) -> list[object] | None:
 class field:  # noqa: N801 - annotates a type, as those of pydantic do
     """A validator for pydantic fields: `accept` returns the converted value, or None for one that is not allowed.
 
-    `allowed` is then the error message.
+    `allowed` is then the error message. `json_schema` is the JSON Schema of the values, None for that of the annotated
+    type.
     """
 
     allowed: str

@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A pair of parts that a file may not have together; the mistake names the key of `one`.
+    """A pair of parts that a file may not have together; the mistake names the key of `one`, and then `other`.
 
     `allowed` says what is possible instead, `why` gives the reason.
     """

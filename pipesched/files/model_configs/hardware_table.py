@@ -14,8 +14,9 @@ class Device:
     """A device: numbers of its data sheet, then fitted shares of them that training reaches.
 
     `tflops` is the peak of dense 16-bit products, `tflops_8bit` and `tflops_4bit` of narrower ones (None: no such
-    units). `memory` is in GiB as a program sees it, bandwidths in GB/s of one device in one direction:
-    `memory_bandwidth`, `in_node` among the `node` devices of a node, `between_nodes` of one device to other nodes.
+    units). `source` says where the numbers come from; the device has `multiprocessors`. `memory` is in GiB as a program
+    sees it, bandwidths in GB/s of one device in one direction: `memory_bandwidth`, `in_node` among the `node` devices
+    of a node, `between_nodes` of one device to other nodes.
 
     `products`, `narrow_products` and `attention` are the shares of the peak that large 16-bit products, narrower
     products and attention reach; `memory_share` is the share of the memory bandwidth, and `tensor_share`,

@@ -14,7 +14,12 @@ from pipesched.files.schema_errors import shown
 
 
 class _Family(NamedTuple):
-    """Structure of models of one `model_type` in transformers, and defaults of values that a file leaves out."""
+    """Structure of models of one `model_type` in transformers, and defaults of values that a file leaves out.
+
+    `gated`: a feed-forward block has two projections up; `tied`: the head shares the embedding's parameters; `experts`:
+    the model has layers with experts, of which `shared_experts` serve every token; `one_key_head`: attention may have
+    one head of keys and values.
+    """
 
     gated: bool = True
     tied: bool = False

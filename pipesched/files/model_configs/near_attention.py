@@ -26,7 +26,8 @@ _PAIR = re.compile(r"[(\[]?\s*(-?\d+)\s*,\s*(-?\d+)\s*[)\]]?")
 def of_hugging_face(keys: Keys, config: Mapping[str, Any], kind: str, layers: int) -> dict[str, Any]:
     """Return the keys `window` or `chunk`, and `full_layers`, of a model's attention; empty where all is full.
 
-    `layer_types` says which layers are full, else a period of the file or of its `model_type`.
+    `layer_types` says which layers are full, else a period of the file or of its `model_type`. A window or chunk is in
+    tokens; `full_layers` is the period of full layers, or a list of them. `kind` is the `model_type`.
     """
     chunk = keys.optional("attention_chunk_size")
     tokens = chunk or keys.optional("sliding_window")
@@ -50,8 +51,12 @@ def of_hugging_face(keys: Keys, config: Mapping[str, Any], kind: str, layers: in
 
 
 def of_megatron(values: Mapping[str, Any], layers: int, source: str) -> dict[str, Any]:
-    """Return the same of Megatron's arguments: `window_size`, tokens before and after, and `window_attn_skip_freq`, the
-    period of full layers or a list with 1 for those with a window."""
+    """Return the keys `window` and `full_layers` of a model's attention from Megatron's arguments; empty where all
+    layers are full.
+
+    `window_size` has the tokens before and after, and `window_attn_skip_freq` the period of full layers or a list with
+    1 for those with a window. `BadInput`, which begins with `source`, for anything else.
+    """
     given = values.get("window_size")
     if given in (None, "", "None"):
         return {}

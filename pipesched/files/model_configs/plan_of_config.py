@@ -27,9 +27,11 @@ SIZES = ("tensor", "context", "expert", "data")
 class Wanted:
     """Training settings that the user gives; where one is None the configuration decides, or else a default.
 
-    `devices` are pipeline ranks. `mfu` is the share of the peak rate that products reach, in place of the device's
-    fitted share. `training` has further keys of the section `model` (dtype, flash, gradient_bytes, ...) and of its
-    `parallel` (sharding, sequence); `rates` has further keys of the section `hardware`.
+    `devices` are pipeline ranks, and `microbatches` those of each data-parallel replica, of `microbatch_size` sequences
+    of `sequence` tokens. `sizes` are those of parallelism inside a stage, by name. `mfu` is the share of the peak rate
+    that products reach, in place of the device's fitted share. `training` has further keys of the section `model`
+    (dtype, flash, gradient_bytes, ...) and of its `parallel` (sharding, sequence); `rates` has further keys of the
+    section `hardware`.
     """
 
     devices: int

@@ -65,7 +65,8 @@ _EXCHANGES = 4
 
 @dataclass(frozen=True)
 class Derived:
-    """Derived layers (ms and GiB), a device's memory, the transfer time between stages, and the assumptions.
+    """Derived layers (ms and GiB), a device's memory (`capacity`), the transfer time between stages, and the
+    assumptions.
 
     `reduction` and `optimizer` are times once a step by name of layer: exchanges of gradients and weights that no pass
     hides, and the optimizer step. `operations` are the floating-point operations of a micro-batch in the whole model,
@@ -82,9 +83,12 @@ class Derived:
 
 
 class _Kind(NamedTuple):
-    """The parts of a type of layer: `inputs` hidden states that it reads, `traffic` bytes moved in the forward.
+    """A type of layer, of which a model has `number`: its matrix products, parameters, activations, and memory traffic.
 
-    `converted` are the bytes moved in each direction to keep the activation function's input in another format.
+    It reads `inputs` hidden states and moves `traffic` bytes in the forward besides products. `attends`: it has
+    attention, `windowed` to near tokens alone; `moe`: it has experts. `adapters` are the parameters of its LoRA
+    adapters. `converted` are the bytes moved in each direction to keep the activation function's input in another
+    format.
     """
 
     name: str

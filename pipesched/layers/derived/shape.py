@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Attention:
-    """Multi-head or grouped-query attention: numbers of heads and size of a head.
+    """Multi-head or grouped-query attention: numbers of heads of queries, and of keys and values (`kv_heads`), and size
+    of a head.
 
     Queries, keys and values are projections of the layer's input.
     """
@@ -27,7 +28,8 @@ class LatentAttention:
     """Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): queries, keys and values from low-rank latents.
 
     A head's query and key have `key_size` numbers from the latent and `rope_size` with the position, its value has
-    `value_size`. `query_rank` is None where queries are projected from the input itself.
+    `value_size`. The latents of keys and values have `kv_rank` numbers, those of queries `query_rank`, None where
+    queries are projected from the input itself.
     """
 
     heads: int
@@ -69,8 +71,8 @@ class LayerKind(NamedTuple):
 
 @dataclass(frozen=True)
 class Experts:
-    """A mixture of experts in place of a feed-forward block; `ffn` is the width of one expert, including shared
-    ones.
+    """A mixture of `number` experts in place of a feed-forward block, `per_token` of which a token uses besides
+    `shared` ones; `ffn` is the width of each.
 
     A token's experts are all in `groups_per_token` of `groups` groups of consecutive ones (node-limited routing, arXiv
     2412.19437, section 2.1.2).

@@ -51,7 +51,7 @@ class BoundAndValue:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change: bound and value of the changed problem.
+    """The effect of a change: bound and value of the changed problem (`outcome`).
 
     `reason` says why the changed problem has no schedule at all, empty if it may have one.
     """

@@ -37,7 +37,8 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class _Frame:
-    """The conversion of times and rows to coordinates of the picture."""
+    """The conversion of times and rows to coordinates of the picture: `scale` units for a unit of time, `row` for a
+    row."""
 
     scale: float
     row: float

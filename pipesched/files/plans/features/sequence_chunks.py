@@ -34,7 +34,8 @@ _FREE = "free"
 
 
 class PieceChoices(NamedTuple):
-    """Numbers of pieces into which a micro-batch may be cut, and the rules for their lengths (equal, equal time)."""
+    """Numbers (`counts`) of pieces into which a micro-batch may be cut, and the rules for their lengths (equal, equal
+    time)."""
 
     counts: tuple[int, ...]
     lengths: tuple[Lengths, ...]
