@@ -41,13 +41,13 @@ class Device:
     products: float = 0.53
     narrow_products: float = 0.56
     attention: float = 0.55
-    memory_share: float = 0.848
-    tensor_share: float = 0.482
-    expert_share: float = 0.687
+    memory_share: float = 0.847
+    tensor_share: float = 0.484
+    expert_share: float = 0.673
     data_share: float = 0.773
     dense_launch: float = 0.3
     moe_launch: float = 1
-    moe_wait: float = 1.427
+    moe_wait: float = 1.451
     data_bandwidth: float | ByNodes | None = None
 
 
@@ -81,15 +81,15 @@ PRODUCTS = ProductParams()
 _SHEET, _SLOW, _FAST = "data sheet; network of", "200 Gb/s a device", "400 Gb/s a device"
 _A100 = Device(
     312, 79, 2039, 108, 300, 25, f"NVIDIA A100 {_SHEET} {_SLOW}",
-    products=0.71, attention=0.406,
+    products=0.709, attention=0.406,
 )  # fmt: skip
 _H100 = Device(
     989, 79, 3350, 132, 450, 50, f"NVIDIA H100 SXM {_SHEET} {_FAST}", 1979,
-    products=0.59, narrow_products=0.58, attention=0.619,
+    products=0.588, narrow_products=0.581, attention=0.624,
 )  # fmt: skip
 _B200 = Device(
     2250, 178, 8000, 148, 900, 50, f"NVIDIA DGX B200 {_SHEET} {_FAST}", 4500, 9000,
-    products=0.475, narrow_products=0.49, attention=0.425,
+    products=0.481, narrow_products=0.492, attention=0.424,
 )  # fmt: skip
 # B300 and GB300 compute twice as many exponentials a second as B200 (NVIDIA, *Inside NVIDIA Blackwell Ultra*). That of
 # a score takes as long as 55 numbers of a head on H100 (`FlashParams`), thus as 111 on B200, whose multiprocessors
