@@ -21,6 +21,8 @@ from solver.diagram.threshold_search import ThresholdSearch
 
 # Completion rows of one device that are kept per state.
 _ROWS = 64
+# Labels within which a set is tried at the best schedule's value: so many, or times as many as for sets before it.
+_AT_ONCE, _TIMES_AS_MANY = 200_000, 4
 
 
 class _Single(NamedTuple):
@@ -52,7 +54,7 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
         singles.append(_Single(device, by, seen[key]))
         search.numbers -= sum(layer.rows.size for layer in by.layers)  # which all stay
     singles.sort(key=lambda one: -one.proved)
-    step, shortest = search.step(), search.shortest()
+    step, shortest, given = search.step(), search.shortest(), search.work
     for count in range(2, len(singles) + 1):
         together = [one.device for one in singles[:count]]
         kept = None if search.over else search.kept(_on(problem, chains, together), together[0] if span else None)
@@ -60,7 +62,8 @@ def bounds_by_device(search: ThresholdSearch) -> Iterator[Certificate]:
             return
         # For a span the completion is known only for the device whose span counts.
         smaller = [one.by for one in singles[: 1 if span else count]]
-        yield from search.certificates(kept, smaller, step, shortest, _ROWS)
+        at_once = max(_AT_ONCE, _TIMES_AS_MANY * (given - search.work))
+        yield from search.certificates(kept, smaller, step, shortest, _ROWS, at_once)
 
 
 def _on(problem: Problem, chains: Sequence[tuple[StageId, ...]], devices: Sequence[DeviceId]) -> tuple[StageId, ...]:

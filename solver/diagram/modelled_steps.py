@@ -14,6 +14,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.quantities import DeviceId, MemoryArray, StageId, TickArray, Ticks
 from solver.bounds.analytic.critical_paths import Paths, durations
 from solver.diagram.modelled_stages import by_chain, devices_of, in_flight
+from solver.diagram.shared_digits import shared_digits
 from solver.diagram.steps import NEVER, NONE, NOTHING, ModelledSteps, Numbers, Step, Steps, ticks_of_all
 
 # Sums of times over many labels must fit into 64 bits, and so must the keys of states.
@@ -54,7 +55,7 @@ def _kept_steps(
     takes = int64_array([problem.stages[one.stage].activation * (1 if one.forward else -1) for one in every])
     int64_sum([takes_each * number for takes_each, number in zip(takes.tolist(), microbatches.tolist(), strict=True)])
     longest = ticks_of_all(ticks, later, starts - before, blocks, microbatches)
-    base, raises = _digits(firsts, lasts, microbatches, most)
+    base, raises, decoded = _digits(firsts, lasts, microbatches, most)
     if longest > _MOST_TICKS or most.min() < 1 or raises is None:
         return None
     rooms = [problem.room[one] for one in devices]
@@ -79,6 +80,7 @@ def _kept_steps(
         blocks=blocks,
         base=base,
         raises=raises,
+        decoded=decoded,
         room=int64_array([NONE if room is None else room for room in rooms]),
         waiting=int64_array(
             [max(0, min(problem.network.memory_until_last[stage] for stage in own)) for own in stages_of_device]
@@ -150,24 +152,28 @@ def _blocks(problem: Problem, every: Sequence[Step]) -> TickArray:
     return found
 
 
-def _digits(first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers) -> tuple[Numbers, Numbers | None]:
+def _digits(
+    first: Numbers, last: Numbers, microbatches: Numbers, most: Numbers
+) -> tuple[Numbers, Numbers | None, Numbers]:
     """Return the base of each step's digit in a state's key, and the number that the step adds to the key.
 
     The second is None for keys too large. The digit of a step counts the micro-batches in flight that have done it;
     that of a chain's last step those that have done it, except for the first chain, where the number of steps done
-    implies it. Arrays are by step: the `first` and `last` step of its chain, the chain's `microbatches`, and the `most`
-    of them in flight.
+    implies it. Where one chain's key would be too large so, a digit counts the micro-batches between several steps
+    (`solver.diagram.shared_digits`), and the third array is not empty. Arrays are by step: the `first` and `last` step
+    of its chain, the chain's `microbatches`, and the `most` of them in flight.
     """
-    number = np.arange(len(first))
+    number, single = np.arange(len(first)), np.empty((0, 1), np.int64)
     base = [1 if n == last[0] else int((microbatches if n == last[n] else most)[n]) + 1 for n in number]
     place = [1, *accumulate(base, lambda one, other: one * other)]
     if place[-1] > LARGEST_KEY:
-        return int64_array(base), None
+        shared = shared_digits(int(most[0]), len(first) - 1, LARGEST_KEY) if (first == 0).all() else None
+        return (int64_array(base), None, single) if shared is None else shared
     raises = int64_array(place[:-1], LARGEST_KEY)
     for end in set(last.tolist()):
         others = int(raises[(last == end) & (number < end)].sum())
         raises[end] = (0 if end == last[0] else raises[end]) - others
-    return int64_array(base), raises
+    return int64_array(base), raises, single
 
 
 def _of_a_chain_there(every: Sequence[Step], device: Numbers, first: Numbers, takes: MemoryArray) -> dict[str, Numbers]:

@@ -59,9 +59,12 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
 
     `done` is the number of steps done in all.
     """
-    for step in range(len(ran)):
-        ran[step] = key % steps.base[step]
-        key //= steps.base[step]
+    if len(steps.decoded) > 0:
+        _fill_in_shared(key, steps, ran)
+    else:
+        for step in range(len(ran)):
+            ran[step] = key % steps.base[step]
+            key //= steps.base[step]
     end, left = steps.last[0], done
     for step in range(len(ran)):
         if step != steps.last[step] and steps.last[step] != end:
@@ -69,6 +72,19 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
         left -= ran[step]
     for step in range(end + 1):
         ran[step] += left // (end + 1)
+
+
+@inlined
+def _fill_in_shared(key: int, steps: Steps, ran: Numbers) -> None:
+    """Fill `ran` with the micro-batches in flight that have done each step, where steps share digits (`decoded`)."""
+    together, last = steps.decoded.shape[1], len(ran) - 1
+    for step in range(last):
+        ran[step] = steps.decoded[key % steps.base[0], step % together]
+        if step % together == together - 1:
+            key //= steps.base[0]
+    ran[last] = 0
+    for step in range(last - 1, -1, -1):
+        ran[step] += ran[step + 1]
 
 
 @inlined
@@ -166,6 +182,17 @@ def fill_waiting(ran: Numbers, steps: Steps, waiting: Numbers) -> int:
 def _pending(key: int, steps: Steps, done: int, pending: Numbers) -> None:
     ran, moves = np.zeros_like(pending), np.empty((len(pending) * (len(pending) + 1), 2), np.int64)
     moves_from(key, steps, done, ran, pending, moves)
+
+
+def in_flight_of(key: int, steps: Steps) -> int:
+    """Return how many micro-batches of the only chain are between its first and its last step in the state `key`."""
+    if not len(steps.decoded):
+        return key % int(steps.base[0])
+    found = 0
+    for base in steps.base.tolist():
+        found += int(steps.decoded[key % base].sum())
+        key //= base
+    return found
 
 
 def may_wait(steps: Steps, ran: Sequence[int], step: int) -> int:

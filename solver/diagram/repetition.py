@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from pipesched.problem.quantities import Ticks
 from solver.diagram.layers import Layer
+from solver.diagram.moves import in_flight_of
 from solver.diagram.steps import Steps
 from solver.parameters import tunable, tuned
 
@@ -62,7 +63,7 @@ def _delay(before: Layer, after: Layer, steps: Steps) -> Ticks:
             return 0
         old = before.labels[before.first[at] : before.first[at + 1]]
         new = after.labels[after.first[n] : after.first[n + 1]]
-        flying = int(key) % int(steps.base[0])
+        flying = in_flight_of(int(key), steps)
         known = [*range(flying), *range(steps.slots, new.shape[1])]
         of_state = int((new[:, None, known] - old[None, :, known]).min(axis=2).max(axis=1).min())
         delay = of_state if delay is None else min(delay, of_state)

@@ -40,6 +40,8 @@ class Steps(NamedTuple):
     itself, or a later one of a chain whose stages are tasks. `reach[n, d]` is the least time from the end of the step
     before n to a step on device d, half of `NEVER` if none follows; `blocks[n, g]` are the ticks of a forward and a
     gradient in one block, or -1. In the key of a state a step has a digit of a `base`, and raises the key by `raises`.
+    If `decoded` is not empty, several steps share a digit, and it has by the digit's value how many micro-batches have
+    done each of them last.
 
     By device: its `room`, -1 without limit; the least memory of a `waiting` weight pass, the `longest` total of those
     that occupy memory together, and 1 if the end of its work `counts`.
@@ -67,6 +69,7 @@ class Steps(NamedTuple):
     blocks: TickArray
     base: Numbers
     raises: Numbers
+    decoded: Numbers
     room: MemoryArray
     waiting: MemoryArray
     longest: TickArray

@@ -93,11 +93,13 @@ class ThresholdSearch:
         step: Ticks,
         shortest: Ticks,
         rows: int | None = None,
+        at_once: int = 0,
     ) -> Iterator[Certificate]:
         """Yield certificates of increasing value from orders of the steps `kept`, pruned by the diagrams in `smaller`.
 
-        Thresholds grow by `step` ticks at first, and by no less than `shortest`. With `rows`, each diagram in `smaller`
-        computes its completion rows again for each threshold, up to that many per state.
+        Thresholds grow by `step` ticks at first, and by no less than `shortest`; before, the value of the best schedule
+        is tried within `at_once` labels. With `rows`, each diagram in `smaller` computes its completion rows again for
+        each threshold, up to that many per state.
         """
         at_every_threshold = projected_completions(self.problem, kept, smaller if rows is None else ())
 
@@ -117,7 +119,9 @@ class ThresholdSearch:
 
         completion_stages = tuple(stage for stage in kept.stages if any(stage in one.kept.stages for one in smaller))
         self.ended = 0
-        for found in refuted_thresholds(least_end_before, lambda: self.between, (step, shortest), self.work, self.stop):
+        for found in refuted_thresholds(
+            least_end_before, lambda: self.between, (step, shortest), self.work, self.stop, at_once
+        ):
             self.work, self.ended = self.work - found.work, max(self.ended, found.ticks)
             if found.ticks > self.between[0]:
                 self._best = found.ticks

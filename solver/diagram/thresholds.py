@@ -29,14 +29,22 @@ def refuted_thresholds(
     steps: tuple[Ticks, Ticks],
     work: int,
     stop: Event,
+    at_once: int = 0,
 ) -> Iterator[Refuted]:
     """Try thresholds from the proved bound up to a schedule's value, and yield the bound in ticks that each one proves.
 
     `between` returns these two values. `least_end_before` takes a threshold and half of the remaining `work` in labels;
     if that is too little, a lower threshold is tried. `steps` are the first step between thresholds, and the shortest
-    one tried, in ticks.
+    one tried, in ticks. The value itself is tried first, within `at_once` labels: if none of its labels had to be
+    merged, lower thresholds prove no more.
     """
     (proved, known), (step, shortest) = between(), steps
+    if at_once and proved < known and not stop.is_set():
+        least = least_end_before(known, min(at_once, work))
+        yield Refuted(least.ticks or 0, known, least.work)
+        if least.ticks is not None and not least.merged:
+            return
+        work, (proved, known) = work - least.work, between()
     while proved < known and step >= shortest and work > 0 and not stop.is_set():
         value = min(known, proved + step)
         least = least_end_before(value, work // 2)

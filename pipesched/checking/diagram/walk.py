@@ -13,6 +13,7 @@ import numpy as np
 
 from pipesched.checking.devices.least_times import least_durations, least_times
 from pipesched.checking.diagram.model import Numbers
+from pipesched.checking.diagram.shared_digits import crowds_of, shared_digits, weights_in_digits
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.int64_arrays import int64_array
 from pipesched.problem.problem import Problem
@@ -34,7 +35,9 @@ class Steps(NamedTuple):
     without. `first` and `last` are the steps of the chain, run by `number` micro-batches, at most `admitted` between
     these two at once, with times from `column` on; all chains have `columns` times. `tail` is the time from the end
     of a chain's last step until its micro-batch is done. `bases` are those of the digits of a state's key: the count of
-    each step less that of the chain's last one, and the latter for all but the first chain.
+    each step less that of the chain's last one, and the latter for all but the first chain. If one chain has so many
+    steps that this takes too many digits, several steps share one, and `crowds` has by its value how many micro-batches
+    have last run each of them; else it is empty.
 
     `holder` is the gradient after which the weight work of one holds memory: itself, or that of another stage of which
     it is a task. `room` is -1 without a limit, `open_` the least memory of pending weight work, `weight` the most of it
@@ -57,6 +60,7 @@ class Steps(NamedTuple):
     tail: Numbers
     holder: Numbers
     bases: Numbers
+    crowds: Numbers
     room: Numbers
     open_: Numbers
     weight: Numbers
@@ -106,7 +110,12 @@ def walk_along(
             soonest[n, device[later]] = start[later] - before[n]
     longest = int(((ticks + after + lag + together.max(axis=1).clip(0)) * number).sum())
     bases = np.where(turn < last, admitted, np.where(turn > last[0], number, 0)) + 1
-    if longest > MOST_TICKS or prod(bases.tolist()) > _MOST_STATES:
+    crowds = None
+    if prod(bases.tolist()) <= _MOST_STATES:
+        crowds = np.zeros((0, 1), np.int64)
+    elif (first == 0).all():
+        crowds = shared_digits(int(admitted[0]), int(last[0]), _MOST_STATES)
+    if longest > MOST_TICKS or crowds is None:
         raise NotCoveredError("numbers of too many digits")
     room = int64_array([-1 if (own := problem.room[one]) is None else own for one in devices])
     left = int64_array(
@@ -122,7 +131,8 @@ def walk_along(
     whose, past = (NONE, 0) if owner is None else (devices.index(owner), -2 * longest)
     counted = counted if owner is None else np.array([whose])
     by_step = device, ticks, after, lag, memory, soonest, together, first, last, number, admitted, column, tail
-    steps = Steps(*by_step, holder, bases, room, open_, weight, counted, int(column[-1] + admitted[-1]), whose, past)
+    by_device = room, open_, weight, counted, int(column[-1] + admitted[-1]), whose, past
+    steps = Steps(*by_step, holder, bases, crowds, *by_device)
     return Walk(steps, every, ends, devices, longest)
 
 
@@ -174,6 +184,8 @@ def _step_rows(problem: Problem, stages: tuple[StageId, ...], owner: DeviceId | 
 
 def weights_of(steps: Steps) -> Numbers:
     """Return by step the amount by which running it once raises the key of a state."""
+    if len(steps.crowds):
+        return np.diff(weights_in_digits(steps.crowds, int(steps.last[0])), prepend=0, append=0)
     found = np.cumprod(np.append(1, steps.bases[:-1]))
     for n in np.unique(steps.last):
         found[n] = (found[n] if n > steps.last[0] else 0) - found[steps.first[n] : n].sum()
@@ -184,7 +196,9 @@ def runs_of(keys: Numbers, done: int, steps: Steps) -> Numbers:
     """Return an array by state and step of how often the step has run, from keys and the number `done` of all steps
     run."""
     run, left, size = np.zeros((len(keys), len(steps.ticks)), np.int64), keys, steps.last[0] + 1
-    for n, base in enumerate(steps.bases):
+    if len(steps.crowds):
+        run[:, :-1] = crowds_of(keys, steps.crowds, size - 1)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    for n, base in enumerate(steps.bases if not len(steps.crowds) else ()):
         run[:, n], left = left % base, left // base
         if n == steps.last[n]:
             run[:, steps.first[n] : n] += run[:, n : n + 1]

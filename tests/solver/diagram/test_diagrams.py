@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from math import ceil
 from threading import Event
 from typing import Any
@@ -29,6 +29,7 @@ from pipesched.results.evidence import UnknownForm
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
+from solver.diagram import by_device, threshold_search
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.certificate import KIND
@@ -175,6 +176,32 @@ def test_the_check_proves_the_same_and_no_more(name: str, objective: Objective) 
             if evidence.below is not None:
                 forged = replace(genuine, evidence=replace(evidence, below=int(genuine.value_ticks) - 1))
                 assert verdict(posed, forged) is Verdict.REFUSED
+
+
+@pytest.mark.parametrize("one", [v_shape(3, 6, 3), v_shape(4, 6, 4, times=WHOLE, objective="makespan"), MERGING])
+@pytest.mark.parametrize("width", [1, 64])
+def test_the_value_known_is_tried_at_once_and_lower_ones_only_where_labels_were_merged(
+    one: Problem, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each set of devices; what is proved is no less than by raising thresholds alone, and as much where exact."""
+    known, tried = ceil(4 * in_words(one)), list[tuple[int, bool]]()
+    genuine = threshold_search.least_end
+
+    def watched(*given: Any, **more: Any) -> Least:
+        found = genuine(*given, **more)
+        if "reached" not in more:
+            tried.append((given[5], found.merged))
+        return found
+
+    monkeypatch.setattr(threshold_search, "least_end", watched)
+    at_once = max(each.value_ticks for each in every("by device", one, width=width))
+    after = [now for before, now in pairwise(tried) if before[0] == known and not before[1]]
+    assert known in [value for value, _ in tried]
+    if width > 1 and one is not MERGING:
+        assert [value for value, _ in after] == [known] * len(after)
+    monkeypatch.setattr(by_device, "_AT_ONCE", 0)
+    monkeypatch.setattr(by_device, "_TIMES_AS_MANY", 0)
+    assert at_once >= max(each.value_ticks for each in every("by device", one, width=width))
 
 
 @pytest.mark.parametrize("name", BOUNDS)

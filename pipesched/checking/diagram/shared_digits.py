@@ -1,0 +1,58 @@
+"""Keys of states in which one digit says how many micro-batches have last run each of several steps of a chain.
+
+Each of these steps has a weight. The digit is the sum of the weights of the micro-batches, of which so few are in
+flight that no two choices of them have the same sum: that is tried for all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesched.checking.diagram.model import Numbers
+from pipesched.int64_arrays import int64_array
+
+# Steps that share a digit, and choices of micro-batches that are tried.
+_LONGEST, _MOST = 12, 3_000
+
+
+def shared_digits(admitted: int, steps: int, most_states: int) -> Numbers | None:
+    """Return by value of a digit the number of micro-batches that have last run each of the steps that share it.
+
+    At most `admitted` micro-batches have run one of the first `steps` steps last, and as few share a digit as give keys
+    of at most `most_states`. None if there are no such digits.
+    """
+    choices, weights = np.arange(admitted + 1)[:, None], [1]
+    while len(weights) < _LONGEST:
+        left = admitted - choices.sum(axis=1)
+        if (left + 1).sum() > _MOST:
+            return None
+        more = np.concatenate([np.arange(one + 1) for one in left.tolist()])
+        choices = np.column_stack([np.repeat(choices, left + 1, axis=0), more])
+        weights.append(weights[-1] + 1)
+        while len(np.unique(values := choices @ int64_array(weights))) < len(values):
+            weights[-1] += 1
+        base = int(values.max()) + 1
+        if base ** -(-steps // len(weights)) <= most_states:
+            found = np.zeros((base, len(weights)), np.int64)
+            found[values] = choices
+            return found
+    return None
+
+
+def weights_in_digits(crowds: Numbers, steps: int) -> Numbers:
+    """Return what a micro-batch adds to a key that has last run each of `steps` steps; `crowds` is of
+    `shared_digits`."""
+    alone = np.flatnonzero(crowds.sum(axis=1) == 1)
+    own = alone[crowds[alone].argmax(axis=1).argsort()]
+    turn = np.arange(steps)
+    found: Numbers = own[turn % len(own)] * len(crowds) ** (turn // len(own))
+    return found
+
+
+def crowds_of(keys: Numbers, crowds: Numbers, steps: int) -> Numbers:
+    """Return by key and step, of the first `steps`, the number of micro-batches that have last run it."""
+    parts, left = list[Numbers](), keys
+    for _ in range(-(-steps // crowds.shape[1])):
+        parts.append(crowds[left % len(crowds)])
+        left = left // len(crowds)
+    return np.concatenate(parts, axis=1)[:, :steps]
