@@ -62,5 +62,5 @@ def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
 
 
 def known(metrics: Metrics, time: Objective) -> Value | None:
-    """Return a time of the metrics in ticks; None for a period that the timeline does not determine."""
+    """Return the value of an objective of times in ticks; None for a period that the timeline does not determine."""
     return metrics.period_ticks if time.repeats else metrics.value_ticks(time)

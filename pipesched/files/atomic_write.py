@@ -27,7 +27,8 @@ def make_folder(path: str | Path) -> Path:
 
 
 def write_whole(path: str | Path, content: str | bytes) -> Path:
-    """Write a file atomically: a reader sees the old content or the new, never a part. `BadInput` if writing fails."""
+    """Write a file atomically: a reader sees the old content or the new, never a part. Returns the file's path.
+    `BadInput` if writing fails."""
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     try:

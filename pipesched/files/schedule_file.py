@@ -93,7 +93,8 @@ class ScheduleFile:
     def false_claims(self) -> list[str]:
         """Return a line for each stated figure that the file's own timeline contradicts.
 
-        None if the timeline is invalid. The value must be that of the timeline, and bounds must not exceed it.
+        Empty if there is none, and if the timeline is invalid. The value must be that of the timeline, and bounds must
+        not exceed it.
         """
         problem, found = self.timeline.problem, []
         if validate(self.timeline):

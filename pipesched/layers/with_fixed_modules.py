@@ -41,7 +41,7 @@ def _with_feeding(problem: Problem, own: FixedModule, plan: PlanProblem) -> Prob
 
 
 def _with_parts(problem: Problem, modules: list[FixedModule], plan: PlanProblem) -> Problem:
-    """Return the problem with modules of which every device has a part."""
+    """Return the problem joined with modules of which every device has a part, in the plan's ticks and memory steps."""
     number, lag = sum(len(own.parts) for own in modules), plan.ticks(plan.cluster.longest_lag)
     shared = [
         (own.layer.name, [replace(part, transfer=lag) for part in _stages(own, plan, number, problem.microbatches)])

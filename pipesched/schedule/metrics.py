@@ -62,7 +62,8 @@ class Metrics:
         return [float(sum(both) * self.problem.resolution) for both in parts]
 
     def value_ticks(self, objective: Objective) -> Ticks:
-        """Return the objective's value; ValueError for the period of a timeline that is no unrolled pattern."""
+        """Return the objective's value in ticks (of an iteration it is the makespan); ValueError for the period of a
+        timeline that is no unrolled pattern."""
         if objective.repeats:
             if self.period_ticks is None:
                 raise ValueError("a finite timeline has no period")

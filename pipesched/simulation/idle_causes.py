@@ -246,7 +246,7 @@ class _Waiting:
         self._number = Counter[Fraction | int]()
 
     def after(self, at: int) -> _Waiting:
-        """Return the nodes from index `at` of the row on."""
+        """Drop the nodes before index `at` of the row, which have run by now, and return this object."""
         for node in self._row[self._at : at]:
             self._number[self._takes[node]] -= 1
         self._at = at

@@ -148,7 +148,7 @@ def _ends(problem: Problem, p: Pass, lag: Ticks, before: Pass) -> Iterator[tuple
     """Yield the tasks of pass `p` that pass `before` waits for, each with the ticks until it may start.
 
     They are the last tasks of `p` with `lag`, or, where transfers occupy a stream and take time, the task that sends
-    its tensor, with 0. None if the stage never runs passes of this kind.
+    its tensor, with 0. Nothing is yielded if the stage never runs passes of this kind.
     """
     if p.kind not in problem.stages[p.stage].kinds:
         return

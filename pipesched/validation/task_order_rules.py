@@ -45,7 +45,7 @@ def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequen
 def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]:
     """Return the tasks of each stream, pass by pass; a block is the first task of its forward on the first stream.
 
-    Tasks that occupy a stream of another device as well have no place there.
+    A task that also occupies streams besides that of its pass is listed on the latter alone.
     """
     found: dict[Resource, list[Task]] = {}
     parts = _parts(problem, schedule.passes())

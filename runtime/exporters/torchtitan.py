@@ -108,10 +108,12 @@ def _split_stages(timeline: Timeline) -> list[StageId]:
 
 
 def _flags(problem: Problem, name: str, csv: str, size: int, split: list[StageId]) -> str:
-    """Return the source text of `FLAGS`, the command line for each version of torchtitan.
+    """Return the source text that defines `FLAGS`, the command line for each version of torchtitan, in the exported
+    module.
 
-    `csv` is the path of the schedule, `size` the sequences of a micro-batch, `split` the stages with separate B and W.
-    The text is empty if the last stage is one of them, which flags cannot express.
+    `name` is that of a schedule registered by PyTorch, `csv` the path of the schedule, `size` the sequences of a
+    micro-batch, `split` the stages with separate B and W. If the last stage is one of them, which flags cannot express,
+    `FLAGS` is defined empty.
     """
     if problem.placement.stages - 1 in split:
         return _NO_FLAGS

@@ -136,7 +136,7 @@ def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) ->
 def all_or_none(name: str, model: StagedModel, modes: tuple[str, ...], setting: str) -> bool:
     """Return True if every transformer and MTP layer is recomputed in one of these modes, False if none is.
 
-    Raises `BadInput`, which names the setting `setting`, if only some are.
+    Raises `BadInput`, which begins with the format's `name` and names the `setting`, if only some are.
     """
     runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
     total = sum(run.layers for run in runs)

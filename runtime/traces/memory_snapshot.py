@@ -83,7 +83,7 @@ def with_snapshots(
 ) -> list[RankEvents]:
     """Return the ranks with the memory of their snapshots, matched by the number in a file's name, else by order.
 
-    Appends to `notes`. `BadInput` unless there are none, or as many as traces.
+    Remarks for the user are appended to `notes`. `BadInput` unless there are none, or as many as traces.
     """
     if not snapshots:
         return list(ranks)

@@ -175,5 +175,5 @@ def _share(share: Fraction) -> str:
 
 
 def time_text(plan: Plan, value: object) -> str:
-    """Return a time as text in the file's unit."""
+    """Return a time (a number in the file's unit) as text with the unit's name."""
     return f"{plain(float(value))} {plan.problem.time_unit}".rstrip()  # type: ignore[arg-type]

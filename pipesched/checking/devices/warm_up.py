@@ -65,8 +65,8 @@ def _apart(outer: OneDevice, inner: OneDevice) -> Ticks:
 def _first_backward(here: OneDevice, ready: Ticks, bound: Fraction | Ticks) -> Ticks | None:
     """Return the earliest start of a device's first backward, in ticks after the start of its first forward.
 
-    None if the device cannot end before `bound`. `ready` is the least ticks from the first forward until a gradient may
-    arrive.
+    None if the device cannot end before `bound` ticks, or its memory admits no forward. `ready` is the least ticks from
+    the first forward until a gradient may arrive.
     """
     needed = here.work + (here.first_start if here.problem.objective.from_zero else 0)
     if here.backward_before_last_forward:

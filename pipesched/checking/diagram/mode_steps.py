@@ -215,7 +215,8 @@ class Orders:
         }
 
     def _sums(self) -> None:
-        """Set the linear forms over states: steps run, memory in use by device, and number of times in each queue."""
+        """Set the linear forms over states (`Sum`) that give steps run, memory in use by device, and number of times in
+        each queue."""
         self.rank: Sum = 0, [(one.begun, _DONE) for one in self.stages]
         self._memory_in_use: list[Sum] = [(0, []) for _ in self.devices]
         lengths: list[Sum] = [(0, [])] * len(self.waiting)

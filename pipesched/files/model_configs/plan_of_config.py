@@ -262,7 +262,7 @@ def _link(device: Device, group: int, members: int, share: float, what: str) -> 
     """Return the bandwidth in GB/s, as text, of a group of `group` devices, with a comment on what it assumes.
 
     If that is more than a node has, `members` of the group in one node share its links to other nodes. `share` is the
-    part of the bandwidth that is reached.
+    part of the bandwidth that is reached, `what` the subject of the comment.
     """
     if group <= device.node:
         return _short(device.in_node * share), f"GB/s, {what} inside a node: {100 * share:.3g} % of {device.in_node:g}"

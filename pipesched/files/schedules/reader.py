@@ -47,8 +47,8 @@ class ScheduleReader:
     def _in_fractions(self, objective: Objective, parts: int) -> bool:
         """Return True if the file's numbers may count parts of the problem's tick.
 
-        True for a period, whose bound may be a fraction of a tick, and for a span with a number that `parts` does not
-        divide.
+        True for a period, whose bound may be a fraction of a tick, and for a span with a number that `parts`, those of
+        a tick in which such files count, does not divide.
         """
         starts, certificate = (self._document.get(key) for key in ("starts", "certificate"))
         numbers = [self._document.get(key) for key in ("value", "lower_bound")]

@@ -24,7 +24,7 @@ class Parameters(NamedTuple):
 
 
 def attention_matrices(shape: Shape) -> int:
-    """Return the parameters of attention's projections: queries, keys, values and output."""
+    """Return the number of parameters of attention's projections: queries, keys, values and output."""
     h, attention = shape.hidden, shape.attention
     if isinstance(attention, Attention):
         return h * attention.head_size * (2 * attention.heads + 2 * attention.kv_heads)
@@ -36,7 +36,7 @@ def attention_matrices(shape: Shape) -> int:
 
 
 def feed_forward(shape: Shape, ffn: int) -> int:
-    """Return the parameters of a feed-forward block of width `ffn`, or of one expert."""
+    """Return the number of parameters of a feed-forward block of width `ffn`, or of one expert."""
     return (3 if shape.gated else 2) * shape.hidden * ffn
 
 
@@ -55,7 +55,7 @@ def layer_parameters(shape: Shape, moe: bool) -> Parameters:
 
 
 def vocabulary_parameters(shape: Shape) -> int:
-    """Return the parameters of an embedding, or of a head without its normalization."""
+    """Return the number of parameters of an embedding, or of a head without its normalization."""
     return shape.vocabulary * shape.hidden
 
 
@@ -67,7 +67,8 @@ def mtp_parameters(shape: Shape) -> Parameters:
 
 
 def total_parameters(shape: Shape) -> int:
-    """Return all parameters of the model except multi-token prediction, as models' sizes are published."""
+    """Return the number of all parameters of the model except multi-token prediction, as models' sizes are
+    published."""
     vocabulary = vocabulary_parameters(shape) * (1 if shape.tied else 2)
     layers = sum(number * layer_parameters(shape, moe).total for moe, number in shape.layers_of.items())
     return vocabulary + shape.hidden + layers

@@ -12,7 +12,8 @@ from pipesched.layers.layer import LayerType, RecomputeMode
 
 
 class Steps:
-    """Steps for rounding, by the largest layer: times to a power of ten, at most a thousandth of its forward.
+    """Steps to which derived costs are rounded, chosen by the largest layer: times to a power of ten, at most a
+    thousandth of its forward.
 
     Memory to a power of two, at most 1/512 of its activation.
     """

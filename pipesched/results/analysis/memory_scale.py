@@ -24,7 +24,7 @@ class MemoryScale:
     by_share: bool
 
     def of(self, metrics: Metrics) -> Fraction:
-        """Return the memory level of a schedule: that of the device with the highest."""
+        """Return the memory level of a schedule, in the units of this scale: the highest over the devices."""
         return max(peak / weight for peak, weight in zip(metrics.peak_quanta, self.weights, strict=True))
 
     def text(self, level: Fraction) -> str:
