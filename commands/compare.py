@@ -211,9 +211,11 @@ def _all_tried(solution: Solution, listed: Sequence[str], args: Namespace) -> So
 
 
 def _measured(args: Namespace) -> Exit:
-    """Compare traces with their prediction and explain the differences; for a single trace also find its best order.
+    """Compare measured runs with their prediction and explain the differences; find the best order for a single run.
 
-    The best order is for the problem with the measured times, searched unless `--no-optimal`. `-o` writes a picture.
+    Each file of `pipesched run` is a run; files of other programs together are one. The problem is the given file's,
+    or the trace's own. The best order is for its measured times, and is searched unless `--no-optimal` is given or
+    the trace does not determine all of them. `-o` writes a picture. The exit code does not depend on the differences.
     """
     from commands.reports.measured import measured_table, traced
 

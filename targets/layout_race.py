@@ -104,13 +104,15 @@ class LayoutRace:
 
     @property
     def least(self) -> Fraction:
-        """The lower bound, in ms, of the steps of all layouts; 0 if some were never examined.
+        """The lower bound, in ms, on the best training step of all layouts.
 
-        A layout dropped by its bound is no better than the best.
+        It is 0 if some were never examined, or if none has a plan or may still get one. Layouts dropped without a
+        plan, as they fit no memory or their bound is no less than the best step, do not lower it; one whose search
+        failed does.
         """
         if NO_TIME in self.refused.values():
             return Fraction(0)
-        known = [one.least for one in self.rows if one.step is not None or one.dropped in ("", NO_TIME)]
+        known = [one.least for one in self.rows if one.step is not None or one.failed or one.dropped in ("", NO_TIME)]
         steps = [one.step.total for one in self.rows if one.step is not None]
         return min([*known, *steps], default=Fraction(0))
 

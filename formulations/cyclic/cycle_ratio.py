@@ -34,9 +34,10 @@ def least_length(nodes: int, arcs: Sequence[Arc], at_least: Ticks) -> tuple[Frac
 
 
 def _longest_paths(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[Ticks, int]:
-    """Return the earliest start of each node, or (ticks, repetitions) of a cycle too long for a period of `length`.
+    """Return the earliest start of each node, at least 0, or a cycle that is too long for a period of `length` ticks.
 
-    Starts are in units of 1 / denominator of `length` of a tick.
+    Starts are in units of 1 / denominator of `length` of a tick. Of a cycle it is the sums (ticks, repetitions) of
+    its arcs; with 0 repetitions or fewer the cycle is too long for every period.
     """
     parts, whole = length.denominator, length.numerator
     weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]

@@ -115,9 +115,11 @@ class _DisplacedWeights:
         return max((level for _, level in self._states), default=0)
 
     def moved(self, t: TimeSlot, p: Pass, earliest: TimeSlot, cap: int) -> TimeSlot | None:
-        """Move pass `p` of slot `t` to the first gap from `earliest` on that keeps live activations up to `cap`.
+        """Move pass `p`, an F or B, from slot `t` to the first gap in slots `earliest` to `t - 1` that `cap` admits.
 
-        Returns its new slot, None if it stays.
+        Weight passes, which the row leaves out, then take the first gaps after their Bs again. A gap is admitted if
+        at most `cap` activations are live in every slot after that. Returns the new slot; None, and the row
+        unchanged, if there is none.
         """
         row = self._row
         for gap in (gap for gap in asking(range(earliest, t), SHORT) if row[gap] is None):

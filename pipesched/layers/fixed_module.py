@@ -12,7 +12,12 @@ from pipesched.problem.quantities import DeviceId
 
 
 class Joins(Enum):
-    """The tie between the stages of a module and those that a partition makes."""
+    """Order between the passes of a module and those of the stages that a partition makes.
+
+    `FEEDS`: the module's chains take its passes in turn, and each pass feeds the first stage. Otherwise every device
+    runs a part of each pass, and all parts run before the first stage's forward and after its backward
+    (`PARTS_BEFORE`), or between the last stage's forward and its backward (`PARTS_AFTER`).
+    """
 
     # Chains take the module's passes in turn; each pass feeds the first stage.
     FEEDS = auto()

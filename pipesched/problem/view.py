@@ -50,7 +50,10 @@ class PipelineView:
         return range(self.placement.stages)
 
     def freed_by_backward(self, stage: StageId) -> MemorySteps:
-        """Return the memory that B frees; negative where it takes more."""
+        """Return the memory that B frees, in steps, of one micro-batch; negative where B takes more than it frees.
+
+        Where backwards are never split, this is all that the full backward frees.
+        """
         return self.memory_in_flight[stage] - self.memory_until_weight[stage]
 
     def lag(self, sender: StageId, receiver: StageId) -> Ticks:

@@ -212,9 +212,10 @@ class OfRelaxed:
 
 @dataclass(frozen=True)
 class UnknownForm:
-    """Evidence that this version cannot read, kept as in the file: `text` is its JSON.
+    """Evidence that this version cannot read: `text` is JSON of the same content as in the file.
 
-    `mistake` says what is wrong, if the form is known.
+    `form` is the form's name, the text "None" if the file names none. `mistake` says what is wrong, and is None if
+    the form has a name that this version does not know. As text it is a phrase that fits after "has" in a message.
     """
 
     form: str

@@ -30,9 +30,11 @@ def group_sizes(microbatches: int, devices: int) -> list[int]:
 
 
 def order_of(microbatches: int, devices: int, group: int) -> str:
-    """Return the name of the interleaved order with groups of this size.
+    """Return the name of the interleaved order with groups of `group` micro-batches; the size is not checked.
 
-    It ends in the size, such as `interleaved-1f1b:8`, unless that is the order's default for these numbers.
+    The name ends in the size, such as `interleaved-1f1b:8`, unless that is the default for these numbers: `devices`
+    if that divides `microbatches`, else that of `microbatches // devices` groups, if at most the last one is smaller,
+    by one, and Megatron accepts them.
     """
     return ORDER if _own_group(microbatches, devices) == group else f"{ORDER}:{group}"
 

@@ -190,10 +190,13 @@ class _Nodes:
         waiting: _Waiting,
         steps: list[tuple[Ticks, MemorySteps]],
     ) -> Iterator[tuple[int, IdleCause]]:
-        """Yield (ticks, cause) for the parts of an idle interval, from tick `since` to `until`, between two tasks of a
-        device.
+        """Yield (ticks, cause) for the parts of an idle interval of a device's first stream, between two of its
+        tasks.
 
-        `waiting` are the nodes that run after it, `steps` the device's memory as (tick, level from then on).
+        Until some node in `waiting`, those that run after the interval, has all its inputs, the cause is whatever the
+        first to have them lacks; then it is memory if none of those with inputs fits, else order. The parts add up to
+        `until - since` ticks; some may be 0. `steps` is the device's memory as (tick, level from then on). Calls for
+        a device are made in order of time, as `waiting` advances.
         """
         arrives, first = waiting.first
         ready = min(max(arrives, since), until)

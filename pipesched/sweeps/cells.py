@@ -35,7 +35,9 @@ _CHUNKED = ("interleaved", "wave")
 class Cell:
     """A cell of a sweep: its number from 0, its values by axis name (`at`), and its document with the keys of a file.
 
-    `name` is that of the sweep; `refused` is the reason if the document is no valid problem, else empty.
+    `name` is that of the sweep. If the document is no valid problem, `refused` is the reason, a line for each
+    mistake, `document` is empty, and `problem` and all that needs it raise `BadInput`. `key` identifies the problem,
+    `family` the problem without the capacities of its devices.
     """
 
     number: int

@@ -48,7 +48,8 @@ class RaceEntry(Generic[K]):
 
     `bound`: lower bound of its pipeline; `least`: lower bound of its training step, from the mean of the work,
     reductions and optimizer steps over the devices. `plan`: the best found; `first`: a plan made without a search.
-    `step` is the training step of `plan`, or of `first`. `dropped`: the reason why the problem is searched no further.
+    `step` is the training step of `plan`, or of `first`. `dropped`: the reason why the problem is searched no further;
+    `failed`: that is an error of its search, which proves nothing.
     """
 
     key: K
@@ -59,6 +60,7 @@ class RaceEntry(Generic[K]):
     step: StepTime | None = None
     dropped: str = ""
     first: FirstPlan | None = None
+    failed: bool = False
 
     @property
     def start(self) -> PlanCandidate | None:
@@ -151,7 +153,7 @@ class _Race(Generic[K]):
         try:
             found = self._plan_from(starts, one.problem, limits, named_report, self._stop)
         except Exception as error:
-            one.dropped = left_out_note(str(one.key), error)
+            one.dropped, one.failed = left_out_note(str(one.key), error), True
             return
         one.take(found if one.plan is None else with_bounds_of(found, one.plan))
 

@@ -230,6 +230,9 @@ def _plain(problem: Problem, rows: Sequence[Row]) -> Problem:
 
 
 def _lag(problem: Problem, stage: int) -> Ticks:
-    """Return the shorter of the transfer times from a stage to the next and back, in ticks."""
+    """Return the shorter of the transfer times from a stage to the next on its chain and from that back, in ticks.
+
+    For the last stage of a chain it is 0.
+    """
     after = problem.placement.next[stage]
     return 0 if after is None else min(problem.lag(stage, after), problem.lag(after, stage))

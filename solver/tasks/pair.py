@@ -198,9 +198,10 @@ def _least(jobs: Jobs, fused: bool) -> Ticks:
 
 
 def _judged(jobs: Jobs, starts: Mapping[JobId, TimeSteps]) -> Timeline:
-    """Return the pair's timeline, validated within an iteration whose other passes run before and after it.
+    """Return the timeline of the pair alone, in the order that `starts` (steps by job) give, and validate the order.
 
-    `starts` are steps by job. Raises `Disagreement` if the validator finds it invalid.
+    Each task starts as soon as that order allows, at a whole tick. The validator gets an iteration whose other passes
+    run before and after the pair; `Disagreement` if it finds that invalid.
     """
     problem = jobs.problem
     own = schedule_of_starts(jobs, starts, "pair")

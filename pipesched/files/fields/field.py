@@ -142,9 +142,11 @@ def whole_number(limit: int) -> Callable[[object], int | None]:
 
 
 def one_or_list(one: Callable[[object], Entry | None], allowed: str) -> Callable[[object], Entry | list[Entry] | None]:
-    """Return a validator that accepts one value, or a list of values; `allowed` says what each entry may be.
+    """Return a validator that accepts one value or a list of values, each of which the validator `one` converts.
 
-    It returns None for a single value, and raises `WrongEntries` for entries, that `one` does not accept.
+    The validator returns the value or the list converted; None for a single value that `one` does not accept, or an
+    empty list. It raises `WrongEntries`, with all of them, if `one` does not accept some entries of a list; `allowed`
+    is what each entry may be, for the message. Tuples and NumPy arrays are lists, too.
     """
     many = list_of(one, allowed)
     return lambda value: one(value) if as_list(value) is None else many(value)

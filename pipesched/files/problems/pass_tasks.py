@@ -69,7 +69,11 @@ def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
 
 
 def totals(tasks: StageTasks) -> Totals:
-    """Return the duration in ticks of each kind of pass if its tasks run one after the other without a break."""
+    """Return the total ticks of the tasks of each kind of pass: its duration if they run one after the other.
+
+    Tasks of all streams count. Without tasks of W, `weight` is None, and `backward` is that of the full backward, as
+    `fused` is.
+    """
     ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks}
     if W not in ticks:
         return Totals(ticks[F], ticks[BW], None, ticks[BW])

@@ -96,11 +96,12 @@ class PublishedOrders:
         return climbs
 
     def _search_partitions(self, orders: list[_Order], whole: list[_Order]) -> None:
-        """Search the best partition of each order in rounds, each with half of the time left.
+        """Search the best partition of each order in rounds, whose orders share half of the time left equally.
 
-        `whole` are the orders on placements all of whose orders are here, so that their bounds are those of the
-        placement. After the first round unproved placements also get a bound over any order, which rises sooner
-        although not as far.
+        A round has the orders that may still give a better plan; one alone gets all the time, after the first round.
+        `whole` are those of `orders` whose placements have all their allowed orders there: the least of their bounds
+        is the placement's bound. After the first round unproved placements also get, once, a bound over any order,
+        which rises sooner although not as far.
         """
         relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:

@@ -19,7 +19,12 @@ from solver.tasks.serial_kernel import Shop
 
 
 class Dispatcher:
-    """Make schedules by policies, of the jobs of `serial` and with its memory and precedences."""
+    """Make schedules of the jobs of `serial` by policies, in order of time, with its memory and precedences.
+
+    `run` returns the latest end and the starts of a policy's schedule, in steps by place in `serial.running`; None if
+    it deadlocks. `again` and `back` are True where the policies' numbers for later visits of a device, and the one
+    that delays reloads and recomputations, matter. Each thread needs a `twin` of its own.
+    """
 
     def __init__(self, serial: Serial) -> None:
         self.serial, self._shop, jobs = serial, serial.shop, serial.jobs

@@ -21,6 +21,7 @@ from solver.limits import Limits
 from solver.planning import time_shares
 from solver.planning.plan import plan, plan_from
 from solver.planning.race import NO_TIME, RaceEntry, raced
+from targets.layout_race import LayoutRace
 from tests.support.counted import counted
 
 WORK = counted(20.0)
@@ -87,6 +88,22 @@ def test_what_has_had_no_turn_when_the_time_is_over_is_said(monkeypatch: pytest.
     rows = raced(slow, problems, Limits(seconds=10), lambda _: None, Event())
     assert [row.key for row in rows] == ["deep", "short"]
     assert rows[1].step is None and rows[1].dropped == NO_TIME
+
+
+def test_a_problem_whose_search_fails_still_lowers_the_bound_of_all() -> None:
+    """A failure proves nothing, so that its bound counts, also where it is below the best step of the others."""
+
+    def failing(starts: Any, one: PlanProblem, *more: Any) -> Plan:
+        if one.cluster.devices == 8:
+            raise ArithmeticError("of a test")
+        return plan_from(starts, one, *more)
+
+    problems = {"short": problem(2, 1, 1), "deep": problem(8, 1, 1)}
+    rows = {row.key: row for row in raced(failing, problems, WORK, lambda _: None, Event())}
+    failed, short = rows["deep"], rows["short"]
+    assert failed.step is None and "of a test" in failed.dropped and failed.failed
+    assert short.step is not None and failed.least < short.least
+    assert LayoutRace([failed, short], {}, {}).least == failed.least  # type: ignore[list-item]
 
 
 def test_a_step_ends_with_each_device_s_own_reduction() -> None:
