@@ -90,6 +90,7 @@ def test_what_has_had_no_turn_when_the_time_is_over_is_said(monkeypatch: pytest.
     assert rows[1].step is None and rows[1].dropped == NO_TIME
 
 
+@pytest.mark.meets_defects
 def test_a_problem_whose_search_fails_still_lowers_the_bound_of_all() -> None:
     """A failure proves nothing, so that its bound counts, also where it is below the best step of the others."""
 
