@@ -134,7 +134,9 @@ def _causes(
 ) -> dict[Pass, dict[Cause, float]]:
     """Return by pass the seconds of its late start by cause.
 
-    They are those of the pass it waited for last, with that pass's additional length, and the wait itself.
+    They are those of the pass it waited for last, what made that pass longer (`longer`), the wait itself, and,
+    negative, how long the prediction waited for another pass instead. `starts` and `planned` are the predicted starts
+    and durations in seconds. A pass that waits for none is late by pauses.
     """
     found: dict[Pass, dict[Cause, float]] = {}
     for p in arcs.ran:

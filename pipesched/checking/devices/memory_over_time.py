@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pipesched.checking.devices.one_device import OneDevice, most_in
-from pipesched.problem.quantities import StageId
+from pipesched.problem.quantities import MemoryTicks, StageId
 
 
 def before_last_gradient(here: OneDevice) -> Fraction:
@@ -73,12 +73,12 @@ def _pace(here: OneDevice) -> Fraction:
     return min((Fraction(ticks, memory) for ticks, memory in stages if memory), default=Fraction(0))
 
 
-def _needed(here: OneDevice) -> int:
+def _needed(here: OneDevice) -> MemoryTicks:
     """Return the least memory times ticks of all micro-batches on all stages of the device."""
     return sum(area(here, s) * here.count[s] for s in here.stages)
 
 
-def area(here: OneDevice, s: StageId) -> int:
+def area(here: OneDevice, s: StageId) -> MemoryTicks:
     """Return the least memory times ticks of one micro-batch on stage `s`, until its backward has ended.
 
     A fused backward keeps all until its end; after a split one the weight pass may follow at once and keeps only its

@@ -16,7 +16,7 @@ from pipesched.checking.devices.one_device import OneDevice, most_in
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import DeviceId, MemorySteps, StageId
+from pipesched.problem.quantities import DeviceId, MemorySteps, MemoryTicks, StageId
 from pipesched.problem.stage import Stage
 from pipesched.results.evidence import ResourceWeights
 
@@ -120,7 +120,7 @@ class _Resources:
         return [Fraction(busy[self._compute]), *memory, *(Fraction(busy[name]) for name in self._copying)]
 
 
-def _memory_time_of_backward(stage: Stage) -> int:
+def _memory_time_of_backward(stage: Stage) -> MemoryTicks:
     """Return the least memory-time of a backward, which is memory in use times ticks: of B and W, or of a fused one."""
     if stage.weight is None:
         return least_backward(stage) * stage.activation

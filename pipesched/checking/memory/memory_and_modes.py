@@ -21,7 +21,7 @@ from pipesched.checking.devices.unpaired import LARGEST, ModeNumbers, Table, val
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.deadline import SHORT, asking
 from pipesched.problem.problem import Problem
-from pipesched.problem.quantities import MemorySteps, StageId, Ticks
+from pipesched.problem.quantities import MemorySteps, MemoryTicks, StageId, Ticks
 from pipesched.results.evidence import OnDevice
 
 
@@ -71,7 +71,7 @@ def memory_and_modes(problem: Problem, evidence: OnDevice, bound: Fraction | Tic
     return bound
 
 
-def _weights(limited: OneDevice) -> tuple[dict[StageId, _Weights], int]:
+def _weights(limited: OneDevice) -> tuple[dict[StageId, _Weights], MemoryTicks]:
     """Return by stage of any device the memory in use during its passes, and the memory times ticks during all
     transfers.
 

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage
 
+from pipesched.problem.quantities import MicrobatchId, StageId
 from runtime.execution.program import Program, Step
 from runtime.execution.saved import Saved
 
 # Of a pass: its stage and micro-batch.
-Where: TypeAlias = tuple[int, int]
+Where: TypeAlias = tuple[StageId, MicrobatchId]
 
 
 class Activations:
