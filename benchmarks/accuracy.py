@@ -19,6 +19,7 @@ from benchmarks.measured.figures import Compared, by, errors, memory, orders
 from benchmarks.measured.fit import devices_with, fitted
 from benchmarks.measured.prediction import predicted
 from benchmarks.measured.ratios import Pair, by_kind, choices, pairs
+from benchmarks.measured.stored import PREDICTIONS, predictions_text, rounded
 from benchmarks.measured.table import (
     BLIND,
     CONFIGS,
@@ -45,13 +46,13 @@ RECORD = Path(__file__).parent / "data" / "accuracy.json"
 RATES = Path(__file__).parent / "data" / "rates.json"
 EXPECTED = Path(str(files(model_configs))) / FILE
 RECOMMENDED_WITHIN = RecommendParams().as_good
-# Figures of the record that are better when larger.
-LARGER_IS_BETTER = ("within 20 %, BF16", "rank correlation", "rank correlation of schedules")
 # Tables of rows that no rate was fitted to, by what the record calls them.
 OTHERS = {
     "held out": HOLDOUT, "unseen": UNSEEN, "blind": BLIND, "recorded later": SECOND_BLIND, "recorded last": THIRD_BLIND,
     "of other code": FOURTH_BLIND,
 }  # fmt: skip
+# And the table of rows that rates are fitted to, with these rates and with those fitted without a row's source.
+FITTED, LEFT_OUT = "fitted", "left out"
 _ENOUGH = 5  # rows of a kind, for their mean to say what to expect
 
 
@@ -87,11 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sep=",",
             )
         return 0
-    without = left_out(found, args.configs)
-    others = [compared(path) for path in OTHERS.values()] if args.table == TABLE else []
+    found, without = rounded(found), rounded(left_out(found, args.configs))
+    others = [rounded(compared(path)) for path in OTHERS.values()] if args.table == TABLE else []
     show(PAGE if args.write else None, "python -m benchmarks.accuracy --write", page(found, without, *others))
     if args.write:
         write_whole(RECORD, json.dumps(record(found, without, others), indent=1) + "\n")
+        tables = dict(zip((FITTED, LEFT_OUT, *OTHERS), (found, without, *others), strict=True))
+        write_whole(PREDICTIONS, predictions_text(tables))
         write_whole(EXPECTED, json.dumps(expected(without), indent=1) + "\n")
     return 0
 
@@ -114,7 +117,7 @@ def left_out(found: Sequence[Compared], configs: Path = CONFIGS) -> list[Compare
 def record(
     found: Sequence[Compared], without: Sequence[Compared], others: Sequence[Sequence[Compared]]
 ) -> dict[str, float]:
-    """The figures that no change may worsen unsaid, by name; those of `LARGER_IS_BETTER` are better when larger."""
+    """The figures that no change may worsen unsaid, by name."""
     known = figures_of_rows(found) | figures_left_out(without)
     for which, rows in zip(OTHERS, others, strict=True):
         known |= figures_of_others(rows, which)
