@@ -198,8 +198,11 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
 
 
 class _Busy(NamedTuple):
-    """Columns of tasks on streams: rows of their passes, indices in these, device, number of the stream, start and end
-    tick."""
+    """Tasks on streams as columns, with an entry for each task.
+
+    `rows` are the rows of their passes in the schedule's columns, `parts` their indices in the pass; `device` and
+    `stream` are numbers of what they occupy, from tick `start` to tick `end`.
+    """
 
     rows: Ints
     parts: Ints

@@ -24,7 +24,7 @@ from pipesched.problem.stage import Stage
 
 
 class Worker(NamedTuple):
-    """A device of one of the data-parallel pipelines."""
+    """A device, by its number in a pipeline, of the data-parallel pipeline number `pipeline`."""
 
     pipeline: int
     device: DeviceId
