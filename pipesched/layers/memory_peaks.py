@@ -41,9 +41,11 @@ class PeakStage:
 
 @dataclass(frozen=True)
 class Peak:
-    """The content of one device's memory at its measured peak, and the peak itself: `amount`, in the file's unit. //
+    """The content of one device's memory at its measured peak, and the peak itself: `amount`, in the file's unit.
+
     `stages` are those on the device. `first` and `last` are True for the pipeline's first and last device. `place` says
-    where the peak was measured, for messages."""
+    where the peak was measured, for messages.
+    """
 
     stages: tuple[PeakStage, ...]
     first: bool

@@ -207,8 +207,10 @@ class Stage:
         return found
 
     def with_tasks(self, tasks: Mapping[PassKind, tuple[TaskSpec, ...]]) -> Stage:
-        """Return the stage with passes of these kinds made of `tasks`, and of no other tasks. // The durations of F, B
-        and BW are then the sums of the tasks' ticks; `weight`, that of W, stays as it is."""
+        """Return the stage with passes of these kinds made of `tasks`, and of no other tasks.
+
+        The durations of F, B and BW are then the sums of the tasks' ticks; `weight`, that of W, stays as it is.
+        """
         ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks.items()}
         whole = ticks.get(BW, self.fused)
         return replace(

@@ -210,8 +210,10 @@ def _mistakes_of_ranges(form: PlanForm) -> Iterator[str]:
 
 
 def _differ_on_a_stage(classes: list[DeviceClass], chosen: DeviceSet) -> bool:
-    """Return True if a stage of placement bidirectional, which two devices run, has devices of unequal speed. //
-    `chosen` are the devices along the pipeline as (index of their class in `classes`, number in a row)."""
+    """Return True if a stage of placement bidirectional, which two devices run, has devices of unequal speed.
+
+    `chosen` are the devices along the pipeline as (index of their class in `classes`, number in a row).
+    """
     speeds = [classes[at].speed for at, number in chosen for _ in range(number)]
     return not PLACEMENTS["bidirectional"](len(speeds), 2).same_on_all_chains(speeds)
 
