@@ -24,13 +24,15 @@ UNLIMITED = -1
 class Block(NamedTuple):
     """Forwards and backwards of one micro-batch: those of device d are `rows[at[d]:at[d + 1]]`, in order.
 
-    Times are in ticks, memory in units of the resolution. `room[d]` is a device's memory (-1: unlimited), `length` the
-    end of the last backward, `of[k]` the kind and stage of row k.
+    Times are in ticks, memory in units of the resolution. `room[d]` is a device's memory (-1: unlimited), `since[d]`
+    when its time begins to count if the first micro-batch starts at 0: with the first pass, or at 0. A value is the
+    largest time of a device. `length` is the end of the last backward, `of[k]` the kind and stage of row k.
     """
 
     rows: Any
     at: Any
     room: Any
+    since: Any
     length: int
     of: tuple[tuple[PassKind, int], ...]
 
@@ -65,8 +67,11 @@ def simplified(view: PipelineView, split: bool) -> Iterator[PipelineView]:
             yield replace(one, arrivals=none, returns=none)
 
 
-def block_of(view: PipelineView, split: bool) -> Block:
-    """Return the passes of a micro-batch of a pipeline with one chain, with backwards `split` into B and W or fused."""
+def block_of(view: PipelineView, split: bool, by_device: bool = False) -> Block:
+    """Return the passes of a micro-batch of a pipeline with one chain, with backwards `split` into B and W or fused.
+
+    `by_device`: the time of a device counts from its first pass.
+    """
     (chain,), device = view.placement.chains, view.placement.stage_device
     placed: list[list[tuple[tuple[int, ...], tuple[PassKind, int]]]] = [[] for _ in range(view.devices)]
     now = 0
@@ -90,6 +95,7 @@ def block_of(view: PipelineView, split: bool) -> Block:
         np.array([numbers for numbers, _ in flat], np.int64),
         int64_array([0, *accumulate(map(len, placed))]),
         int64_array([UNLIMITED if one is None else one for one in view.room]),
+        int64_array([by_device * each[0][0][OFFSET] for each in placed]),
         now,
         tuple(of for _, of in flat),
     )

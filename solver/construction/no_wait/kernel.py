@@ -15,8 +15,8 @@ from solver.construction.no_wait.block import FREES, OFFSET, TAKES, TICKS, WEIGH
 
 # Columns of a device's state; from `QUEUE` on there are `EACH` for each weight pass that waits.
 FREE, LEVEL, COUNT, QUEUE, EACH = 0, 1, 2, 3, 3
-# Columns of what is found: the start of the micro-batch, and the end of all passes.
-START, END, FOUND = 0, 1, 2
+# Columns of what is found: the start of the micro-batch, and the value of all passes, as in `Block.since`.
+START, VALUE, FOUND = 0, 1, 2
 _FITS = 0
 _NEVER = np.int64(2**62)
 
@@ -57,24 +57,30 @@ def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-u
 
 
 @inlined
-def _next_freed(rows, times, which, j, count, own, free, head, tail):  # type: ignore[no-untyped-def]
-    """Return when memory is freed next: at the end of a weight pass that waits, or of a backward in flight after j."""
+def _next_freed(rows, times, which, j, count, own, head, tail):  # type: ignore[no-untyped-def]
+    """Return the least time at which memory can be freed next, if the further micro-batch begins later.
+
+    That is the end of a weight pass that waits, for which a later start may leave room at once, or of a backward in
+    flight after pass j, or of its weight pass if the backward frees nothing.
+    """
     at = QUEUE + EACH * head
-    soonest = max(free, own[at]) + own[at + 1] if head < tail else _NEVER
+    soonest = own[at] + own[at + 1] if head < tail else _NEVER
     for i in range(j, count):
         if which[i] >= 0 and rows[which[i], FREES] > 0:
             soonest = min(soonest, times[i] + rows[which[i], TICKS])
+        elif which[i] >= 0 and rows[which[i], WEIGHT_FREES] > 0:
+            soonest = min(soonest, times[i] + rows[which[i], TICKS] + rows[which[i], WEIGHT])
     return soonest
 
 
 @inner
-def _place(rows, at, room, state, starts, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
+def _place(rows, at, room, since, state, starts, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
     """Place a micro-batch at `start` after the `n` in flight, which began at `starts`.
 
-    Returns (0, end of all passes) and writes the new state to `after`; else (ticks by which a later start may fit, at
+    Returns (0, value of all passes) and writes the new state to `after`; else (ticks by which a later start may fit, at
     least `step`, 0). `times` and `which` have room for the passes of a device that are in flight.
     """
-    end = 0
+    value = 0
     for d in range(at.shape[0] - 1):
         count = _in_order(rows, at, starts, n, start, d, times, which)
         own = after[d]
@@ -99,7 +105,7 @@ def _place(rows, at, room, state, starts, n, start, step, after, times, which): 
             if free > x:
                 return max(step, free - x if new else x + rows[k, TICKS] - last_new), 0
             if room[d] >= 0 and level + rows[k, TAKES] > room[d]:
-                freed = _next_freed(rows, times, which, j, count, own, free, head, tail)
+                freed = _next_freed(rows, times, which, j, count, own, head, tail)
                 return max(step, freed - x if new and freed < _NEVER else step), 0
             free, level = x + rows[k, TICKS], level + rows[k, TAKES] - rows[k, FREES]
             last_new = x if new else last_new
@@ -110,12 +116,12 @@ def _place(rows, at, room, state, starts, n, start, step, after, times, which): 
                 own[waits], own[waits + 1], own[waits + 2] = free, rows[k, WEIGHT], rows[k, WEIGHT_FREES]
                 tail += 1
         free, level, head = _run_weights(own, free, level, head, tail, _NEVER)
-        end = max(end, free)
-    return _FITS, end
+        value = max(value, free - since[d])
+    return _FITS, value
 
 
 @compiled
-def next_starts(rows, at, room, state, starts, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
+def next_starts(rows, at, room, since, state, starts, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
     """Find starts of a further micro-batch from `first` on, `step` ticks apart or more, as many as `found` has rows.
 
     A row of `found` has the columns of this module; `after[i]` is the state for row i. Returns the number found in at
@@ -123,9 +129,9 @@ def next_starts(rows, at, room, state, starts, n, first, step, tries, found, aft
     """
     number, start = 0, first
     for _ in range(tries):
-        later, end = _place(rows, at, room, state, starts, n, start, step, after[number], times, which)
+        later, value = _place(rows, at, room, since, state, starts, n, start, step, after[number], times, which)
         if later == _FITS:
-            found[number, START], found[number, END] = start, end
+            found[number, START], found[number, VALUE] = start, value
             number += 1
             if number == found.shape[0]:
                 break

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
+from operator import itemgetter
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -36,12 +37,12 @@ _PARAMS = NoWaitParams()
 class _Node(NamedTuple):
     """The micro-batches placed so far: the starts of those in flight, the last one's last, and of all as linked pairs.
 
-    `end` is that of all their passes, `state` the state of the devices at the last start.
+    `value` is that of all their passes, `state` the state of the devices at the last start.
     """
 
     all_starts: tuple[int, Any] | None
     in_flight: tuple[int, ...]
-    end: int
+    value: int
     state: Any
 
     @property
@@ -86,42 +87,49 @@ class _Children:
         if passes > len(self._times):
             self._times, self._which = np.empty(2 * passes, np.int64), np.empty(2 * passes, np.int64)
         number = next_starts(
-            block.rows, block.at, block.room, node.state, int64_array(node.in_flight), n, first, self._step, tries,
-            self._found, self._after, self._times, self._which,
+            block.rows, block.at, block.room, block.since, node.state, int64_array(node.in_flight), n, first,
+            self._step, tries, self._found, self._after, self._times, self._which,
         )  # fmt: skip
-        for start, end, after in zip(*self._found[:number].T.tolist(), self._after, strict=False):
+        for start, value, after in zip(*self._found[:number].T.tolist(), self._after, strict=False):
             # A last pass of no time may run at this very start.
             still = tuple(one for one in node.in_flight if one + block.length >= start)
             used = QUEUE + EACH * int(after[:, COUNT].max())
-            yield _Node((start, node.all_starts), (*still, start), end, after[:, :used].copy())
+            yield _Node((start, node.all_starts), (*still, start), value, after[:, :used].copy())
 
 
 class BestStarts(NamedTuple):
-    """Starts of all micro-batches in ticks, the first 0; `all_kept` is True if a wider search would find no others."""
+    """Starts of all micro-batches in ticks, the first 0.
+
+    `all_kept` is True if a wider search would find no others; `nodes` is the number of nodes whose children were made.
+    """
 
     starts: tuple[int, ...]
     all_kept: bool
+    nodes: int
 
 
 def best_starts(block: Block, microbatches: int, width: int, stop: Event) -> BestStarts | None:
-    """Return the starts of the least end found; None if memory admits none, or `stop` was set before.
+    """Return the starts of the least value found; None if memory admits none, or `stop` was set before.
 
-    Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + end of all passes; of nodes
+    Layer by layer, one micro-batch each, the `width` nodes are kept of least last start + value of all passes; of nodes
     with micro-batches in flight at equal distances, the one that is earlier.
     """
     children = _Children(block)
-    layer, all_kept = list(children.first()), True
-    for _ in range(microbatches - 1):
-        best = dict[tuple[int, ...], _Node]()
+    layer, all_kept, nodes = list(children.first()), True, 0
+    for placed in range(1, microbatches):
+        # A further micro-batch may begin sooner after an earlier one; of the last one only the value counts.
+        early = placed + 1 < microbatches
+        best, nodes = dict[tuple[int, ...], _Node](), nodes + len(layer)
         for child in (child for node in layer if not stop.is_set() for child in children.of(node)):
             known = best.setdefault(child.distances, child)
-            if (child.start, child.end) < (known.start, known.end):
+            if (early * child.start, child.value) < (early * known.start, known.value):
                 best[child.distances] = child
         all_kept &= len(best) <= width
-        layer = nsmallest(width, best.values(), key=lambda node: (node.start + node.end, node.in_flight))
+        by_value = [(early * node.start + node.value, node.in_flight, node) for node in best.values()]
+        layer = [node for *_, node in nsmallest(width, by_value, key=itemgetter(0, 1))]
     if stop.is_set() or not layer:
         return None
-    return BestStarts(min(layer, key=lambda node: node.end).starts(), all_kept)
+    return BestStarts(min(layer, key=lambda node: node.value).starts(), all_kept, nodes)
 
 
 def schedule_of(block: Block, starts: Sequence[int]) -> Schedule:

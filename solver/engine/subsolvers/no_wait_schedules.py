@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from threading import Event
+from typing import NamedTuple
 
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
@@ -18,6 +19,13 @@ from solver.engine.slices import Work, in_slices
 from solver.parameters import tunable, tuned
 
 
+class _Width(NamedTuple):
+    """The schedules of the searches of one width, with their best times, and the number of nodes of these searches."""
+
+    timelines: list[Timeline]
+    nodes: int
+
+
 @dataclass(frozen=True)
 @tunable
 class NoWaitSchedules:
@@ -25,12 +33,13 @@ class NoWaitSchedules:
 
     Each is also searched with equal times, without transfers, and both, since hardly any start fits else; the orders
     then run with the real times, and with waits. The next width continues half of these. A search that kept all of its
-    nodes is the last of its kind. Where work is counted, each slice is one width.
+    nodes is the last of its kind. Where work is counted, a slice has as many widths as its work, and one at least.
     """
 
     width: int = tuned(10, "nodes of a layer at first", 1, 10_000)
     width_growth: int = tuned(3, "times as many nodes the next time", 2, 10)
     most_width: int = tuned(1_000, "nodes of a layer", 1, 100_000)
+    nodes_per_unit: int = tuned(5_000, "nodes for a unit of counted work", 1, 10**6)
     name: str = "no-wait schedules"
     parallel: bool = False
     restarts: bool = False
@@ -45,33 +54,35 @@ class NoWaitSchedules:
         found = list[Timeline]()
 
         def look_for(stop: Event) -> None:
-            for timelines in self._searches(search, stop):
-                found.extend(timelines)
+            for width in self._widths(search, stop):
+                found.extend(width.timelines)
 
         def take() -> None:
             while found:
                 search.start_from_timeline(found.pop(0))
 
         if search.clock.counts_work:
-            yield
-            for timelines in self._searches(search, search.stop):
-                found += timelines
+            most, nodes = (yield).counted(self.nodes_per_unit) or 0, 0
+            for width in self._widths(search, search.stop):
+                nodes, found = nodes + width.nodes, width.timelines
                 take()
-                yield
+                if nodes >= most:
+                    most, nodes = (yield).counted(self.nodes_per_unit) or 0, 0
         else:
             yield from in_slices(search.stop, look_for, take)
 
-    def _searches(self, search: Search, stop: Event) -> Iterator[list[Timeline]]:
-        """Yield the schedules of each width with their best times, until `stop` is set or a wider search is no use."""
+    def _widths(self, search: Search, stop: Event) -> Iterator[_Width]:
+        """Yield what each width finds, until `stop` is set or a wider search is no use."""
         problem, blocks, width = search.problem, list(_blocks(search)), self.width
         while blocks and width <= self.most_width and not stop.is_set():
-            found = list[tuple[Timeline, Block, bool]]()
+            found, nodes = list[tuple[Timeline, Block, bool]](), 0
             for block in blocks:
                 best = best_starts(block, problem.microbatches, width, stop)
                 if best is not None:
                     found.append((best_times(problem, schedule_of(block, best.starts)), block, best.all_kept))
+                    nodes += best.nodes
             found.sort(key=lambda one: value_of(problem, one[0]))
-            yield [timeline for timeline, *_ in found]
+            yield _Width([timeline for timeline, *_ in found], nodes)
             blocks = [block for _, block, all_kept in found[: ceil(len(blocks) / 2)] if not all_kept]
             width *= self.width_growth
 
@@ -83,4 +94,4 @@ def _blocks(search: Search) -> Iterator[Block]:
     fused = not view.splits or any(view.saved_by_fusing(s) for s in view.stages)
     for split in (True,) * view.splits + (False,) * fused:
         for one in simplified(view, split):
-            yield block_of(one, split)
+            yield block_of(one, split, search.problem.objective.by_device)
