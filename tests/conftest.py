@@ -22,6 +22,7 @@ from tests.support.counted import counted
 ROOT = Path(__file__).parents[1]
 # A tenth of the processor time went into looking for cycles among objects that live as long as the tests.
 gc.set_threshold(20_000, 20, 20)
+_TORCH_BEFORE = "torch" in sys.modules
 
 
 class _Met(logging.Handler):
@@ -124,7 +125,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test is no garbage."""
+    """Refuse tests that load PyTorch where they are collected; what is there before the first test is no garbage."""
+    if "torch" in sys.modules and not _TORCH_BEFORE:
+        raise pytest.UsageError("a module of tests loads PyTorch, and so every worker does: see tests/support/later.py")
     gc.freeze()
 
 
