@@ -156,14 +156,18 @@ def converted_bytes(shape: Shape, training: Training, parallel: Parallel, moe: b
     A forward reads it and writes what is kept, a backward reads this and writes it as it was (`fused_bias_swiglu.py` of
     Megatron-Core); where experts' products have the function in their kernels these do both.
     """
-    number, kept = training.precision.number, training.precision.activation_input_bytes
-    if number == kept:
-        return 0.0
     width = shape.ffn
     if moe and shape.experts is not None:
         own = 0 if training.fused_experts else shape.experts.per_token
         width = (own + shape.experts.shared) * shape.experts.ffn
-    return float(tokens_of(training, parallel)) * (2 if shape.gated else 1) * width * (number + kept)
+    return _kept_bytes(width, shape, training, parallel)
+
+
+def _kept_bytes(width: int, shape: Shape, training: Training, parallel: Parallel) -> float:
+    """Return the bytes moved to keep the inputs of activation functions of this width in another format; 0 for none."""
+    number, kept = training.precision.number, training.precision.activation_input_bytes
+    both = 0 if number == kept else number + kept
+    return float(tokens_of(training, parallel)) * (2 if shape.gated else 1) * width * both
 
 
 class FlashParams(NamedTuple):
@@ -283,9 +287,10 @@ def module_seconds(
         case "moe" if shape.experts is not None:
             run = products[first:]
             moved = own * shape.experts.per_token * (wide * shape.experts.ffn + TRAFFIC.permuted * shape.hidden)
-            moved += converted
+            moved += own * shape.experts.shared * wide * shape.experts.ffn + converted
         case "moe_act" if shape.experts is not None:
             moved = own * shape.experts.per_token * wide * shape.experts.ffn
-        case "shared_experts":
-            run = products[-2:]
+        case "shared_experts" if shape.experts is not None:
+            width = shape.experts.shared * shape.experts.ffn
+            run, moved = products[-2:], own * wide * width + _kept_bytes(width, shape, training, parallel) / size
     return products_seconds(run, training, parallel, hardware)[0] + (moved * size / rate if rate else 0)

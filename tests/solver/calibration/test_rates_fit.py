@@ -63,6 +63,13 @@ def test_of_the_layers_of_a_stage_so_many_are_recomputed() -> None:
     some = [replace(each, recompute_layers=7) for each in (whole, half, third)]
     first = [[one.layers for own in partition_of(each, plan).recompute for one in own] for each in some]
     assert first == [[7, 7], [7, 7], [6, 6]]
+    kinds = read_config(str(CONFIGS / "deepseek-v3.json"))
+    mixed = step(8, recompute="full", recompute_layers=4, partition=(9, *[8] * 5, 8, 6 + kinds.model["layers"] - 61))
+    first_stage = partition_of(mixed, plan_of(mixed, kinds, H100)).recompute[0]
+    assert [(one.layer, one.layers) for one in first_stage] == [
+        ("dense", 3),
+        ("moe", 1),
+    ]  # the first four, of two kinds
     none, half_s, whole_s = (predicted_seconds(one, DENSE, H100) for one in (step(2), half, whole))
     assert whole_s - none == pytest.approx(2 * (half_s - none), rel=0.01)
 
