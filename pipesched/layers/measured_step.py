@@ -12,8 +12,9 @@ class MeasuredStep:
     `microbatches` are those of each data-parallel replica; `sizes` are the tensor, context, expert and data sizes by
     name; `pipeline` is the number of pipeline devices, each with `chunks` stages. `sequence` is None where the
     configuration gives it; `schedule` None for 1F1B or interleaved 1F1B. `recompute` names what one layer in
-    `recompute_every` of a stage recomputes, and no more than `recompute_layers`, the first ones, if that is not None (Megatron's
-    --recompute-num-layers): none, full, or modules joined by +. `partition` is None where layers are cut evenly.
+    `recompute_every` of a stage recomputes, and no more than `recompute_layers`, the first ones, if that is not None
+    (Megatron's --recompute-num-layers): none, full, or modules joined by +. `partition` is None where layers are cut
+    evenly.
     """
 
     place: str
