@@ -102,10 +102,10 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
     if sum(counts) != len(plan.model.sequence):
         every = ", ".join(f"{layer.count} {layer.name}" for layer in plan.model.layers)
         raise BadInput(f"{step.place}.partition: found {sum(counts)} layers; allowed: all of {every}")
-    partition, every = Partition(counts), step.recompute_every
+    partition, one_in = Partition(counts), step.recompute_every
     if step.recompute == "none":
         return partition
-    most = None if step.recompute_layers is None else step.recompute_layers * every
+    most = None if step.recompute_layers is None else step.recompute_layers * one_in
     modules, recomputed = modules_of(step.recompute), list[tuple[Recomputed, ...]]()
     for layers in partition.layers_of(plan.model):
         number: dict[tuple[str, str], int] = {}
@@ -113,7 +113,7 @@ def partition_of(step: MeasuredStep, plan: PlanProblem) -> Partition:
             has = [one.name for one in layer.recompute if one.name == step.recompute or modules_of(one.name) & modules]
             if has and role_of(layer.name) in ROLES and (most is None or sum(number.values()) < most):
                 number[layer.name, has[0]] = number.get((layer.name, has[0]), 0) + 1
-        recomputed.append(tuple(Recomputed(*key, -(-many // every)) for key, many in number.items()))
+        recomputed.append(tuple(Recomputed(*key, -(-many // one_in)) for key, many in number.items()))
     return Partition(counts, tuple(recomputed))
 
 
