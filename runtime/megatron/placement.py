@@ -96,7 +96,7 @@ def _select_segments(program: Program, allocation: ModuleType) -> None:
         offset, layers = _segment(main_pattern, program.stages_of(dist.get_rank(pp_group))[vp_stage or 0])
         return allocation.validate_segment_layers(layers), offset
 
-    allocation.select_pipeline_segment = segment  # type: ignore[attr-defined]
+    _replace(allocation, "select_pipeline_segment", segment)
 
 
 def _segment(pattern: str, stage: int) -> tuple[int, str]:

@@ -106,9 +106,9 @@ def _restore() -> None:
         setattr(schedules, name, function)
     LINEAR.forward, LINEAR.backward = map(staticmethod, OWN_LINEAR)
     LAYOUT.__init__, LAYOUT.get_layer_offset = OWN_LAYOUT
-    if HYBRID:
-        setattr(HYBRID, "select_pipeline_segment", OWN_SEGMENT)  # noqa: B010 - a module, whose type has no such name
     for module in [one for name, one in sys.modules.items() if name.startswith("megatron.")]:
+        if "select_pipeline_segment" in vars(module):
+            setattr(module, "select_pipeline_segment", OWN_SEGMENT)  # noqa: B010 - a module, whose type has no such name
         for name in ENDS.keys() & vars(module).keys():
             setattr(module, name, ENDS[name])
 

@@ -32,7 +32,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     given = later = others = sure = 0
     for between, count in between_by_chain(problem, evidence):
         paths, head, tail = between.paths, between.head, between.tail
-        given += sum(amount * _ended_by(between, ends, count) for ends, amount in _gifts(paths, device))
+        given += sum(amount * _ended_by(between, ends, count) for ends, amount in _freed_memory(paths, device))
         for node in between.on(device, evidence.stream):
             ticks, inside = paths.ticks[node], between.inside(node) * paths.ticks[node]
             if node.kind is F:
@@ -47,15 +47,15 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     return head + work + tail
 
 
-def _gifts(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Node], MemorySteps]]:
+def _freed_memory(paths: TaskPaths, device: DeviceId) -> Iterator[tuple[list[Node], MemorySteps]]:
     """Yield the last tasks of each kind of pass on the device that frees memory, with the amount that it frees."""
     problem = paths.problem
     for stage in {node.stage for node, where in paths.where.items() if where[0] == device}:
         own = problem.stages[stage]
-        gives: dict[PassKind, int] = {BW: own.activation}
+        frees: dict[PassKind, int] = {BW: own.activation}
         if own.weight is not None:
-            gives = {B: max(0, own.freed), W: own.activation - own.freed}
-        for kind, amount in gives.items():
+            frees = {B: max(0, own.freed), W: own.activation - own.freed}
+        for kind, amount in frees.items():
             tasks = own.tasks_of(kind)
             ends = range(len(tasks)) if kind is W else range(len(tasks) - 1, len(tasks))
             yield [Node(kind, stage, number) for number in ends], amount

@@ -41,12 +41,12 @@ def _moving(problem: Problem, peers: Sequence[DeviceId | None]) -> Problem:
     return problem.with_stages(offload=copies)
 
 
-def _there(problem: Problem) -> bool:
+def _moves_to_devices(problem: Problem) -> bool:
     return any(stage.offload is not None and stage.offload.to is not None for stage in problem.stages)
 
 
 def _unlowered(problem: Problem) -> Problem:
-    return _moving(problem, [None] * problem.devices) if _there(problem) else problem
+    return _moving(problem, [None] * problem.devices) if _moves_to_devices(problem) else problem
 
 
 def _mistakes(form: ProblemForm, _: int | None, wrong: WrongPaths) -> Iterator[str]:
@@ -82,7 +82,7 @@ FEATURES.register(
         lower=_lower,
         unlowered=_unlowered,
         mistakes=_mistakes,
-        present_in=_there,
+        present_in=_moves_to_devices,
         not_expressible="activations move to other devices, and this format moves them to the host",
         runs_in_torch=False,
     )

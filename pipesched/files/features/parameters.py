@@ -242,13 +242,13 @@ def _written(problem: Problem) -> dict[str, object]:
 
     Overlapped iterations are stored in `Problem` as the objective span; they are written with `overlap_next`.
     """
-    if not _there(problem):
+    if not _has_parameters(problem):
         return {}
     overlapped = {"overlap_next": True, "objective": "iteration"} if problem.objective.by_device else {}
     return parameter_keys(problem) | {"objective": "iteration"} | overlapped
 
 
-def _there(problem: Problem) -> bool:
+def _has_parameters(problem: Problem) -> bool:
     return problem.network.has_collectives or gathers_each_pass(problem.stages)
 
 
@@ -309,7 +309,7 @@ FEATURES.register(
             **{f"parameters.{key}.time": QuantityKind.TIME for key in ("gather", "reduce", "step")},
             "parameters.gather.memory": QuantityKind.MEMORY,
         },
-        present_in=_there,
+        present_in=_has_parameters,
         unlowered=_without_gathering,
         once=True,
         runs_in_torch=False,

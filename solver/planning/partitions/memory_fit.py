@@ -31,7 +31,7 @@ class _InFlight(NamedTuple):
     kept: Counter[StageId]
     split: Counter[StageId]
 
-    def of_whole(self, shares: Sequence[Fraction]) -> _InFlight:
+    def in_whole_microbatches(self, shares: Sequence[Fraction]) -> _InFlight:
         """Return the counts in whole micro-batches, rounded up, where each has pieces with these `shares` of it."""
         if len(shares) == 1:
             return self
@@ -87,7 +87,7 @@ class MemoryFit:
         self._stages_of = placement.stages_of
         self._moments_of_pieces = [_fullest(order, device) for device in range(placement.devices)]
         shares = choice.cut.shares(plan.model)
-        self._moments = [[one.of_whole(shares) for one in own] for own in self._moments_of_pieces]
+        self._moments = [[one.in_whole_microbatches(shares) for one in own] for own in self._moments_of_pieces]
         model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
         kept = [
             layer.activation * (layer.recompute[0].keeps if always and layer.recompute else 1)

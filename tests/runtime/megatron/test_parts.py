@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,8 +113,15 @@ def test_a_hybrid_model_in_a_v_is_built_from_the_segments_of_its_stages(monkeypa
     """In Megatron's own places chunk 1 of rank 0 would have stage 2."""
     pattern = "*-*-|*-|*|-*-"
     document = {"schedule": "v", "microbatches": 4, "rank_of_stage": [0, 1, 1, 0], "rows": [""] * 2, "offloaded": []}
-    allocation, v = SimpleNamespace(validate_segment_layers=list), program.program_of(document)
+    allocation: Any = ModuleType("megatron.allocation")
+    importer: Any = ModuleType("megatron.importer")  # has imported the function by its name
+    allocation.validate_segment_layers, allocation.select_pipeline_segment = list, lambda *_: None
+    importer.select_pipeline_segment = allocation.select_pipeline_segment
+    for module in (allocation, importer):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    v = program.program_of(document)
     placement._select_segments(v, allocation)
+    assert importer.select_pipeline_segment is allocation.select_pipeline_segment
     found = {}
     for rank in range(2):
         monkeypatch.setattr(placement.dist, "get_rank", lambda group, rank=rank: rank)

@@ -53,7 +53,7 @@ def _written(layer: LayerType) -> Mapping[str, Any]:
     return {} if layer.overlapped is None else {"overlapped": layer.overlapped}
 
 
-def _there(document: Mapping[str, Any]) -> bool:
+def _has_overlapped(document: Mapping[str, Any]) -> bool:
     layers = as_list(document.get("layers")) or ()
     return any(isinstance(layer, Mapping) and layer.get("overlapped") is not None for layer in layers)
 
@@ -63,7 +63,7 @@ def _trains_in_part(document: Mapping[str, Any]) -> bool:
     return any(isinstance(layer, Mapping) and layer.get("frozen") is True for layer in layers)
 
 
-_OWN = Part("layers.overlapped", "layers.overlapped", _there)
+_OWN = Part("layers.overlapped", "layers.overlapped", _has_overlapped)
 _FROZEN = Part("layers.frozen", "a frozen layer", _trains_in_part)
 _SENDING = Part("transfer.on", "transfer.on", lambda document: at(document, "transfer.on") is not None)
 _EITHER = "one of the two"
