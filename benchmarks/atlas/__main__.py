@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.atlas.grid import DEVICES
+from benchmarks.atlas.grid import DEVICES, MEMORIES
 from benchmarks.atlas.page import write_all
 from benchmarks.atlas.row import read_rows
 from benchmarks.atlas.settle import Effort
@@ -28,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0; 2 for a wrong argument, 130 where it was interrupted."""
     parser = ArgumentParser(COMMAND, description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default=",".join(map(str, DEVICES)), metavar="P,…", help="numbers of devices")
+    parser.add_argument(
+        "--memory", default=",".join(map(str, MEMORIES)), metavar="SHARE,…", help="shares of 1F1B's memory"
+    )
     parser.add_argument("--units", type=float, default=0.2, help="of CP-SAT's work for each search (default 0.2)")
     parser.add_argument(
         "--processor-seconds", type=float, default=10, metavar="S", help="most for each search (default 10)"
@@ -47,9 +50,13 @@ def _run(args: Namespace) -> int:
             devices = [int(p) for p in args.devices.split(",")]
         except ValueError:
             raise BadInput(f"--devices: found {args.devices!r}; allowed: numbers such as 4,8") from None
+        memories = [memory for memory in MEMORIES if str(memory) in args.memory.split(",")]
+        if len(memories) < len(args.memory.split(",")):
+            allowed = ", ".join(map(str, MEMORIES))
+            raise BadInput(f"--memory: found {args.memory}; allowed: some of {allowed}, with commas")
         effort = Effort(args.units, args.processor_seconds)
         try:
-            survey(devices, effort, args.again, args.rows, args.store, lambda line: print(line, flush=True))
+            survey(devices, memories, effort, args.again, args.rows, args.store, lambda line: print(line, flush=True))
         except KeyboardInterrupt:
             print("interrupted: the same command goes on from here", file=sys.stderr)
             return 130

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.atlas.grid import MEMORIES, Family, Point, families, points
@@ -22,18 +23,28 @@ from pipesched.sweeps.stored import StoredCell
 
 
 def survey(
-    devices: Sequence[int], effort: Effort, again: bool, path: Path, store: Path, say: Callable[[str], None]
+    devices: Sequence[int],
+    memories: Collection[Fraction],
+    effort: Effort,
+    again: bool,
+    path: Path,
+    store: Path,
+    say: Callable[[str], None],
 ) -> dict[Point, Row]:
-    """Every point of these numbers of devices that `path` does not have; with `again` open ones of less work too."""
+    """Every point of these devices and memories that `path` does not have; with `again` open ones of less work too."""
     rows, made_by = read_rows(path), f"{machine(0, 1)}; commit {_commit()}"
-    wanted = [family for family in families(devices) if any(_open(rows, point, effort, again) for point in _of(family))]
+
+    def to_search(point: Point) -> bool:
+        return point.memory in memories and _open(rows, point, effort, again)
+
+    wanted = [family for family in families(devices) if any(map(to_search, _of(family)))]
     with Store(store) as known:
         for family in wanted:
             sweep = family.sweep
             known.enter(sweep)
             settling = Settling(sweep.cells, known, effort)
             for point, cells in points(family, sweep):
-                if not _open(rows, point, effort, again):
+                if not to_search(point):
                     continue
                 began = time.process_time()
                 settling.settle(cells)

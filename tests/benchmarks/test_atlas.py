@@ -75,10 +75,10 @@ def surveyed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list
 
         files = folder / "rows.jsonl", folder / "store.sqlite"
         with pytest.raises(KeyboardInterrupt):
-            survey.survey([4], EFFORT, False, *files, stop_after_two)
+            survey.survey([4], MEMORIES, EFFORT, False, *files, stop_after_two)
         assert len(read_rows(files[0])) == 2
-        survey.survey([4], EFFORT, False, *files, lines.append)
-        survey.survey([4], EFFORT, False, *files, lines.append)
+        survey.survey([4], MEMORIES, EFFORT, False, *files, lines.append)
+        survey.survey([4], MEMORIES, EFFORT, False, *files, lines.append)
     return *files, lines
 
 
@@ -100,7 +100,7 @@ def test_open_rows_are_searched_on_with_a_store_that_has_none_of_them(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        survey.survey([4], EFFORT, True, path, tmp_path / "another.sqlite", stop_after_one)
+        survey.survey([4], MEMORIES, EFFORT, True, path, tmp_path / "another.sqlite", stop_after_one)
     found = read_rows(path)
     proved = [point for point, one in found.items() if one.proved]
     assert len(found) == len(rows) and proved
@@ -176,7 +176,9 @@ def test_the_page_is_that_of_the_rows() -> None:
         assert (page.DOCS / "images" / f"atlas-p{p}.png").is_file()
 
 
-@pytest.mark.parametrize("arguments", [["--devices", "5"], ["--devices", "four"], ["--units", "0"]])
+@pytest.mark.parametrize(
+    "arguments", [["--devices", "5"], ["--devices", "four"], ["--memory", "1/3"], ["--units", "0"]]
+)
 def test_wrong_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "allowed" in capsys.readouterr().err
