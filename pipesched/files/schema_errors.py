@@ -30,7 +30,7 @@ def parse_model(
     """
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
-    entries: dict[str, Any] = _with_text_keys(document)
+    entries: dict[str, Any] = with_text_keys(document)
     found = [f"{path}: missing; it is required" for path in required if _is_missing(entries, path)]
     try:
         return model.model_validate(entries), found, frozenset()
@@ -99,13 +99,13 @@ def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     return list(section.model_fields)
 
 
-def _with_text_keys(document: Any) -> Any:
+def with_text_keys(document: Any) -> Any:
     """Return the document with all keys as text; YAML reads keys such as `1:` and `true:` as other types."""
     if isinstance(document, list):
-        return [_with_text_keys(entry) for entry in document]
+        return [with_text_keys(entry) for entry in document]
     if not isinstance(document, dict):
         return document
-    return {key if isinstance(key, str) else shown(key): _with_text_keys(value) for key, value in document.items()}
+    return {key if isinstance(key, str) else shown(key): with_text_keys(value) for key, value in document.items()}
 
 
 def _is_missing(document: dict[str, Any], path: str) -> bool:

@@ -17,7 +17,7 @@ from pipesched.files.exact_numbers import write_json
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems import visualiser_file
-from pipesched.files.schema_errors import shown
+from pipesched.files.schema_errors import shown, with_text_keys
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.objective import Leaves
@@ -156,7 +156,7 @@ def sweep_of(
     `options` are those of `--set`, `same_model` as in the file's section. `source` names the document in messages; the
     sweep's name is the document's, or else `default_name`. `BadInput` if no cell is valid.
     """
-    document = with_axis_of_sizes(document, source)
+    document = with_text_keys(with_axis_of_sizes(document, source))
     axes = axes_of(document, options, same_model, source)
     base = without_field(document, "sweep")
     name = str(base.get("name") or default_name)
@@ -205,7 +205,7 @@ def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
         if not isinstance(value, OfDevices):
-            set_field(changed, path, copy.deepcopy(value))
+            set_field(changed, path, with_text_keys(value))
     for path, value in settings:
         if isinstance(value, OfDevices):
             set_field(changed, path, resolved(value, changed.get("devices")))

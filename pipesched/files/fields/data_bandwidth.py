@@ -8,11 +8,10 @@ from fractions import Fraction
 from typing import Annotated
 
 from pipesched.files.fields.field import PLAIN_NUMBER, WrongEntries, WrongEntry, field, finite_number
-from pipesched.files.fields.field_types import A_COUNT
 from pipesched.layers.derived.data_links import ByNodes
 
 _A_RATE = "a number above 0"
-_NODES = "[1-9][0-9]{0,8}"
+_NODES, _A_NUMBER_OF_NODES = "[1-9][0-9]{0,8}", "a whole number of nodes from 1 to 999999999"
 _ALLOWED = f"{_A_RATE}, or a table of them by nodes such as {{1: 436, 4: 160}}"
 
 
@@ -23,7 +22,7 @@ def _accept(value: object) -> Fraction | ByNodes | None:
     for nodes, rate in value.items():
         number = _rate(rate)
         if isinstance(nodes, bool) or not re.fullmatch(_NODES, str(nodes)):
-            wrong.append(WrongEntry("", nodes, f"{A_COUNT} as number of nodes"))
+            wrong.append(WrongEntry("", nodes, _A_NUMBER_OF_NODES))
         elif number is None:
             wrong.append(WrongEntry(f".{nodes}", rate, _A_RATE))
         else:

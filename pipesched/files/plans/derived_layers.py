@@ -97,7 +97,15 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         hardware.name,
         _assumed(hardware, device.data),
     )
-    return derived, step
+    return replace(derived, assumptions=(*derived.assumptions, *_beyond(hardware, shared))), step
+
+
+def _beyond(section: HardwareSection, parallel: Parallel) -> list[str]:
+    """Return the assumption on gradients exchanged over more nodes than a table by nodes has; empty if it has them."""
+    given = section.data_bandwidth
+    if not isinstance(given, ByNodes) or parallel.data * parallel.context == 1:
+        return []
+    return given.beyond(parallel, section.node or 1)
 
 
 def _assumed(section: HardwareSection, data: float | None) -> dict[str, float | str]:

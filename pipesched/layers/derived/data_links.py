@@ -35,17 +35,33 @@ class ByNodes(NamedTuple):
         """Return the bandwidth, in GB/s, among devices of a stage that have the same parameters; `node` is its devices.
 
         Devices of a stage are consecutive. Groups in several nodes share their links: none has more than its members'
-        part of the most that these are known to carry.
+        part of the most that these are known to carry, by the stage's own rate or a measured one of several nodes.
         """
-        nodes = -(-parallel.devices // node)
+        nodes = nodes_of_stage(parallel, node)
         rate = self.at(nodes)
         if nodes == 1:
             return rate
         most = max([rate, *(each for number, each in self.measured if number > 1)])
         return min(rate, most * members_in_node(parallel, node) / node)
 
+    def beyond(self, parallel: Parallel, node: int) -> list[str]:
+        """Return text on the rate that is used for a stage of more nodes than any measured rate is of; empty if none
+        is."""
+        nodes, (last, rate) = nodes_of_stage(parallel, node), self.measured[-1]
+        if nodes <= last:
+            return []
+        return [
+            f"data parallel: a stage is on {nodes} nodes, hardware.data_bandwidth has no rate of more than {last}: "
+            f"that of {last}, {rate:g} GB/s, is used"
+        ]
+
     def __str__(self) -> str:
         return "{" + ", ".join(f"{nodes}: {rate:g}" for nodes, rate in self.measured) + "}"
+
+
+def nodes_of_stage(parallel: Parallel, node: int) -> int:
+    """Return over how many nodes, of `node` devices each, the consecutive devices of a stage extend."""
+    return -(-parallel.devices // node)
 
 
 def members_in_node(parallel: Parallel, node: int) -> int:

@@ -34,6 +34,7 @@ def test_rates_between_and_beyond_what_was_measured() -> None:
         (Parallel(tensor=1, context=8, data=4), 160),
         (Parallel(tensor=2, data=16), 80),  # half of the devices of a node, and of 160
         (Parallel(tensor=8, data=4), 20),
+        (Parallel(tensor=8, data=2), 436**0.5 * 160**0.5 / 8),  # on two nodes more than the 160 of four
         (Parallel(tensor=2, data=64), 80),  # less than the 85 of sixteen
         (Parallel(tensor=1, data=128), 85),
         (Parallel(tensor=4, data=128), 33),  # a quarter of 160 is more
@@ -70,14 +71,39 @@ def test_a_plan_file_has_the_rate_of_its_own_groups() -> None:
 
 
 @pytest.mark.parametrize(
+    ("table", "nodes", "said"),
+    [
+        ({1: 436}, 8, "16 nodes, hardware.data_bandwidth has no rate of more than 1: that of 1, 436 GB/s"),
+        ({4: 160, 1: 436}, 8, "16 nodes, hardware.data_bandwidth has no rate of more than 4: that of 4, 160 GB/s"),
+        ({1: 436, 4: 160, 16: 85}, 8, None),
+        ({1: 436, 64: 33}, 8, None),
+        ({1: 436}, 128, None),
+        (80, 8, None),
+    ],
+)
+def test_a_stage_of_more_nodes_than_the_table_says_so(table: Any, nodes: int, said: str | None) -> None:
+    found = plan_problem_from(plan(node=nodes, data_bandwidth=table)).assumptions
+    assert [line for line in found if "has no rate" in line] == (
+        [] if said is None else [f"data parallel: a stage is on {said}, is used"]
+    )
+
+
+def test_a_stage_without_replicas_exchanges_no_gradients_over_nodes() -> None:
+    document = plan(node=1, data_bandwidth={1: 436})
+    for data, lines in ((2, 1), (1, 0)):
+        document["model"]["parallel"] = {"tensor": 2, "data": data}
+        assert sum("no rate" in line for line in plan_problem_from(document).assumptions) == lines
+
+
+@pytest.mark.parametrize(
     ("hardware", "said"),
     [
         ({"data_bandwidth": {1: 436, 4: 160}}, ["hardware.node: missing; it is required with hardware.data_bandwidth by"]),
         ({"node": 8, "data_bandwidth": {}}, ["hardware.data_bandwidth: found keys ; allowed: a number above 0, or a table"]),
         ({"node": 8, "data_bandwidth": [436, 160]}, ["hardware.data_bandwidth: found [436, 160]; allowed: a number above"]),
-        ({"node": 8, "data_bandwidth": {0: 436, "x": 1, 1.5: 1}},
-         [f"hardware.data_bandwidth: found '{key}'; allowed: a whole number of at least 1 as number of nodes"
-          for key in ("0", "x", "1.5")]),
+        ({"node": 8, "data_bandwidth": {0: 436, "x": 1, 1.5: 1, 99999999999: 1}},
+         [f"hardware.data_bandwidth: found '{key}'; allowed: a whole number of nodes from 1 to 999999999"
+          for key in ("0", "x", "1.5", "99999999999")]),
         ({"node": 8, "data_bandwidth": {1: 0, 4: "fast", 8: -1, 16: True}},
          [f"hardware.data_bandwidth.{nodes}: found {found}; allowed: a number above 0"
           for nodes, found in ((1, "0"), (4, "'fast'"), (8, "-1"), (16, "true"))]),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.sweeps.cells import Sweep
@@ -197,3 +198,34 @@ def test_stages_that_equal_parts_would_cut_wrongly_are_named(forward: object, he
     document = {"devices": 4, "microbatches": 2, "times": {"forward": forward, "backward": forward}}
     assert uneven_stages(document) == heavy
     assert uneven_stages(document | {"placement": [0, 1, 2, 3]}) == []
+
+
+def test_an_entry_of_a_table_with_numbers_as_keys_is_replaced() -> None:
+    """YAML reads 4 as a number, a key path as text; both are the same entry."""
+    model = {
+        "layers": 4, "hidden": 1024, "vocabulary": 1000, "ffn": 4096, "sequence": 1024, "microbatch_size": 1,
+        "attention": {"heads": 8}, "parallel": {"data": 32},
+    }  # fmt: skip
+    rates = {"sustained_tflops": 100, "memory": 80, "pipeline_bandwidth": 20, "node": 8}
+    document = {"devices": 2, "microbatches": 4, "model": model, "hardware": rates}
+    table = read_yaml("{1: 436, 4: 160}", "table")
+    of_table = document | {"hardware": rates | {"data_bandwidth": table}}
+    for found in (
+        sweep("hardware.data_bandwidth.4=100,200", document=of_table),
+        sweep("hardware.data_bandwidth={1: 436, 4: 160}", "hardware.data_bandwidth.4=100,200", document=document),
+    ):
+        assert [cell.refused for cell in found.cells] == ["", ""]
+        problems = [cell.problem for cell in found.cells]
+        assert [p.step.assumed["data_bandwidth"] for p in problems if isinstance(p, PlanProblem) and p.step] == [
+            100,
+            200,
+        ]
+        assert len({cell.family for cell in found.cells}) == 2
+
+
+def test_modules_named_by_numbers_have_key_paths_too() -> None:
+    entry = "{feeds: 0, times: {forward: 1, backward: 1, weight: 1}}"
+    modules = read_yaml(f"{{1: {entry}, vision: {entry}}}", "modules")
+    found = sweep("modules.1.times.forward=1,2", document=TINY | {"modules": modules})
+    assert [cell.refused for cell in found.cells] == ["", ""]
+    assert len({cell.family for cell in found.cells}) == len({cell.key for cell in found.cells}) == 2
