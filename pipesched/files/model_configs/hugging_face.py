@@ -97,7 +97,7 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
         "layers": layers,
         "hidden": hidden,
         "vocabulary": keys.number("vocab_size"),
-        "attention": _attention(keys, config, family) | near_attention(keys, config, str(kind), layers),
+        "attention": _attention(keys, config, family) | near_attention(keys, config, str(kind), layers, source),
         "ffn": inner or (None if experts else 4 * hidden if not family.gated else keys.number("intermediate_size")),
         "gated": None if family.gated else False,
         "mtp_layers": keys.optional("num_nextn_predict_layers", "num_mtp_modules"),

@@ -11,6 +11,7 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files.limits import MOST_LAYERS
 from pipesched.files.model_configs.expert_layers import ALLOWED, grouped, regular
+from pipesched.files.model_configs.layer_pattern import listed
 from pipesched.files.model_configs.megatron_architecture import check_architecture, transformer_layers
 from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
 from pipesched.files.model_configs.near_attention import of_megatron as near_attention
@@ -54,9 +55,14 @@ def _words(line: str) -> Iterator[str]:
     """
     try:
         for word in shlex.split(line, comments=True):
-            yield from word.strip("()").split() if word.startswith("--") else [word.strip("()")]
+            yield from map(_unbracketed, word.split() if word.startswith("--") else [word])
     except ValueError:  # a quotation over several lines
-        yield from (word.strip("()\"'") for word in line.split())
+        yield from (_unbracketed(word.strip("\"'")) for word in line.split())
+
+
+def _unbracketed(word: str) -> str:
+    """Return a word without brackets of an array that begin or end there; brackets of a list in it stay."""
+    return word if "[" in word and word.count("(") == word.count(")") else word.strip("()")
 
 
 def _put_in(text: str, variables: Mapping[str, str]) -> str:
@@ -200,15 +206,11 @@ def _expert_layers(values: Mapping[str, Any], layers: int, source: str) -> tuple
     """
     if layers > MOST_LAYERS:
         raise BadInput(f"{source}: num_layers: found {layers}; allowed: up to {MOST_LAYERS}")
-    given = values.get("moe_layer_freq", 1)
-    listed = given if isinstance(given, list) else []
-    text = str(given).replace(" ", "")
-    if isinstance(given, str) and re.fullmatch(r"\(?(\[[\d,]+\](\*\d+)?\+?)+\)?", text):
-        for part, _, times in re.findall(r"\[([\d,]+)\](\*(\d+))?", text):
-            listed = listed + [int(one) for one in part.split(",")] * min(int(times or 1), MOST_LAYERS + 1)
-    if not listed and text.isdecimal() and int(text) > 0:
-        listed = [int(at % int(text) == 0) for at in range(layers)]
-    found = regular([int(one) == 1 for one in listed]) if len(listed) == layers else None
+    text = str(values.get("moe_layer_freq", 1)).replace(" ", "")
+    has = listed(values.get("moe_layer_freq"))
+    if has is None and text.isdecimal() and int(text) > 0:
+        has = [int(at % int(text) == 0) for at in range(layers)]
+    found = None if has is None or len(has) != layers else regular([one == 1 for one in has])
     if found is None:
         numbers = f"a number, or a 0 or 1 for each of {layers} layers"
         raise BadInput(f"{source}: moe_layer_freq: found {text}; allowed: {numbers}: {ALLOWED}")

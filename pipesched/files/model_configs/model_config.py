@@ -82,7 +82,7 @@ class Keys:
     def check(self) -> None:
         """Raise `BadInput` with all mistakes found, if any."""
         if self.mistakes:
-            raise BadInput(*self.mistakes)
+            raise BadInput(*dict.fromkeys(self.mistakes))
 
 
 def without_none(keys: Mapping[str, Any]) -> dict[str, Any]:

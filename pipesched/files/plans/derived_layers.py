@@ -59,7 +59,7 @@ def derived_from(form: PlanFile) -> tuple[Derived, TrainingStep]:
         model.gated,
         model.tied,
         model.experts_every,
-        _window(model.attention, model.layers, model.sequence),
+        _window(model.attention, model.layers, model.sequence) if model.flash else None,
     )
     training = Training(
         model.sequence,

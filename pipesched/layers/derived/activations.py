@@ -147,7 +147,7 @@ def _input_bytes(training: Training, name: str, module: str) -> Fraction:
     size, lora = training.precision.number, training.lora
     if not training.is_frozen(name):
         return min(training.precision.operand, Fraction(size))
-    adapted = lora is not None and name not in training.frozen and module in lora.modules
+    adapted = lora is not None and not training.is_named(name) and module in lora.modules
     return Fraction(size if adapted else 0)
 
 

@@ -142,7 +142,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
         {
             name: time
             for name, one in trained.items()
-            if name not in training.frozen and (time := rates.step(name, one))
+            if not training.is_named(name) and (time := rates.step(name, one))
         },
         model_operations(shape, training),
     )
@@ -180,7 +180,7 @@ def _kinds(shape: Shape, training: Training, parallel: Parallel) -> list[_Kind]:
 
 def _with_adapters(kind: _Kind, shape: Shape, training: Training) -> _Kind:
     """Return the type of layer with the parameters and activations of its LoRA adapters added."""
-    if training.lora is None or kind.name in training.frozen or not kind.attends:
+    if training.lora is None or training.is_named(kind.name) or not kind.attends:
         return kind
     lora, activation = training.lora, kind.activation
     whole = layer_products(shape, training, Parallel(), kind.moe)

@@ -203,10 +203,9 @@ def attention_seconds(
     """Return the seconds of one layer's attention products (scores and weighted values), forward and backward.
 
     Operations over `attention_flops`, else `flops`; where scores are stored they are products like all others, at
-    `flops`, over the whole sequence. Projections and memory traffic are counted elsewhere.
+    `flops`. Projections and memory traffic are counted elsewhere.
     """
     rate = (hardware.attention_flops if training.flash else None) or hardware.flops
-    windowed = windowed and training.flash
     forward = float(attention_operations(shape, training, parallel, windowed)) / rate
     if not training.flash:
         # Stored scores are computed over the whole sequence, masked afterwards.

@@ -38,7 +38,7 @@ def model_operations(shape: Shape, training: Training) -> Fraction:
     """
     total, reached = Fraction(0), not training.is_frozen("embedding")
     for name, number, products, attention in _parts(shape, training):
-        lora = training.lora if attention and name not in training.frozen else None
+        lora = training.lora if attention and not training.is_named(name) else None
         own = operations_of(adapter_products(lora, products)) if lora else Fraction(0)
         weights = Fraction(0) if training.is_frozen(name) else operations_of(products)
         reached = reached or bool(weights or own)

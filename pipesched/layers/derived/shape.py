@@ -62,6 +62,10 @@ class Window:
         return Fraction(chunks * near * near + last * last, sequence)
 
 
+# Ends the names of layers whose attention is to near tokens alone.
+_WINDOWED = "-window"
+
+
 class LayerKind(NamedTuple):
     """A kind of transformer layers: `moe`, with experts; `windowed`, its attention is to near tokens alone."""
 
@@ -151,7 +155,7 @@ class Shape:
     def name_of(self, kind: LayerKind) -> str:
         """Return the name that layers of a kind have in a plan: layer, or dense and moe; `-window` for near tokens."""
         name = "moe" if kind.moe else "dense" if self.experts else "layer"
-        return f"{name}-window" if kind.windowed else name
+        return f"{name}{_WINDOWED}" if kind.windowed else name
 
     def reach(self, sequence: int, windowed: bool = False) -> Fraction:
         """Return twice the mean number of keys that a token of a sequence attends to in layers of this kind."""
@@ -263,7 +267,16 @@ class Training:
 
     def is_frozen(self, name: str) -> bool:
         """Return True if the weights of a layer of this name do not train; its adapters may."""
-        return self.lora is not None or name in self.frozen
+        return self.lora is not None or self.is_named(name)
+
+    def is_named(self, name: str) -> bool:
+        """Return True if `frozen` has a layer of this name, by the name that it has whatever its attention."""
+        return kind_name(name) in self.frozen
+
+
+def kind_name(name: str) -> str:
+    """Return the name of a layer whatever its attention: `moe` of `moe-window`."""
+    return name.removesuffix(_WINDOWED)
 
 
 class Sharding(StrEnum):

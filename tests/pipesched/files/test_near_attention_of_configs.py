@@ -8,7 +8,7 @@ import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.model_configs.hugging_face import from_hugging_face
-from pipesched.files.model_configs.megatron_arguments import from_megatron
+from pipesched.files.model_configs.megatron_arguments import arguments_of, from_megatron
 from tests.support.published_models import hf
 
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -44,6 +44,23 @@ def attention(kind: str, **keys: Any) -> dict[str, Any]:
             {"window": 4096, "full_layers": [0, 1, 2, 3]},
         ),
         ("qwen2", {"sliding_window": 4096, "use_sliding_window": True}, {}),  # the first 28 layers are full
+        ("qwen3_moe", {"sliding_window": 64, "use_sliding_window": True, "max_window_layers": 2}, {"window": 64}),
+        ("dots1", {"sliding_window": 64, "max_window_layers": 12}, {}),
+        ("dots1", {"max_window_layers": 10}, {"window": 4096, "full_layers": [*range(10)]}),
+        ("smollm3", {"sliding_window": 64, "no_rope_layers": [1, 0] * 6}, {}),
+        (
+            "smollm3",
+            {"sliding_window": 64, "use_sliding_window": True, "no_rope_layers": [1, 0] * 6},
+            {"window": 64, "full_layers": [*range(0, 12, 2)]},
+        ),
+        (
+            "exaone4",
+            {"sliding_window": 64, "sliding_window_pattern": "LLLGL"},
+            {"window": 64, "full_layers": [3, 8, 11]},
+        ),
+        ("mistral", {}, {"window": 4096}),
+        ("gpt_oss", {}, {"window": 128, "full_layers": 2}),
+        ("llama", {}, {}),
         ("llama4_text", {}, {"chunk": 8192, "full_layers": 4}),
         ("llama4_text", {"attention_chunk_size": 64, "no_rope_layers": []}, {"chunk": 64, "full_layers": 4}),
         (
@@ -82,6 +99,10 @@ def megatron(**values: Any) -> dict[str, Any]:
         ),
         ({"window_size": "127,0", "window_attn_skip_freq": [1, 1, 0, 1, 1, 0]}, {"window": 128, "full_layers": 3}),
         ({"window_size": "127,0", "window_attn_skip_freq": "None"}, {"window": 128}),
+        ({"window_size": "127,0", "window_attn_skip_freq": "([1]*2+[0])*2"}, {"window": 128, "full_layers": 3}),
+        ({"window_size": "127,0", "window_attn_skip_freq": "([1, 0])*3"}, {"window": 128, "full_layers": 2}),
+        ({"window_size": "127,0", "window_attn_skip_freq": [True, False] * 3}, {"window": 128, "full_layers": 2}),
+        ({"window_size": "127,0", "hybrid_layer_pattern": "*-*-"}, {"window": 128}),
         ({"window_size": "-1,0"}, {}),
         ({"window_size": "None"}, {}),
         ({"window_attn_skip_freq": 2}, {}),
@@ -99,9 +120,52 @@ def test_windows_of_megatron(values: dict[str, Any], found: dict[str, Any]) -> N
         ({"window_size": "127,0", "window_attn_skip_freq": "x"}, "window_attn_skip_freq: found 'x'; allowed: a whole"),
         ({"window_size": "127,0", "window_attn_skip_freq": 0}, "window_attn_skip_freq: found 0; allowed: a whole"),
         ({"window_size": "127,0", "window_attn_skip_freq": [1]}, "0 or 1 for each of the 6 layers"),
+        ({"window_size": "127,0", "window_attn_skip_freq": "[1]*9**9**9"}, "0 or 1 for each of the 6 layers"),
+        ({"window_size": "127,0", "window_attn_skip_freq": "[1]*1000000000000"}, "0 or 1 for each of the 6 layers"),
+        ({"window_size": "127,0", "window_attn_skip_freq": "f(6)"}, "0 or 1 for each of the 6 layers"),
+        (
+            {"window_size": "127,0", "window_attn_skip_freq": 2, "hybrid_layer_pattern": "*-*-"},
+            "window_attn_skip_freq: found with a hybrid layer pattern; allowed: without",
+        ),
     ],
 )
 def test_mistakes_of_megatron_s_windows(values: dict[str, Any], mistake: str) -> None:
     with pytest.raises(BadInput) as caught:
         megatron(**values)
     assert mistake in caught.value.mistakes[0]
+
+
+def test_lists_of_a_script_keep_their_brackets() -> None:
+    script = """ARGS=(
+        --num-layers 8
+        --window-size 127,0
+        --window-attn-skip-freq ([1]*3+[0]*1)*2
+        --moe-layer-freq '([0]*1+[1]*7)'
+        --tensor-model-parallel-size 2 )"""
+    found = arguments_of(script)
+    assert found["window_attn_skip_freq"] == "([1]*3+[0]*1)*2"
+    assert found["moe_layer_freq"] == "([0]*1+[1]*7)"
+    assert found["tensor_model_parallel_size"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "mistake"),
+    [
+        (
+            "ministral3",
+            {"sliding_window": 8, "layer_types": [FULL] * 2},
+            "layer_types: found 2; allowed: one for each of",
+        ),
+        ("llama4_text", {"no_rope_layers": [0, 1]}, "no_rope_layers: found 2; allowed: one for each of 12 layers"),
+        ("ministral3", {"sliding_window": 8, "layer_types": "x"}, "layer_types: found 'x'; allowed: a list"),
+    ],
+)
+def test_lists_that_do_not_fit_the_layers_are_refused(kind: str, keys: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        attention(kind, **keys)
+    assert len(caught.value.mistakes) == 1 and mistake in caught.value.mistakes[0]
+
+
+def test_a_number_of_layers_above_the_limit_makes_no_list() -> None:
+    document = hf("mistral", 10**9, 64, 4, 4, 96, 1000)
+    assert "window" not in from_hugging_face(document, "config.json").model["attention"]

@@ -67,9 +67,6 @@ def test_attention_takes_the_time_of_the_keys_that_it_reads() -> None:
     # Short runs of keys are slower a key.
     assert full * float(window.reach(32768)) / 32768 < near < full / 10
     assert module_seconds(shape, *where, "core_attn", True) == near
-    # Stored scores are computed over the whole sequence and masked.
-    stored = Training(4096, flash=False), Parallel(), HARDWARE
-    assert attention_seconds(shape, *stored, True) == attention_seconds(shape, *stored, False)
 
 
 def test_operations_of_the_model_count_each_kind() -> None:
@@ -111,10 +108,36 @@ def test_a_plan_of_windows_takes_less_time_and_the_same_memory() -> None:
     assert own["layer-window"].backward < own["layer"].backward
     assert own["layer-window"].weight == own["layer"].weight
     assert own["layer-window"].activation == own["layer"].activation
-    assert own["layer"] in plan_problem_from(DOCUMENT).model.layers or own["layer"].count == 1
+    assert replace(own["layer"], count=6) in plan_problem_from(DOCUMENT).model.layers
     assert "model: in 4 of 6 layers a token attends to a window of 512 tokens" in plan.assumptions
     chunks = plan_problem_from(near(chunk=512, full_layers=3)).assumptions
     assert "model: in 4 of 6 layers a token attends to its own chunk of 512 tokens" in chunks
+
+
+def test_stored_scores_are_those_of_all_tokens() -> None:
+    """They are computed whole and masked, so that no layers differ."""
+    document = near(window=512, full_layers=3)
+    plan = plan_problem_from(document | {"model": document["model"] | {"flash": False}})
+    assert [layer.name for layer in plan.model.layers] == ["embedding", "layer", "head"]
+    assert not any("window" in line for line in plan.assumptions)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_layers_are_frozen_by_the_name_that_they_have_without_a_window(lora: bool) -> None:
+    document = near(window=512, full_layers=3)
+    more = {"lora": {"rank": 4}} if lora else {}
+    plan = plan_problem_from(document | {"model": document["model"] | {"frozen": ["embedding", "layer"]} | more})
+    own = {layer.name: layer for layer in plan.model.layers}
+    assert own["layer"].forward_only and own["layer-window"].forward_only
+    assert own["layer"].memory == own["layer-window"].memory
+    with pytest.raises(BadInput, match="found layer-window; allowed: the model"):
+        plan_problem_from(document | {"model": document["model"] | {"frozen": ["layer-window"]}})
+
+
+@pytest.mark.parametrize("key", ["window", "chunk"])
+def test_pieces_of_sequences_are_refused(key: str) -> None:
+    with pytest.raises(BadInput, match="sequence_chunks: found with window or chunk; allowed: without"):
+        plan_problem_from(near(**{key: 512}) | {"sequence_chunks": [2]})
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from pipesched.files.plans.features.catalogue import (
     Rounding,
 )
 from pipesched.files.rounding import short
-from pipesched.layers.derived.shape import LORA_MODULES, Lora
+from pipesched.layers.derived.shape import LORA_MODULES, Lora, kind_name
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.training_step import TrainingStep
@@ -96,13 +96,13 @@ def _derived(form: PlanForm, layers: Layers, step: TrainingStep) -> tuple[Layers
     The mark is that of a file's `frozen` here: `_with_frozen_layers` later takes it from layers after one that trains.
     With adapters embedding and head are frozen, too.
     """
-    model, names = form.model, [layer.name for layer in layers]
+    model, names = form.model, [kind_name(layer.name) for layer in layers]
     unknown = [name for name in model.frozen or () if name not in names]
     if unknown:
         allowed = ", ".join(dict.fromkeys(names))
         return layers, step, [f"model.frozen: found {unknown[0]}; allowed: the model's layers, {allowed}"]
     frozen = {*(model.frozen or ()), *(("embedding", "head") if model.lora is not None else ())}
-    return tuple(replace(layer, forward_only=layer.name in frozen) for layer in layers), step, []
+    return tuple(replace(layer, forward_only=kind_name(layer.name) in frozen) for layer in layers), step, []
 
 
 def _with_frozen_layers(form: PlanForm) -> Any:

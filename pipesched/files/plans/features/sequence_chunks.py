@@ -12,6 +12,7 @@ from pipesched.files.fields import field_types
 from pipesched.files.fields.field import WrongEntries, field, or_list
 from pipesched.files.fields.kind import QuantityKind
 from pipesched.files.fields.section import Section
+from pipesched.files.fields.together import Part, Refused, at, given
 from pipesched.files.plans.features.catalogue import (
     PLAN_FEATURES,
     Choices,
@@ -183,6 +184,12 @@ def _layer_written(layer: LayerType) -> Mapping[str, Any]:
     return own if any(own.values()) else {}
 
 
+_NEAR = Part(
+    "model.attention.window",
+    "window or chunk",
+    lambda document: any(at(document, f"model.attention.{key}") is not None for key in ("window", "chunk")),
+)
+
 PLAN_FEATURES.register(
     PlanFeature(
         name="sequence_chunks",
@@ -194,6 +201,7 @@ PLAN_FEATURES.register(
             "layers.attention_backward": QuantityKind.SHARE,
         },
         layer_mistakes=_layer_mistakes,
+        refused=(Refused(given("sequence_chunks"), _NEAR, "without", "attention there does not grow"),),
         parts=_parts,
         choices=_choices,
         layer=_layer,

@@ -1,0 +1,45 @@
+"""Megatron's arguments that give each layer a 0 or 1: a period, a list, or a list made by + and *."""
+
+from __future__ import annotations
+
+import ast
+
+from pipesched.files.limits import MOST_LAYERS
+
+
+def listed(value: object) -> list[int] | None:
+    """Return the whole numbers of a list, or of text such as `([1]*5+[0])*4` that makes one; None for anything else.
+
+    Megatron evaluates such text as Python. At most `MOST_LAYERS` + 1 entries are made.
+    """
+    try:
+        found = _value(ast.parse(value.strip(), mode="eval").body) if isinstance(value, str) else value
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(found, list):
+        return None
+    numbers = [int(one) for one in map(str, map(_whole, found)) if one.isdecimal()]
+    return numbers if len(numbers) == len(found) else None
+
+
+def _whole(entry: object) -> object:
+    """Return True and False as 1 and 0, which Megatron takes them for, and all else as it is."""
+    return int(entry) if isinstance(entry, bool) else entry
+
+
+def _value(node: ast.expr) -> list[object] | int:
+    """Return the list or number of an expression of lists, + and *; ValueError for any other."""
+    match node:
+        case ast.List(elts=elements):
+            return [one.value if isinstance(one, ast.Constant) else None for one in elements]
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            first, second = _value(left), _value(right)
+            if isinstance(first, list) and isinstance(second, list):
+                return (first + second)[: MOST_LAYERS + 1]
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            match _value(left), _value(right):
+                case (list() as entries, int(times)) | (int(times), list() as entries):
+                    return (entries * min(times, MOST_LAYERS + 1))[: MOST_LAYERS + 1]
+    raise ValueError
