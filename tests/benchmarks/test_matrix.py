@@ -232,3 +232,20 @@ def _ends_at_the_second(part: Sequence[work.Work], folder: Path) -> None:
         if one[:3] == list(works(False, 3, 7))[1][:3]:
             os._exit(3)
         Lines(folder / f"{os.getpid()}.jsonl").keep(Outcome(*one[:3]))
+
+
+def test_reductions_of_the_exact_model_wait_for_no_frozen_stage() -> None:
+    """Stage 2, frozen, computes with the parameters of stage 1, whose reduction and norm its forwards do not delay."""
+    document = {
+        "devices": 2,
+        "microbatches": 3,
+        "placement": [0, 1, 1],
+        "chains": [{"stages": [0, 1], "microbatches": 1}, {"stages": [2], "microbatches": 2}],
+        "times": {"forward": [3, 4, 4], "backward": [2, 5, 1]},
+        "frozen": 1,
+        "objective": "iteration",
+        "parameters": {"reduce": {"time": 1}, "holders": [0, 1, 1], "step": {"time": 1}},
+    }
+    for norm, least in (({}, 18), ({"norm": {"time": 3, "on": "compute"}}, 21)):
+        own = document | {"parameters": document["parameters"] | norm}
+        assert optimum(own).least == solve(problem_from(own), counted(2)).value_ticks == least

@@ -100,7 +100,7 @@ def _least(shape: Shape, strict: bool, most_work: float) -> Fraction | None:
     for line in shape.lines:
         for (a, b), kind in product(pairwise(line), (FORWARD, BACKWARD)):
             tasks.cp.add(passes[a][kind].begin <= passes[b][kind].begin)
-    own = [(one, [passes[cell] for cell in shape.cells if cell.holder == one.holder]) for one in shape.once]
+    own = [(one, [cell for cell in shape.cells if cell.holder == one.holder]) for one in shape.once]
     add_once(tasks, own, passes)
     add_memory(tasks, strict)
     for intervals in tasks.streams.values():

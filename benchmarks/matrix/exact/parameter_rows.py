@@ -18,16 +18,20 @@ class _Gathering(NamedTuple):
     drop: Any
 
 
-def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Passes]]], computing: Mapping[Cell, Passes]) -> None:
-    """Passes of each holder of parameters, with the passes that compute with these parameters, and those of all."""
+def add_once(tasks: Tasks, every: Sequence[tuple[Once, Sequence[Cell]]], computing: Mapping[Cell, Passes]) -> None:
+    """Passes of each holder of parameters, with the cells that compute with these parameters, and those of all.
+
+    Reductions and steps wait for gradients, which frozen cells have none of.
+    """
     gathered: list[_Gathering] = []
     holders = sum(one.gather is not None for one, _ in every)
     if tasks.shape.most_gathers is not None and tasks.shape.most_gathers < holders:
         tasks.cp.add_bool_or([])  # each is gathered once at least
         return
     ends, steps = list[Any](), list[Any]()
-    for one, own in every:
-        last, step = _reduced(tasks, one, own)
+    for one, cells in every:
+        own = [computing[cell] for cell in cells]
+        last, step = _reduced(tasks, one, [computing[cell] for cell in cells if not (one.trained and cell.frozen)])
         ends += [last] if one.trained and last is not None else []
         steps += [step] if one.trained and step is not None else []
         if one.gather is not None:
