@@ -112,6 +112,15 @@ class TrafficParams(NamedTuple):
         """Return how often the activation function reads or writes the width of a feed-forward block."""
         return 2 if not shape.gated else 3 if training.fused_activation else 5
 
+    def casts(self, training: Training) -> float:
+        """Return the bytes moved to convert a number that a product reads to a narrower format; 0 for none.
+
+        MXFP8 has scales by block alone, NVFP4 also one for all blocks (arXiv 2509.25149, section 2).
+        """
+        if not training.precision.narrow:
+            return 0.0
+        return self.cast + (self.scale if training.precision.operand <= 1 else 0)
+
 
 TRAFFIC = TrafficParams()
 
@@ -131,23 +140,30 @@ def layer_traffic(shape: Shape, training: Training, parallel: Parallel, moe: boo
         moved += own * training.sequence * heads * 2 if training.dropout else 0
     moved += own * 2 * heads * key
     wide = TRAFFIC.activation(shape, training)
-    routed = 0
+    operands = tokens * shape.hidden  # of attention's products
     if moe and shape.experts is not None:
         experts, fused = shape.experts, training.fused_experts
         moved += own * experts.per_token * ((0 if fused else wide) * experts.ffn + TRAFFIC.permuted * shape.hidden)
         moved += own * experts.shared * wide * experts.ffn
-        operands = shape.hidden * (1 + experts.per_token if fused else 1)
-        routed = 0 if fused else experts.per_token * (shape.hidden + experts.ffn)
+        operands += own * shape.hidden
     else:
         moved += own * wide * shape.ffn
-        operands = shape.hidden + shape.ffn
-    moved *= size
-    if training.precision.narrow:
-        # MXFP8 has scales by block alone, NVFP4 also one for all blocks (arXiv 2509.25149, section 2).
-        scaled = TRAFFIC.scale if training.precision.operand <= 1 else 0
-        moved += (own * operands + tokens * shape.hidden) * (TRAFFIC.cast + scaled)
-        moved += own * routed * TRAFFIC.grouped
-    return moved
+    return moved * size + operands * TRAFFIC.casts(training) + _block_casts(shape, training, parallel, moe)
+
+
+def _block_casts(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
+    """Return the bytes moved to convert what the products of a feed-forward block read to a narrower format; 0 for
+    none.
+
+    Fused kernels of experts convert their second products' operands; shared experts' are not counted.
+    """
+    own, casts = float(tokens_of(training, parallel)), TRAFFIC.casts(training)
+    if not casts or not moe or shape.experts is None:
+        return own * (shape.hidden + shape.ffn) * casts
+    routed = own * shape.experts.per_token
+    if training.fused_experts:
+        return routed * shape.hidden * casts
+    return routed * (shape.hidden + shape.experts.ffn) * TRAFFIC.grouped
 
 
 def converted_bytes(shape: Shape, training: Training, parallel: Parallel, moe: bool) -> float:
@@ -269,6 +285,7 @@ def module_seconds(
     products = layer_products(shape, training, parallel, moe)
     first = len(products) - (2 if not moe else 5 if shape.experts and shape.experts.shared else 3)
     wide, converted = TRAFFIC.activation(shape, training), converted_bytes(shape, training, parallel, moe) / size
+    converted += _block_casts(shape, training, parallel, moe) / size
     moved, run = 0.0, list[Product]()
     match module:
         case "core_attn":

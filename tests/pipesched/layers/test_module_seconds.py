@@ -43,3 +43,23 @@ def test_inputs_of_activation_functions_kept_in_8_bits_are_written_again() -> No
 
 def test_a_block_of_experts_has_what_its_shared_ones_have() -> None:
     assert seconds("moe") - seconds("moe", shared=0) == pytest.approx(seconds("shared_experts"), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("module", "dtype", "fused", "moved"),
+    [
+        ("mlp", "fp8", False, (1024 + 4096) * (4 + 2)),  # inputs of both products, each in two copies, with a scale
+        ("mlp", "mxfp8", False, (1024 + 4096) * 4),
+        ("mlp", "bf16", False, 0),
+        ("moe", "fp8", False, 2 * (1024 + 512) * 20),  # two experts a token, with kernels for each
+        ("moe", "fp8", True, 2 * 1024 * 6),  # its kernel converts what the second products read
+        ("moe", "bf16", True, 0),
+    ],
+)
+def test_recomputed_blocks_convert_what_their_products_read(module: str, dtype: str, fused: bool, moved: int) -> None:
+    """Without a rate of narrow products these take as long, if multiplying takes longer than reading."""
+    slow = replace(HARDWARE, flops=1e13)
+    training = replace(PLAIN, fused_experts=fused)
+    narrow = replace(training, precision=PRECISIONS[dtype])
+    found = seconds(module, narrow, hardware=slow) - seconds(module, training, hardware=slow)
+    assert found == pytest.approx(4096 * moved / RATE)
