@@ -91,7 +91,8 @@ class PlanProblem:
     those of the formulas if layers were derived from a model's shape, and `step` describes the training step around the
     pipeline. `recompute_rule` says which layers may be recomputed together. With `whole_last` the last stage's B takes
     as long as its full backward and its W no time, for runtimes that do not split backwards there. `clusters` are the
-    sets of devices allowed, each in an order, by name; empty if there is one.
+    sets of devices allowed, each in an order, by name; empty if there is one. `parts` are the problems that it consists
+    of, each with some of the clusters, where limits of a runtime differ with the number of devices; else empty.
 
     The layers of `model` are cut into stages. `additions` are what the problem has besides; if one has devices of its
     own, `cluster` has only the others. `frozen` are names of layers of which nothing trains; `adapter_rank` is the rank
@@ -121,6 +122,7 @@ class PlanProblem:
     frozen: tuple[str, ...] = field(default=(), compare=False)
     adapter_rank: int | None = field(default=None, compare=False)
     leaves: Leaves | None = None
+    parts: tuple[PlanProblem, ...] = ()
     _pieces: dict[Choice, tuple[PlanProblem, ...]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     @property
@@ -129,6 +131,8 @@ class PlanProblem:
 
         Empty if this is one itself.
         """
+        if self.parts:
+            return {name: each for part in self.parts for name, each in part.variants.items()}
         found = {name: replace(self, clusters=(), cluster=cluster) for name, cluster in self.clusters} or {"": self}
         for addition in self.additions:
             found = {

@@ -5,11 +5,13 @@ They apply before the search, so that its result can be run and is the best of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from pipesched.errors import BadInput
+from pipesched.layers.cluster import Cluster
+from pipesched.layers.even import even_counts
 from pipesched.layers.layer import LayerType, RecomputeMode
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
@@ -113,10 +115,50 @@ def _check_sizes(plan: PlanProblem, name: str, limits: PlanLimits) -> None:
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
     """Return the problem whose plans the runtime can run, and a text for each thing left out.
 
-    Raises `BadInput`, whose message begins with `--for` and `name`, the runtime's, if it can run no plan of the
-    problem.
+    Where a plan may leave devices out, each number of devices has limits of its own, and numbers on which the runtime
+    runs no plan are left out. Raises `BadInput`, whose message begins with `--for` and `name`, the runtime's, if it can
+    run no plan of the problem.
     """
     plan = _of_settings(plan, name, limits)
+    if not plan.clusters:
+        return _on_one_cluster(plan, name, limits)
+    clusters_of = dict[int, list[tuple[str, Cluster]]]()
+    for key, cluster in plan.clusters:
+        clusters_of.setdefault(cluster.devices, []).append((key, cluster))
+    parts, numbers_of, refused = list[PlanProblem](), dict[str, list[int]](), dict[str, list[int]]()
+    for devices, clusters in sorted(clusters_of.items()):
+        try:
+            part, words = _on_one_cluster(replace(plan, cluster=clusters[0][1], clusters=()), name, limits)
+        except BadInput as error:
+            for line in error.mistakes:
+                refused.setdefault(line, []).append(devices)
+            continue
+        parts.append(replace(part, clusters=tuple(clusters)))
+        for word in words:
+            numbers_of.setdefault(word, []).append(devices)
+    if not parts:
+        raise BadInput(*refused)
+    texts = [
+        word if len(numbers) == len(parts) else f"{word} on {_devices(numbers)}" for word, numbers in numbers_of.items()
+    ]
+    left_out = [f"no plan on {_devices(of)} ({line.removeprefix(f'--for {name}: ')})" for line, of in refused.items()]
+    known = {choice for part in parts for choice in part.choices}
+    made = replace(
+        plan,
+        choices=tuple(choice for choice in plan.choices if choice in known),
+        clusters=tuple(one for one in plan.clusters if any(one in part.clusters for part in parts)),
+        parts=tuple(parts),
+    )
+    return made, (*texts, *left_out)
+
+
+def _devices(numbers: Sequence[int]) -> str:
+    """Return numbers of devices as a phrase, such as "2 or 4 devices"."""
+    return f"{' or '.join(map(str, numbers))} device{'' if list(numbers) == [1] else 's'}"
+
+
+def _on_one_cluster(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
+    """Return `restricted` of a problem whose plans use all devices, as settings have it."""
     names = [layer.name for layer in plan.model.sequence]
     try:
         check_places(names)
@@ -159,7 +201,7 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
         words.append(_RULES[rule])
         words += [f"no recomputation in the way {', '.join(left_out)} (it knows {_known(limits)})"] if left_out else []
     made = replace(plan, model=model, recompute_rule=rule, whole_last=whole_last)
-    choices, schedules = _choices(made, name, limits), _schedules(plan, name, limits)
+    choices, schedules = _choices(made, plan.model, name, limits), _schedules(plan, name, limits)
     words += [f"placement {', '.join(map(str, choices))}"] if choices != plan.choices else []
     words += [f"order {_orders(schedules)}"] if schedules != plan.schedules else []
     if limits.groups and len(schedules) > len(plan.schedules or limits.schedules):
@@ -177,7 +219,7 @@ def _equal_stages(plan: PlanProblem, name: str) -> PlanProblem:
     Raises `BadInput` where that is no whole number, or the file has another partition; the message begins with `--for`
     and `name`, the runtime's.
     """
-    stages = len(plan.choices[0].on(plan.cluster.devices).chains[0])
+    stages = _stages_of(plan, plan.choices[0])
     roles = [role_of(layer.name) for layer in plan.model.sequence]
     share, remainder = divmod(roles.count(Role.TRANSFORMER), stages)
     if remainder or not share:
@@ -208,7 +250,11 @@ def _first_modes(model: Model) -> list[tuple[RecomputeMode, ...]]:
     return [layer.recompute[:1] for layer in model.layers]
 
 
-def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, ...]:
+def _choices(plan: PlanProblem, whole: Model, name: str, limits: PlanLimits) -> tuple[Choice, ...]:
+    """Return the placements that the runtime runs; `whole` is the file's model, that of `plan` is restricted.
+
+    Raises `BadInput` if there is none; the message begins with `--for` and `name`, the runtime's.
+    """
     layers = sum(role_of(layer.name) is Role.TRANSFORMER for layer in plan.model.sequence)
     found = [choice for choice in plan.choices if choice.placement in limits.placements and choice.whole]
     more = [*dict.fromkeys(choice.cut.narrowed_by_settings for choice in plan.choices if not choice.whole)]
@@ -222,8 +268,11 @@ def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, 
         found = [one for one in found if one.chunks == 1]
         more.append(f"one chunk with fewer micro-batches than devices, {plan.microbatches} on {plan.cluster.devices}")
     if limits.every_stage_trains and plan.model.before_training:
-        found = [one for one in found if len(one.on(plan.cluster.devices).chains[0]) <= plan.model.most_stages]
-        more.append(f"a layer that trains on every stage, since {BACKWARD_OF_EVERY_STAGE}")
+        training = [one for one in found if _trains_on_every_stage(plan, whole, one)]
+        if len(training) < len(found):
+            most = f"up to {plan.model.most_stages} stages"
+            more.append(f"a layer that trains on every stage, since {BACKWARD_OF_EVERY_STAGE}: {most}")
+        found = training
     if not found:
         reasons = f" ({'; '.join(more)})" if more else ""
         raise BadInput(
@@ -231,6 +280,18 @@ def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, 
             f"{', '.join(limits.placements)}{reasons}"
         )
     return tuple(found)
+
+
+def _trains_on_every_stage(plan: PlanProblem, whole: Model, choice: Choice) -> bool:
+    """Return True unless every partition that the file allows leaves a stage of a placement without a layer that
+    trains; `whole` is the file's model."""
+    stages = _stages_of(plan, choice)
+    even = even_counts(whole, stages) if plan.even else None
+    return stages <= plan.model.most_stages and (even is None or even[0] > whole.before_training)
+
+
+def _stages_of(plan: PlanProblem, choice: Choice) -> int:
+    return len(choice.on(plan.cluster.devices).chains[0])
 
 
 def _schedules(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[str, ...]:
@@ -303,6 +364,11 @@ def _trained_first_stage(plan: PlanProblem, model: Model, name: str) -> Model:
     made = replace(model, layers=tuple(layers))
     if plan.counts is not None and plan.counts[0] <= model.before_training:
         raise BadInput(f"{found}, and a partition with {plan.counts[0]} layers on the first stage; {allowed}")
+    every = [(stages, even_counts(model, stages)) for stages in {_stages_of(plan, one) for one in plan.choices}]
+    even = [(stages, counts[0]) for stages, counts in every if plan.even and counts is not None]
+    if even and all(first <= model.before_training for _, first in even):
+        stages, first = min(even)
+        raise BadInput(f"{found}, and partition even with {first} layers on the first of {stages} stages; {allowed}")
     if plan.cluster.devices > made.most_stages:
         raise BadInput(f"{found}, and too few behind them for {plan.cluster.devices} devices; {allowed}")
     return made

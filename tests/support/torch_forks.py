@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -67,10 +68,11 @@ _FIRST = 300.0  # seconds until PyTorch is loaded, on the busiest machine
 class Fork:
     """A program under way, with what tests need of `subprocess.Popen`; it leads a session of its own."""
 
-    def __init__(self, log: Path, ended: Path) -> None:
+    def __init__(self, log: Path, ended: Path, server: _Server) -> None:
         self._log, self._ended = log, ended
         process, until = ended.with_name(f"{ended.name}.process"), time.monotonic() + _FIRST
         while not process.exists():
+            assert server.process.poll() is None, server.last_words()
             assert time.monotonic() < until, "the process that has loaded PyTorch forks no other"
             time.sleep(_POLL)
         self.pid = int(process.read_text())
@@ -98,27 +100,56 @@ class Fork:
         return "", self._log.read_text(errors="replace")
 
 
+@dataclass(frozen=True)
+class _Server:
+    """The process that has loaded PyTorch, the socket over which forks are asked for, and a folder for what they
+    print."""
+
+    process: subprocess.Popen[bytes]
+    asked: socket.socket
+    own: tempfile.TemporaryDirectory[str]
+
+    def ask(self, request: bytes) -> None:
+        try:
+            self.asked.sendall(request)
+        except BrokenPipeError:
+            self.process.wait()
+            raise AssertionError(self.last_words()) from None
+
+    def last_words(self) -> str:
+        code, errors = self.process.returncode, _errors_in(self.own).read_text(errors="replace")
+        return f"the process that loads PyTorch ended with exit code {code}:\n{errors}"
+
+
+def _errors_in(own: tempfile.TemporaryDirectory[str]) -> Path:
+    """The file to which the process that has loaded PyTorch writes errors."""
+    return Path(own.name) / "errors"
+
+
 @cache
-def _server() -> tuple[socket.socket, tempfile.TemporaryDirectory[str]]:
-    """The socket over which forks are asked for, and a folder for what they print."""
+def _server() -> _Server:
     here, there = socket.socketpair()
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-P", "-c", _SERVER, str(there.fileno())]
-    subprocess.Popen(command, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
+    own = tempfile.TemporaryDirectory(prefix="pipesched-forks-")
+    with _errors_in(own).open("wb") as errors:
+        process = subprocess.Popen(
+            command, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stderr=errors
+        )
     there.close()
-    return here, tempfile.TemporaryDirectory(prefix="pipesched-forks-")
+    return _Server(process, here, own)
 
 
 def fork(
     code: str, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path | None = None
 ) -> Fork:
     """Run Python code with these words as `sys.argv` in a folder; what it prints goes to the log."""
-    asked, own = _server()
+    server = _server()
     name = str(time.monotonic_ns())
-    log, ended = log or Path(own.name) / f"{name}.log", Path(own.name) / name
+    log, ended = log or Path(server.own.name) / f"{name}.log", Path(server.own.name) / name
     log.touch()
-    asked.sendall(pickle.dumps((code, [*words], str(folder), dict(environment), str(log), str(ended))))
-    return Fork(log, ended)
+    server.ask(pickle.dumps((code, [*words], str(folder), dict(environment), str(log), str(ended))))
+    return Fork(log, ended, server)
 
 
 def supervisor(folder: Path, devices: int) -> Fork:

@@ -78,3 +78,46 @@ def test_a_partition_given_with_frozen_layers_alone_on_the_first_stage_is_refuse
     problem = plan_problem_from(document)
     with pytest.raises(BadInput, match=r"found 6 frozen layers .* and a partition with 6 layers on the first stage"):
         restricted(problem, "megatron-order", PARTITION_FORMATS["megatron-order"].limits)
+
+
+def _refusal(**changes: Any) -> str:
+    layers = [frozen("embedding"), frozen("layer", 3), layer("dense", 4), layer("head")]
+    document = {"devices": 4, "microbatches": 4, "placement": "linear", "layers": layers} | changes
+    with pytest.raises(BadInput) as error:
+        restricted(plan_problem_from(document), "megatron-order", PARTITION_FORMATS["megatron-order"].limits)
+    (line,) = error.value.mistakes
+    return line
+
+
+def test_an_even_partition_with_frozen_layers_alone_on_the_first_stage_is_refused() -> None:
+    assert _refusal(partition="even") == (
+        "--for megatron-order: found 4 frozen layers before the first that trains, and partition even with 3 layers on "
+        "the first of 4 stages; allowed: a layer that trains on every stage, since it runs a backward of every stage"
+    )
+
+
+def test_an_even_partition_leaves_out_the_placements_that_it_leaves_no_layer_that_trains() -> None:
+    layers = [frozen("embedding"), frozen("layer", 3), layer("dense", 8), layer("head")]
+    document = {"devices": 2, "microbatches": 4, "partition": "even", "layers": layers} | {
+        "placement": ["linear", "interleaved"], "chunks": [1, 2],
+    }  # fmt: skip
+    left, words = restricted(plan_problem_from(document), "megatron-order", PARTITION_FORMATS["megatron-order"].limits)
+    assert [one.placement for one in left.choices] == ["linear"] and "placement linear" in words
+    assert at_once(left).best is not None
+
+
+def test_an_even_partition_that_no_placement_has_is_left_to_the_search() -> None:
+    """Two transformer layers are too few for three stages, frozen layers or not."""
+    layers = [frozen("embedding"), layer("dense", 2), layer("head")]
+    document = {"devices": 3, "microbatches": 4, "placement": "linear", "partition": "even", "layers": layers}
+    problem = plan_problem_from(document)
+    left, _ = restricted(problem, "megatron-order", PARTITION_FORMATS["megatron-order"].limits)
+    assert left.choices == problem.choices and at_once(left).best is None
+
+
+def test_frozen_layers_are_no_reason_where_they_remove_no_placement() -> None:
+    assert "trains" not in _refusal(placement="wave", chunks=2)
+    refusal = _refusal(placement="interleaved", chunks=2)
+    assert refusal.endswith(
+        "(a layer that trains on every stage, since it runs a backward of every stage: up to 5 stages)"
+    )

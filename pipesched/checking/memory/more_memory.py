@@ -33,8 +33,14 @@ def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
     more = dict(zip(own, limits, strict=bool(limits)))
     if plan.clusters and any(more[less] != most for less, most in zip(own, limits, strict=bool(limits))):
         raise RefusedEvidenceError("devices of equal memory have unequal capacities, and their order is open")
+    return _of_memory(plan, replace(plan.cluster, capacity=limits or None), more)
+
+
+def _of_memory(plan: PlanProblem, cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> PlanProblem:
+    """Return the plan problem on `cluster`, with each memory of its clusters and parts replaced by `more`."""
     orders = tuple((name, _with_capacity(one, more)) for name, one in plan.clusters)
-    return replace(plan, cluster=replace(plan.cluster, capacity=limits or None), clusters=orders)
+    parts = tuple(_of_memory(one, _with_capacity(one.cluster, more), more) for one in plan.parts)
+    return replace(plan, cluster=cluster, clusters=orders, parts=parts)
 
 
 def _with_capacity(cluster: Cluster, more: Mapping[Fraction | None, Fraction]) -> Cluster:

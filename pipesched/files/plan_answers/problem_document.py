@@ -21,14 +21,15 @@ _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 _TEXTS = frozenset({"name", "unit", "time_unit", "on", "placement", "schedule", "objective"})
 
 # Keys that a plan file does not have.
-_NOT_OF_FILES = frozenset({"choices", "whole_last", "steps"})
+_NOT_OF_FILES = frozenset({"choices", "whole_last", "steps", "parts"})
 
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
     """Return a document with the keys of a plan file and some that no file has, every number as an exact fraction.
 
     `choices` lists the placements allowed; `whole_last` is there only if it is true. `steps` gives the units of time
-    and memory that evidence counts in, to whose multiples numbers are rounded. Features write their own keys.
+    and memory that evidence counts in, to whose multiples numbers are rounded. `parts`, if there are any, are such
+    documents too. Features write their own keys.
     """
     model, cluster = plan.model, plan.all_devices
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
@@ -62,6 +63,8 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         document["whole_last"] = True
     if cluster.capacity is not None:
         document["memory"] = {"unit": cluster.memory_unit, "capacity": list(map(str, cluster.capacity))}
+    if plan.parts:
+        document["parts"] = list(map(plan_document, plan.parts))
     return document
 
 
@@ -79,7 +82,9 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
     plan = replace(plan, choices=choices, whole_last=document.get("whole_last") is True)
     for feature in PLAN_FEATURES:
         plan = feature.read_back(plan, document)
-    return plan
+    # A part has none itself: they are all of one level, however deep a document is.
+    parts = ({key: value for key, value in dict(one).items() if key != "parts"} for one in document.get("parts", ()))
+    return replace(plan, parts=tuple(plan_from_document(one, source) for one in parts))
 
 
 def _in_steps(plan: PlanProblem, document: object, steps: Any, source: str) -> PlanProblem:
