@@ -63,7 +63,13 @@ def with_published(
         return plan, ()
     names = problem.schedules or HEURISTICS.names()
     here = Solution(plan.best.timeline.problem, Status.FEASIBLE, 0, None)
-    found = {one.name: published(one) for one in all_tried(here, names, limits).candidates}
+    tried = all_tried(here, names, limits).candidates
+    found = {one.name: published(one) for one in tried}
+    plans = [
+        PlanCandidate(plan.best.choice, plan.best.partition, one.timeline, one.name)
+        for one in tried
+        if one.fits and one.timeline is not None and one.timeline.problem == here.problem
+    ]
     work = None if limits.deterministic is None else _PARAMS.published_share * limits.deterministic
     part = replace(limits, seconds=_PARAMS.published_share * limits.seconds, deterministic=work)
     rows = compared_schedules(
@@ -73,9 +79,11 @@ def with_published(
         assert row.best is not None
         own = published_timeline(row.name, row.best.timeline, row.fits)
         found[row.name] = min(found[row.name], own, key=_rank)
-        if row.fits and row.best.value < plan.best.value:
-            status = Status.OPTIMAL if row.best.value == plan.lower_bound else Status.FEASIBLE
-            plan = replace(plan, best=row.best, status=status)
+        plans += [row.best] if row.fits else []
+    best = min([plan.best, *plans], key=lambda one: one.value)
+    if best is not plan.best:
+        status = Status.OPTIMAL if best.value == plan.lower_bound else Status.FEASIBLE
+        plan = replace(plan, best=best, status=status)
     return plan, tuple(found.values())
 
 
