@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +50,14 @@ class Placed:
     proved_by: str
     verdict: str
     published: Mapping[str, PublishedValue]
+
+    def with_known(self, other: Placed) -> Placed:
+        """Return this with the value and the bound of another run where they are better: each was checked by itself."""
+        known = [value for value in (self.value, other.value) if value is not None]
+        found = replace(self, value=min(known, default=None))
+        if (other.lower_bound or 0) <= (self.lower_bound or 0):
+            return found
+        return replace(found, lower_bound=other.lower_bound, proved_by=other.proved_by, verdict=other.verdict)
 
 
 @dataclass(frozen=True)

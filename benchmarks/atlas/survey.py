@@ -52,7 +52,10 @@ def survey(
                     if each == point or (_was_open(rows, each) and _has(own, settling.known)):
                         seconds = time.process_time() - began if each == point else rows[each].seconds
                         work = effort.units if each == point else rows[each].units
-                        rows[each] = Row(each, _placed(own, settling.known), work, seconds, made_by)
+                        placed = _placed(own, settling.known)
+                        if each in rows:  # perhaps of another store
+                            placed = {name: one.with_known(rows[each].placed[name]) for name, one in placed.items()}
+                        rows[each] = Row(each, placed, work, seconds, made_by)
                 write_rows(path, rows.values())
                 say(row_text(rows[point], len(rows)))
     return rows

@@ -107,6 +107,14 @@ def test_open_rows_are_searched_on_with_a_store_that_has_none_of_them(
     assert all(found[point].value == rows[point].value for point in proved)
 
 
+def test_a_run_with_another_store_loses_nothing_that_was_known() -> None:
+    first, second = Placed(20, 12, "load", "verified", {}), Placed(18, 10, "round trip", "verified", {})
+    assert second.with_known(first) == Placed(18, 12, "load", "verified", {})
+    assert first.with_known(second) == Placed(18, 12, "load", "verified", {})
+    nothing = Placed(None, None, "", "", {})
+    assert nothing.with_known(first) == first == first.with_known(nothing)
+
+
 def _without_bounds(row: Row) -> dict[str, Placed]:
     return {name: replace(one, lower_bound=None) for name, one in row.placed.items()}
 
