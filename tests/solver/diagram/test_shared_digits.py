@@ -11,6 +11,7 @@ from threading import Event
 import numpy as np
 import pytest
 
+from benchmarks.proofs import shared_digits as attack
 from pipesched.checking.diagram import shared_digits as of_check
 from pipesched.checking.diagram import walk
 from pipesched.problem.problem import Problem
@@ -18,6 +19,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.critical_paths import Paths
 from solver.diagram import modelled_steps
+from solver.diagram import shared_digits as of_solver
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.by_device import bounds_by_device
 from solver.diagram.modelled_stages import in_flight, owner_of
@@ -140,3 +142,30 @@ def test_all_orders_of_eight_devices_with_two_stages_each() -> None:
     assert found.lower_bound_ticks == found.value_ticks
     evidence = found.certificate.evidence if found.certificate else None
     assert isinstance(evidence, Diagram) and len(evidence.stages) == 16
+
+
+def test_drawn_problems_have_the_same_bounds_with_shared_digits() -> None:
+    """The attack (`python -m benchmarks.proofs.attack shared-digits`) on its first problems."""
+    outcomes = [attack.compare(number)[1] for number in range(12)]
+    assert sum("checked" in one for one in outcomes) > 6
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [lambda most, count: [*range(1, count + 1)], lambda most, count: [2**n for n in range(count)]],
+    ids=["1, 2, 3", "powers of 2"],
+)
+def test_weights_of_which_sums_are_equal_are_noticed(
+    weights: Callable[[int, int], list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two states with one key may prove a bound that a schedule is below."""
+    monkeypatch.setattr(of_solver, "_weights", weights)
+
+    def is_wrong(number: int) -> bool:
+        try:
+            attack.compare(number)
+        except (AssertionError, ValueError):
+            return True
+        return False
+
+    assert any(map(is_wrong, range(24)))
