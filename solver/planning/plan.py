@@ -74,9 +74,14 @@ def plan_from(
     given = list(starts)
     if problem.variants:
         rows = raced(lambda own, *how: plan_from([*given, *own], *how), problem.variants, limits, report, stop)
-        if rows[0].plan is not None:
-            return _best_of(problem, rows[0].plan, rows, stop)
-        problem = rows[0].problem
+        # A variant without a certificate has no plan at all: it says nothing of those that may have one.
+        known = [row.plan for row in rows if row.plan is not None and row.plan.certificate is not None]
+        last = [row for row in rows if row.failed] or rows
+        if known:
+            return _best_of(problem, known[0], rows, stop)
+        if last[0].plan is not None:
+            return _best_of(problem, last[0].plan, rows, stop)
+        problem = last[0].problem
     placements = Placements(problem, limits, report, stop)
     search = _search(placements)
 
@@ -117,11 +122,11 @@ def _best_of(asked: PlanProblem, found: Plan, rows: Sequence[RaceEntry[str]], st
         for row in rows
     )
     found = replace(found, asked=asked, variants=variants, wall_seconds=seconds, interrupted=stop.is_set())
-    if found.certificate is None or found.value is None:
+    if found.certificate is None:
         return found
-    least = min(found.value, *(row.bound for row in known))
+    least = min([row.bound for row in known] + ([] if found.value is None else [found.value]))
     clauses = "; ".join(f"{row.key}: {lower_bound_clause(found.problem, row.bound)}" for row in known)
-    status = Status.OPTIMAL if least == found.value else Status.FEASIBLE
+    status = Status.UNKNOWN if found.value is None else Status.OPTIMAL if least == found.value else Status.FEASIBLE
     text = f"{clauses}. {found.certificate.text}"
     return replace(found, status=status, certificate=Certificate(KIND, simplest(least / found.problem.tick), text))
 

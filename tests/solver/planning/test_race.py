@@ -107,6 +107,29 @@ def test_a_problem_whose_search_fails_still_lowers_the_bound_of_all() -> None:
     assert LayoutRace([failed, short], {}, {}).least == failed.least  # type: ignore[list-item]
 
 
+def test_a_variant_without_any_plan_says_nothing_of_one_that_may_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of the rows has no plan at all; of another none was found in the time, with a bound."""
+    document = {
+        "devices": 2,
+        "microbatches": 2,
+        "placement": "linear",
+        "layers": [{"name": "layer", "forward": 1, "backward": 2, "count": 4}],
+    }
+    classes = [{"devices": 1}, {"devices": "0..1", "speed": 1}]
+    asked = plan_problem_from({key: own for key, own in document.items() if key != "devices"} | {"cluster": classes})
+    ample = plan(plan_problem_from(document), WORK)
+    assert ample.certificate is not None
+    none = RaceEntry("none", ample.problem, Fraction(0), Fraction(0), replace(
+        ample, best=None, certificate=None, status=Status.INFEASIBLE, reason="no memory"))  # fmt: skip
+    open_one = RaceEntry("open", ample.problem, Fraction(5), Fraction(5), replace(
+        ample, best=None, status=Status.UNKNOWN))  # fmt: skip
+    monkeypatch.setattr("solver.planning.plan.raced", lambda *_: [none, open_one])
+    found = plan_from([], asked, WORK, lambda _: None, Event())
+    assert found.status is Status.UNKNOWN and found.lower_bound == 5
+    open_one.plan = none.plan
+    assert plan_from([], asked, WORK, lambda _: None, Event()).status is Status.INFEASIBLE
+
+
 def test_a_step_ends_with_each_device_s_own_reduction() -> None:
     found = plan(problem(2, 1, 4), WORK)
     assert found.best is not None
