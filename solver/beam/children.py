@@ -18,10 +18,11 @@ STEP, MATE, DELAY, START, END = range(5)
 
 
 class Children(NamedTuple):
-    """Children of a layer's nodes, arrays with a row for each: its node, a hash of the steps it has run, rank, parent,
-    move.
+    """Children of the nodes of one layer of a beam search, as arrays with a row for each child.
 
-    `parents` are indices in the layer; `moves` have the columns STEP, MATE and DELAY.
+    `nodes` has the nodes themselves (see `solver.beam.nodes`), `keys` a hash of the steps each has run, `ranks` an
+    estimate in ticks of the value that its best order reaches. `parents` are indices in the layer; `moves` have the
+    columns STEP, MATE and DELAY of the move from the parent.
     """
 
     nodes: Numbers
@@ -36,6 +37,8 @@ def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
     """Fill `moves` with the moves possible at a node, a row (STEP, MATE, DELAY, START, END) for each; return their
     number.
 
+    STEP is a forward or gradient, MATE the gradient in a block with it or -1; DELAY is 1 if one more weight pass than
+    time and memory require runs before; START and END are in ticks. Moves that memory does not admit are left out.
     `row` is the node; `scratch` is working space of its length.
     """
     found, size, steps = 0, row.shape[0], walks.device.shape[0]
@@ -62,8 +65,11 @@ def moves_of(row, scratch, moves, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def hashed(row, walks):  # type: ignore[no-untyped-def]
-    """Return a hash of a node's counts (micro-batches that have taken each step), equal for nodes that have run the
-    same passes."""
+    """Return a 64-bit hash of the steps that a node has run; time, memory and weight passes do not count.
+
+    `row` is the node, whose first entries are the numbers of micro-batches that have taken each step. Of nodes with the
+    same hash the search keeps a few.
+    """
     key = np.int64(1469598103934665603)
     for step in range(walks.device.shape[0]):
         key = (key ^ row[step]) * np.int64(1099511628211)
@@ -75,9 +81,12 @@ def expand(rows, since, walks, prefers, scratch, moves, sums, out):  # type: ign
     """Write the children of the nodes from row `since` on to `out` while there is room; return their number and the
     next row.
 
-    For each node, the move that could end first is determined; moves that could start on its device before that end are
-    tried, and blocks that wait after it no longer than `prefers` allows. A forward that takes limited memory is also
-    postponed in favour of the move that could end next, since memory taken too soon may keep all others waiting.
+    The next row is the first one not expanded. For each node, the move that could end first is determined, of single
+    steps without DELAY; moves that could start on its device before that end are made, and blocks that start less than
+    `prefers.block_wait` ticks after it. If that first move is a forward that takes limited memory, the same is done
+    once more without that forward, since memory taken too soon may keep all others waiting. `rows` has a node in each
+    row, `out` is a `Children`; `scratch`, `moves` and `sums` are working space for a node, its moves (5 columns), and
+    estimates by device.
     """
     found = 0
     for number in range(since, rows.shape[0]):

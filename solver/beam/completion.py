@@ -76,9 +76,13 @@ def rank_by_completion(
 
 @inner
 def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises, number, value):  # type: ignore[no-untyped-def]
-    """Add completion bounds to the ranks of children made by a block (`blocks` True) or by a step (False).
+    """Add completion bounds to the ranks of children made by a block (`blocks` True) or by a step (False), in place.
 
-    `keys`, `first` and `rows` are the completion rows of the layer that these children are in.
+    `nodes`, `moves` and `ranks` have a row for each child. `keys`, `first` and `rows` are the completion rows of the
+    layer that these children are in: state n, with key `keys[n]`, has its ticks to go in `rows[first[n]]`. A node's key
+    is the sum over steps of `raises` times the number of micro-batches that have taken the step. `number` is by device
+    its index in such a row, -1 for none. A rank becomes infinite if the child's state has no row, as then no order ends
+    within memory, or if its bound is not below `value` ticks.
     """
     steps = walks.device.shape[0]
     for child in range(nodes.shape[0]):
@@ -98,10 +102,13 @@ def rank_children(nodes, moves, ranks, blocks, keys, first, rows, walks, raises,
 
 @inner
 def _least(row, cost_to_go, walks, number):  # type: ignore[no-untyped-def]
-    """Return a lower bound in ticks on the end of the order at a node: the largest sum of a time and its cost-to-go.
+    """Return a lower bound in ticks on the end of all orders that begin as a node: the largest of its times plus
+    cost-to-go.
 
     The times are those when micro-batches in flight end their last pass, when devices are free, and when devices are
-    free after all pending weight passes.
+    free after all pending weight passes. `row` is the node; `cost_to_go` has the ticks to the end after each of these
+    times in this order, micro-batches from the oldest on, and `number` is by device its index there, -1 for a device
+    without a stage.
     """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices = walks.device.shape[0], walks.room.shape[0]

@@ -1,7 +1,9 @@
 """Transition of a partial order by a step or block, compiled: its times, memory, and the weight passes before it.
 
-A node is a row of numbers: how many micro-batches have taken each step, when each micro-batch ended its last one, when
-each device is free, how many weight passes of each gradient are pending, and the memory level of each device.
+A node is a row of 64-bit integers: by step how many micro-batches have taken it; by micro-batch of all chains the tick
+at which its last step ended; by device the tick at which it is free; by step how many weight passes of that gradient
+are pending; by device the memory in use. `walks` are the arrays of the problem by step and device. These functions are
+called for each move of each node, a million times in a search.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from solver.beam.tables import Numbers, Walks
 
 @inner
 def offsets(walks):  # type: ignore[no-untyped-def]
-    """Return where the parts of a node begin after the counts of steps, then the node's length.
+    """Return the indices in a node at which its parts after the counts of steps begin, then the node's length.
 
-    The parts are: ends of the last step of each micro-batch, free times of devices, pending weight passes of each step,
-    and memory in use of devices.
+    The parts are, in order: by micro-batch the end in ticks of its last step, by device the tick from which it is free,
+    by step the number of pending weight passes, and by device the memory in use.
     """
     steps = walks.device.shape[0]
     ends = steps
@@ -37,10 +39,11 @@ def at_first(walks: Walks) -> Numbers:
 
 @inner
 def run_weights(row, device, until, short, more, walks):  # type: ignore[no-untyped-def]
-    """Run weight passes of a device in a node, in place; return the tick at which the device is free then.
+    """Run pending weight passes of a device in a node, in place; return the tick at which the device is free then.
 
-    They are those that end by `until`, then as many as free the `short` missing memory, and `more` in addition. -1 if
-    there are too few of them, or if `more` are asked for where memory is short anyway.
+    They are those that end by tick `until`, the longest first; then, the shortest first, as many as free the `short`
+    memory that a forward lacks, or `more` further ones. Returns -1, with the node `row` spoilt, if there are too few of
+    them, or if `more` are asked for where memory is short anyway.
     """
     _, free, waiting, memory_in_use, _ = offsets(walks)
     now = row[free + device]
@@ -69,7 +72,10 @@ def run_weights(row, device, until, short, more, walks):  # type: ignore[no-unty
 
 @inner
 def is_next(row, step, walks):  # type: ignore[no-untyped-def]
-    """True if a micro-batch waits to take this step: it has taken the step before and not this one."""
+    """True if a micro-batch of the chain can take this step next: it has taken the step before and not this one.
+
+    Any micro-batch not yet begun can take a chain's first step. Time and memory are ignored. `row` is the node.
+    """
     if row[step] >= walks.microbatches[step]:
         return False
     return walks.before[step] < 0 or row[walks.before[step]] > row[step]
@@ -77,7 +83,12 @@ def is_next(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
-    """Return the tick at which the next micro-batch has arrived at a step; its device may still be busy then."""
+    """Return the tick at which the next micro-batch has arrived at a step: its end of the step before plus the
+    transfer.
+
+    0 for a chain's first step. The device may still be busy then. `row` is a node in which `is_next` is true of the
+    step.
+    """
     if walks.before[step] < 0:
         return 0
     return row[walks.device.shape[0] + walks.first[step] + row[step]] + walks.lag[step]
@@ -87,7 +98,10 @@ def arrival_at(row, step, walks):  # type: ignore[no-untyped-def]
 def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
     """True if a forward leaves enough memory on its device for the oldest unfinished micro-batch of each chain.
 
-    Memory of still older ones is released. Without this rule, orders deadlock where each chain waits for the other.
+    Unfinished is a micro-batch that still needs memory which others could occupy for ever (`walks.safe`). Memory is
+    added up of all its forwards on the device, of those that younger ones have run, and of this one, `step`; still
+    older ones release theirs without further memory. Without this rule, orders deadlock where each chain waits for the
+    other. `row` is the node.
     """
     device, memory_in_use = walks.device[step], walks.takes[step]
     oldest = row[walks.safe[walks.chain[step], device]]
@@ -105,9 +119,12 @@ def leaves_room(row, step, walks):  # type: ignore[no-untyped-def]
 
 @inner
 def take(row, step, mate, delay, walks):  # type: ignore[no-untyped-def]
-    """Apply a move to a node in place; return its start and end in ticks, both -1 where memory has no room for it.
+    """Apply a move to the node `row` in place; return its start and end in ticks, both -1 if it is not possible.
 
-    `mate` is the gradient in a block with `step`, or -1; `delay` is 1 if one more weight pass is to run before.
+    `step` is a forward or gradient, `mate` the gradient in a block with it, or -1; `delay` is 1 if one more weight pass
+    runs before than those that end in time or that memory requires. A move is not possible, and the node spoilt, if
+    memory has no room even after all pending weight passes, or if `delay` is 1 and no weight pass is pending, or memory
+    requires one anyway.
     """
     ends, free, waiting, memory_in_use, _ = offsets(walks)
     device = walks.device[step]

@@ -34,7 +34,10 @@ def _add_up(row, walks, sums):  # type: ignore[no-untyped-def]
     """Fill `sums` with estimates by device, a row for each of `_WORK` to `_AREA`; return two about micro-batches in
     flight.
 
-    These are the latest of their estimated ends, and the sum of these ends, in ticks.
+    These are the latest of their estimated ends, and the sum of these ends, in ticks, if each micro-batch ran alone
+    from now on; 0 if none is in flight. The rows are, for what still has to run: ticks of work, number of forwards,
+    number of gradients, ticks of pending weight passes, the tick at which a micro-batch first arrives at the device
+    (`NEVER` if none does), and memory times ticks that activations will occupy. `row` is the node.
     """
     ends, free, waiting, _, _ = offsets(walks)
     steps, devices, longest, flying = walks.device.shape[0], walks.room.shape[0], 0, 0.0
@@ -76,6 +79,8 @@ def ranked(row, walks, prefers, sums):  # type: ignore[no-untyped-def]
 
     Each device runs its remaining work, in as many blocks as it has forwards and gradients for, from the next arrival
     on; its memory times time must suffice for the remaining activations; each micro-batch in flight runs to its end.
+    The terms are weighted by `prefers` (a `Preference`). `row` is the node, `sums` working space (`SUMS` rows by
+    device). A float, which orders nodes of a layer and proves nothing.
     """
     _, free, _, _, _ = offsets(walks)
     steps, devices, mean = walks.device.shape[0], walks.room.shape[0], 0.0

@@ -102,9 +102,10 @@ def _all_states(steps: Steps, most: int, stop: Event) -> list[Numbers] | None:
 
 @compiled
 def keys_after(keys: Numbers, steps: Steps, done: int) -> tuple[Numbers, Numbers]:
-    """Return the keys of the successors of some states by a step, and by a block; a state may appear more than once.
+    """Return the keys of the successors of some states by a step, and those by a block; a state may appear more than
+    once.
 
-    `done` is the number of steps done in each of `keys`.
+    `keys` are the states' keys, and `done` is the number of steps done in each of them.
     """
     ran, pending = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks)
     most_steps, most_blocks = most_moves(steps.blocks)
@@ -129,9 +130,12 @@ def completion_rows_before(  # type: ignore[no-untyped-def]
     """Return the completion rows of the states `keys` from those of their successors, after the index of each one's
     first row.
 
-    `near` are the rows one step later, `far` those two steps later, reached by a block, and `end` the only row of a
-    final state. At most `most` rows stay per state. If `least` has the least times of the states, only rows are kept
-    with which none of these times reaches the threshold `value`.
+    Rows have the cost-to-go in ticks of each time of a label; those of state n are from index `first[n]` to `first[n +
+    1]`, none where no order ends. `done` steps precede the states. `near` are the rows one step later, `far` those two
+    steps later, reached by a block, each with the sorted keys and first indices of its states; `end` is the only row of
+    a final state. At most `most` rows stay per state, similar ones merged to the minimum of each entry. If `least` is
+    not empty, it has the least times of each state, and only rows are kept with which none of these times reaches the
+    threshold `value`.
     """
     width, moves = near.shape[1], np.empty((sum(most_moves(steps.blocks)), 2), np.int64)
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(width, np.int64)
@@ -171,10 +175,10 @@ def completion_rows_before(  # type: ignore[no-untyped-def]
 
 @inlined
 def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
-    """True if the least times of a state end before `value` with this row; raises the row's entries to at least
-    `NOTHING`.
+    """True if each of the least times of a state plus its entry of `row` is below `value` ticks.
 
-    `least` has a row of times for each state; if it has none, the result is True.
+    `least` has a row of times for each state; if it has none, the result is True. Entries of `row` below `NOTHING` are
+    set to that, at least up to the first entry that is too late.
     """
     for time in range(len(row)):
         row[time] = max(NOTHING, row[time])
@@ -185,7 +189,11 @@ def _in_time(row: Numbers, least: Short, state: int, value: int) -> bool:
 
 @inlined
 def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
-    """Return the range of rows of the state `key`; empty if it is not among `keys`."""
+    """Return the range (since, until) of completion rows of the state `key`; (0, 0) if it is not among the sorted
+    `keys`.
+
+    `first` has for each of `keys` the index of its first row, and one entry more.
+    """
     state = place_of(key, keys, 0, len(keys))
     if state == len(keys) or keys[state] != key:
         return 0, 0
@@ -194,7 +202,11 @@ def _rows_of(key: int, keys: Numbers, first: Numbers) -> tuple[int, int]:
 
 @inlined
 def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
-    """Binary search: the first of the sorted keys in [low, high) that is not less than `key`, else `high`."""
+    """Return the index of the first of the sorted `keys` from `low` to `high` - 1 that is not less than `key`, else
+    `high`.
+
+    A binary search inside compiled code.
+    """
     while low < high:
         middle = (low + high) // 2
         if keys[middle] < key:
@@ -208,8 +220,9 @@ def place_of(key: int, keys: Numbers, low: int, high: int) -> int:
 def before(row: Numbers, after: Numbers, step: int, gradient: int, slack: int, ran: Numbers, steps: Steps) -> None:
     """Fill `row` with the cost-to-go of each time before a step or block, from `after`, that of each time after it.
 
-    `gradient` is that of a block with the step, or -1; `slack` are the ticks of weight passes that may be pending when
-    the step starts, -1 without limit; `ran` has the micro-batches that have done each step before.
+    Both are in ticks, by time of a label. `gradient` is that of a block with the step, or -1; `slack` are the ticks of
+    weight passes that may be pending when the step starts, -1 without limit; `ran` has by step the micro-batches that
+    have done it before.
     """
     slots, whole, device = steps.slots, steps.slots + len(steps.room), steps.device[step]
     ticks = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]

@@ -24,11 +24,12 @@ Flags = NDArray[np.bool_]
 def expand(
     layer: Layer, since: int, until: int, steps: Steps, done: int, completions: ProjectedCompletions, value: int
 ) -> tuple[Numbers, Numbers, Flags, int, int]:
-    """Return keys and labels of all children of the states `since` to `until`, and True for each child made by a block.
+    """Return the labels of all children of the states `since` to `until` - 1: keys, labels, True where made by a block.
 
     A child is a label after one more step or block; `done` steps precede the layer. With completion bounds
-    (`completions`), only labels that may end before `value` ticks stay. Also returns the least end of complete orders
-    (`NEVER` if none is complete) and the number of labels looked at.
+    (`completions`), only labels that may end before `value` ticks stay. Children of complete orders are left out; in
+    their place the least end in ticks of these (`NEVER` if none is complete) is returned, and then the number of labels
+    looked at. Labels are neither sorted nor pruned by dominance.
     """
     width, labels, count = layer.labels.shape[1], layer.labels, len(steps.ticks)
     diagrams, wide = len(completions.all), layer.first[until] - layer.first[since] + 1
@@ -80,7 +81,10 @@ def _copy_with(step: int, gradient: int, ran: Numbers, after: Numbers) -> None:
 @compiled
 def _with_room(keys: Numbers, labels: Numbers, blocks: Flags, found: int, many: int) -> tuple[Numbers, Numbers, Flags]:
     """Return the arrays, of which `found` entries are in use, with room for `many` more: as they are, or copied to
-    larger ones."""
+    larger ones.
+
+    `keys` and `blocks` have an entry for each row of `labels`.
+    """
     if found + many <= len(keys):
         return keys, labels, blocks
     wide = 2 * len(keys) + many

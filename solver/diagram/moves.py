@@ -18,7 +18,7 @@ _NOT_NEXT = -2
 
 @compiled
 def most_moves(blocks: Numbers) -> tuple[int, int]:
-    """Return the number of steps, and that of blocks, of which no more can be possible moves in a state.
+    """Return the most steps, and the most blocks, that can be possible moves in one state; sizes working arrays.
 
     `blocks` has the ticks of each block by forward and gradient step, -1 for none.
     """
@@ -33,9 +33,9 @@ def most_moves(blocks: Numbers) -> tuple[int, int]:
 def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers, moves: Numbers) -> int:
     """Fill `moves` with the possible moves of the state `key`, one a row, and return their number.
 
-    A move is a step, and the gradient in a block with it or -1. `done` is the number of steps done in all. Also fills
-    `ran` with the micro-batches that have done each step, and `pending` with the number of weight passes of the device
-    that may be pending when each step starts: -1 without limit, -2 if the step is not possible.
+    A move is a step, and the gradient in a block with it or -1. `done` is the number of steps done in all. Also fills,
+    by step, `ran` with the micro-batches that have done it, and `pending` with the number of weight passes of its
+    device that may be pending when it starts: -1 without limit, -2 if the step is not possible.
     """
     count, found = len(ran), 0
     _fill_in(key, steps, done, ran)
@@ -57,7 +57,8 @@ def moves_from(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers
 def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
     """Fill `ran` with the number of micro-batches that have done each step, in flight or completed, in the state `key`.
 
-    `done` is the number of steps done in all.
+    `done` is the number of steps done in all, which gives the completed micro-batches of the first chain, as these have
+    no digit in the key.
     """
     if len(steps.decoded) > 0:
         _fill_in_shared(key, steps, ran)
@@ -76,7 +77,12 @@ def _fill_in(key: int, steps: Steps, done: int, ran: Numbers) -> None:
 
 @inlined
 def _fill_in_shared(key: int, steps: Steps, ran: Numbers) -> None:
-    """Fill `ran` with the micro-batches in flight that have done each step, where steps share digits (`decoded`)."""
+    """Fill `ran` with the micro-batches in flight that have done each step in the state `key`, if several steps share a
+    digit.
+
+    The digit's value is a row number of `steps.decoded`. There is a single chain then; completed micro-batches are left
+    out.
+    """
     together, last = steps.decoded.shape[1], len(ran) - 1
     for step in range(last):
         ran[step] = steps.decoded[key % steps.base[0], step % together]
@@ -94,7 +100,7 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
 
     `_NOT_NEXT` if no micro-batch has arrived or memory forbids the step. Memory also forbids it if afterwards the
     remaining forwards of the oldest micro-batch there would not fit: memory of younger ones of its chain is in use
-    until its gradients have run.
+    until its gradients have run. `ran` has by step the micro-batches that have done it.
     """
     device, takes, first = steps.device[step], steps.takes[step], steps.first[step]
     if step == first:
@@ -123,7 +129,8 @@ def _may_wait(step: int, ran: Numbers, steps: Steps) -> int:
 def slack_of(step: int, pending: int, ran: Numbers, steps: Steps) -> int:
     """Return the ticks of weight passes that may be pending when a step starts; -1 without limit.
 
-    `pending` is the number that may occupy memory; weight passes that occupy none yet may be pending in addition.
+    `pending` is the number of weight passes that may occupy memory (negative: any number); those that occupy none yet
+    may be pending in addition. `ran` has by step the micro-batches that have done it.
     """
     if pending < 0:
         return -1
@@ -138,7 +145,10 @@ def slack_of(step: int, pending: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def none_owned(ran: Numbers, steps: Steps) -> bool:
-    """True if times count from the first start on one device (`steps.owner`), and that device has run nothing yet."""
+    """True if times count from the first start on one device (`steps.owner`), and that device has run nothing yet.
+
+    `ran` has by step the micro-batches that have done it.
+    """
     for step in range(len(ran)):
         if steps.device[step] == steps.owner and ran[step] > 0:
             return False
@@ -149,7 +159,8 @@ def none_owned(ran: Numbers, steps: Steps) -> bool:
 def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
     """True if the order is complete after this move: all steps have run, or all those of the device whose time counts.
 
-    `gradient` is that of a block with `step`, or -1; `ran` is the state before the move.
+    `gradient` is that of a block with `step`, or -1; `ran` has by step the micro-batches that have done it before the
+    move.
     """
     for n in range(len(ran)):
         now = ran[n] + (n in (step, gradient))
@@ -160,11 +171,11 @@ def is_over_with(step: int, gradient: int, ran: Numbers, steps: Steps) -> bool:
 
 @inner
 def fill_waiting(ran: Numbers, steps: Steps, waiting: Numbers) -> int:
-    """Fill `waiting` with a row for each step that is left, and return their number.
+    """Fill `waiting` with a row for each step that can be next for some micro-batch, and return their number.
 
     A row has the step, and the begin and end of the range of label times of micro-batches that have arrived at it; the
-    range is empty for the first step of a chain. Left out are steps that no micro-batch in flight waits for, unless
-    they are first.
+    range is empty for the first step of a chain, which is in a row while micro-batches have not begun. `ran` has by
+    step the micro-batches that have done it. `raise_times` needs these rows for all labels of a state.
     """
     found = 0
     for step in range(len(ran)):

@@ -142,13 +142,14 @@ def _by_device(problem: Problem, kept: ModelledSteps, fewer: ModelledSteps) -> d
 def look_ahead(
     projected: Numbers, until: Numbers, follows: Numbers, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> bool:
-    """Fill `projected` with the completion rows of the state `ran`, diagram by diagram; `until` has where each one's
-    rows end.
+    """Fill `projected` with the completion rows of the state `ran` in each smaller diagram, converted to the label's
+    times.
 
-    Rows are of the larger label's times. `follows` becomes the maximum over the diagrams of the minimum over their
-    rows. A diagram whose steps have all run gives no bound, since a later step of other stages may start after the end
-    that it counts. Returns False if a smaller diagram has no such state, or no row for it: on its stages no order that
-    memory admits gets there and to an end in time.
+    `ran` has by step the micro-batches that have done it. Rows of diagram n are those from `until[n - 1]` (0 for the
+    first) to `until[n]`, none for a diagram whose steps have all run, which gives no bound, since a later step of other
+    stages may start after the end that it counts. `follows` becomes, by time, the maximum over the diagrams of the
+    minimum over their rows, `NOTHING` without any. All are cost-to-go in ticks. Returns False if a smaller diagram has
+    no such state, or no row for it: on its stages no order that memory admits gets there and to an end in time.
     """
     found, size = 0, len(follows)
     for time in range(size):
@@ -182,10 +183,10 @@ def look_ahead(
 def _fill_in(
     projected: Numbers, row: Short, diagram: int, ran: Numbers, completions: ProjectedCompletions, steps: Steps
 ) -> None:
-    """Fill `projected` with the cost-to-go of each time of the larger label, from a row of smaller diagram number
+    """Fill `projected` with the cost-to-go of each time of the larger label, from a `row` of smaller diagram number
     `diagram`.
 
-    Times that the smaller diagram does not know get `NOTHING`; `ran` has the micro-batches that have done each step.
+    Times that the smaller diagram does not know get `NOTHING`; `ran` has by step the micro-batches that have done it.
     """
     devices = len(steps.room)
     for time in range(len(projected)):
@@ -209,9 +210,10 @@ def _fill_in(
 
 @inlined
 def fits(label: Numbers, projected: Numbers, until: Numbers, value: int) -> bool:
-    """True if each smaller diagram has a row with which the label may end before the threshold `value`.
+    """True if each smaller diagram has a row with which the label may end before the threshold `value`, in ticks.
 
-    `projected` and `until` are filled by `look_ahead`; a diagram without rows there excludes nothing.
+    `projected` and `until` are filled by `look_ahead`: rows of cost-to-go by time of the label, and where each
+    diagram's rows end. A diagram without rows there excludes nothing.
     """
     since = 0
     for diagram in range(len(until)):
@@ -228,7 +230,7 @@ def fits(label: Numbers, projected: Numbers, until: Numbers, value: int) -> bool
 
 @inlined
 def may_end_before(label: Numbers, follows: Numbers, value: int) -> bool:
-    """True if no time of the label plus its cost-to-go in `follows` reaches the threshold `value`."""
+    """True if no time of the label plus its cost-to-go in `follows` reaches the threshold `value`; all in ticks."""
     for time in range(len(label)):  # noqa: SIM110 - Numba compiles no generator
         if label[time] + follows[time] >= value:
             return False

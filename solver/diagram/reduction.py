@@ -25,8 +25,9 @@ def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Number
     """Return the non-dominated labels of all states: keys, index of each state's first label, labels, and if any were
     merged.
 
-    `keys` are sorted and may repeat; `labels` has a row for each. Of each state the first `width` labels stay, by sum
-    and then lexicographically. Each other label is merged into the one that it lowers least.
+    `keys` are sorted and may repeat; `labels` has a row of times for each. The index has one entry more than the keys
+    returned, the number of labels. Of each state the first `width` labels stay, by sum and then lexicographically. Each
+    other label is merged into the one that it lowers least, which gets the minimum of each time.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, words = np.empty_like(labels), np.empty(len(keys), np.int64)
@@ -48,8 +49,8 @@ def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Number
 def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
     """Append the non-dominated labels of one state to the rows of `kept` from `total` on; merge those beyond `width`.
 
-    Returns the number of rows of `kept` in use, including those merged, which follow the first `width`. `words` is
-    working space.
+    Returns the number of rows of `kept` in use, including those merged, which follow the first `width` and which the
+    caller drops. `words` is working space, an integer for each row of `kept`.
     """
     begin, count = total, len(labels)
     if count == 1:
@@ -74,7 +75,10 @@ def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words
 
 @compiled
 def _in_turn(sums: Numbers) -> Numbers:
-    """Return the indices of labels in ascending order of their sums, ties in the order given."""
+    """Return the indices of labels in ascending order of their sums, ties in the order given.
+
+    Where numbers allow it, sum and index are sorted as one integer, which is faster than a stable sort.
+    """
     count, more = len(sums), sums - sums.min()
     if more.max() < _LONGEST // count:
         return np.sort(more * count + np.arange(count)) % count
@@ -91,8 +95,8 @@ def _copy(label: Numbers, place: Numbers) -> None:
 def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
     """Return a word and the sum of each label, and the bits that all words leave free, one above the bits of each time.
 
-    A word has the rounded times of a label in a few bits each. Times that all labels share have no bits; where there
-    are very many times, the last ones have none either.
+    A word is an integer with the rounded times of a label in a few bits each. Times that all labels share have no bits;
+    where there are very many times, the last ones have none either.
     """
     count, size = labels.shape
     least, most, sums = labels[0].copy(), labels[0].copy(), np.zeros(count, np.int64)
@@ -119,10 +123,10 @@ def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
 
 @compiled
 def _is_dominated(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
-    """True if one of the kept labels dominates `label`: is in no time later.
+    """True if one of the labels `kept` dominates `label`: is in no time later.
 
-    `word` is the word of `label` (its rounded times, a few bits each) with the bits `free` set, and `words` are those
-    of `kept`.
+    `word` is the word of `label` (its rounded times, a few bits each, as of `_words`) with the bits `free` set, and
+    `words` are those of `kept` without them. Words rule out most labels before their times are compared.
     """
     for since in range(0, len(words), _AT_ONCE):
         until = min(len(words), since + _AT_ONCE)
@@ -135,9 +139,10 @@ def _is_dominated(label: Numbers, word: int, free: int, kept: Numbers, words: Nu
 
 @compiled
 def _some_word_dominates(words: Numbers, word: int, free: int) -> bool:
-    """True if some word is in no time larger than `word`, whose bits `free` are set.
+    """True if some of `words` is in no time larger than `word`, whose bits `free` are set.
 
-    The loop has no early exit, so that several words are compared at once.
+    A word has the rounded times of a label, a few bits each. The loop has no early exit, so that the processor compares
+    several words at once.
     """
     found = 0
     for other in range(len(words)):
@@ -147,7 +152,10 @@ def _some_word_dominates(words: Numbers, word: int, free: int) -> bool:
 
 @compiled
 def _merge(kept: Numbers, width: int) -> None:
-    """Merge each label after the first `width` of `kept` into the one of those that it lowers least, in place."""
+    """Merge each label after the first `width` of `kept` into the one of those that it lowers least, in place.
+
+    That one gets the minimum of each time; lowering counts as the sum over its times, in ticks.
+    """
     stay, lowered_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
     for other in range(width, len(kept)):
         for one in range(width):
@@ -178,7 +186,10 @@ def _sorted(labels: Numbers) -> Numbers:
 
 @compiled
 def nowhere_later(one: Numbers, other: Numbers) -> bool:
-    """True if the first label dominates the second: no time of it is later."""
+    """True if the first label dominates the second: no time of it is later.
+
+    Both are rows of times of the same state.
+    """
     for entry in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
         if one[entry] > other[entry]:
             return False

@@ -19,10 +19,10 @@ def take_move(
     """Apply a step, or a block of it with a gradient, to a label in place; return the end of a chain's last step, else
     0.
 
-    That end includes the least time after the step. `gradient` is -1 without a block, `ran` has the micro-batches that
-    have done each step before, `slack` are the ticks of weight passes that may be pending at the start (-1 without
-    limit). `before_all`: no pass of the device whose time counts has run; passes on other devices may then have ended
-    long ago, and leave the times of devices as they are.
+    That end, in ticks, includes the least time after the step (`steps.tail`). `gradient` is -1 without a block, `ran`
+    has by step the micro-batches that have done it before, `slack` are the ticks of weight passes that may be pending
+    at the start (-1 without limit). `before_all`: no pass of the device whose time counts has run; passes on other
+    devices may then have ended long ago, and leave the times of devices as they are.
     """
     device = steps.device[step]
     free, whole = steps.slots + device, steps.slots + len(steps.room) + device
@@ -45,7 +45,11 @@ def take_move(
 
 @inlined
 def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
-    """Return the tick at which the next micro-batch has arrived at a step; its device may still be busy then."""
+    """Return the tick at which the next micro-batch has arrived at a step; its device may still be busy then.
+
+    `ran` has by step the micro-batches that have done it; a micro-batch that begins a chain arrives from `steps.past`
+    on.
+    """
     if step == steps.first[step]:
         return steps.past + int(steps.lag[step])
     return int(label[steps.slot[step] + ran[step] - ran[steps.last[step]]] + steps.lag[step])
@@ -53,9 +57,11 @@ def _arrival(label: Numbers, step: int, ran: Numbers, steps: Steps) -> int:
 
 @inlined
 def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) -> int:
-    """Store the end of a micro-batch's step in the label; after its chain's last step drop its time from the label.
+    """Store the end of a micro-batch's step, in ticks, in the label; after its chain's last step drop its time from the
+    label.
 
-    Returns `end` plus the least time after the step (`tail`) if it is its chain's last one, else 0.
+    Returns `end` plus the least time after the step (`tail`) if it is its chain's last one, else 0; 0 and no change if
+    `step` is -1. `ran` has by step the micro-batches that had done it before.
     """
     if step == NONE:
         return 0
@@ -74,8 +80,8 @@ def note_end(label: Numbers, step: int, ran: Numbers, end: int, steps: Steps) ->
 def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> None:
     """Raise, in place, the times of a label to those before which nothing that is left can start anyway.
 
-    Labels that differ only in times that decide nothing become equal, so fewer have to be merged. `waiting` has the
-    `found` steps that are left, as filled by `moves.fill_waiting`.
+    Labels that differ only in times that decide nothing become equal, so fewer have to be merged. `waiting` has in its
+    first `found` rows the steps that are left, as filled by `moves.fill_waiting`.
     """
     slots, devices = steps.slots, len(steps.room)
     for entry in range(found):
@@ -99,7 +105,7 @@ def raise_times(label: Numbers, waiting: Numbers, found: int, steps: Steps) -> N
 
 @inlined
 def end_of(label: Numbers, back: int, steps: Steps) -> int:
-    """Return the end of the objective in ticks, for a label after the last move.
+    """Return the end of the objective in ticks, for a label after the last move of an order.
 
     It is the latest time at which a device that counts has done all its work, or `back`, the end of the last chain, if
     that is later.

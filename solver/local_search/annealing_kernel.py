@@ -42,7 +42,10 @@ class Work(NamedTuple):
 
 @inner
 def keep(best, modes, rows):  # type: ignore[no-untyped-def]
-    """Copy the current orders and modes to `best`."""
+    """Copy the current orders and modes to `best`; without `modes` (None) the orders alone.
+
+    Of a device only its `rows.count[d]` units are copied.
+    """
     for d in range(rows.count.shape[0]):
         best.count[d] = rows.count[d]
         for k in range(rows.count[d]):
@@ -57,7 +60,8 @@ def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ig
     """Draw and make one move: change a mode, or move a unit into an idle time or along the critical path.
 
     Returns the device, and the places that a unit left and went to (0, 0 for a change of mode); `NOTHING` as the device
-    if no move was made. `critical` and `waiting` are the lengths of `work.path` and `work.gaps`.
+    if no move was made. `critical` and `waiting` are the lengths of `work.path` and `work.gaps`, `start` is by unit,
+    and `how` has the shares of the kinds of moves.
     """
     if modes is not None and np.random.random() < how.changing:
         d = change_mode(shop, modes, rows, work.path, critical, how.reach)
@@ -78,7 +82,12 @@ def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ig
 
 @substituted
 def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  # type: ignore[no-untyped-def]
-    """Make a random move of any kind and return it as a `Move`, which also says if it fits into memory."""
+    """Make a random move of any kind and return it as a `Move`, which also says if it fits into memory.
+
+    One kind more than those of `propose` is the exchange of two rows of `groups`, which are units of micro-batches that
+    may change places. `critical` and `waiting` are the lengths of `work.path` and `work.gaps`. The new times are not
+    yet computed.
+    """
     if groups.shape[0] > 1 and np.random.random() < EXCHANGING:
         one, other = draw_pair(groups)
         exchange(shop, rows, groups[one], groups[other])
@@ -94,7 +103,10 @@ def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  
 
 @inlined
 def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
-    """Undo a move in the orders and modes."""
+    """Undo a move in the orders and modes; times are not changed.
+
+    `groups` has in a row the units of a chain, two of which an exchange moves.
+    """
     if move.d == EXCHANGE:
         exchange(shop, rows, groups[move.source], groups[move.target])
     elif modes is None:
@@ -118,9 +130,12 @@ def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[
 
 @inlined
 def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
-    """Return the lowest and highest place and rank that a move changed on device `d`, and the new length.
+    """Return (lowest place, highest place, lowest rank, highest rank, length) of the units that a move concerns on
+    device `d`.
 
-    The length is that of the topological sequence, to which units that had no place before the move are appended.
+    Ranks are places in the topological sequence. The length is that of the sequence, to which units that had no place
+    before the move are appended here. A unit went from place `source` to `target`; with `modes` (not None) the range is
+    that of all edits of the move.
     """
     low, high, end = min(source, target), max(source, target), times.clock[LENGTH]
     first, last = end, -1
@@ -144,7 +159,10 @@ def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-d
 
 @inner
 def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-def]
-    """Compute starts, topological sequence and tails of the given orders; False if they contain a cycle."""
+    """Compute starts, topological sequence and tails of the given orders; False if they contain a cycle.
+
+    `opening` has by device the tick before which it does not start. `times` and `rows.rank` are filled.
+    """
     rank, sequence, fresh = rows.rank, times.sequence, times.fresh
     rank[:] = 0
     if not simulate_from(shop, modes, rows, times, opening, sequence, 0, 0, 0, sequence.shape[0]):
@@ -163,7 +181,11 @@ def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-d
 
 @substituted
 def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Do the work of `anneal` and `anneal_with_modes`, into each of which the compiler inlines it."""
+    """Do the work of `anneal` and `anneal_with_modes`, into each of which the compiler inlines it: see there.
+
+    So it is compiled once without modes and once with them. Returns the least value met in ticks, -1 for orders with a
+    cycle.
+    """
     np.random.seed(seed)
     path, gaps, level = work
     if not begin_times(shop, modes, rows, times, opening):
@@ -210,16 +232,21 @@ def _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed,
 
 @inner
 def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Anneal the orders in place, `how` with temperatures in ticks; `best` receives the best orders met.
+    """Anneal the orders in place by at most `moves` moves; `best` receives the best orders met.
 
-    Another thread ends the run early by setting `halt[0]`. Modes are fixed if `modes` is None. Units of two rows of
-    `groups` may change places. Returns the least value met, which is the longest time of a device from its opening in
-    ticks; -1 if the given order contains a cycle.
+    `how` has temperatures in ticks and shares of moves, `seed` that of the random numbers. Another thread ends the run
+    early by setting `halt[0]`. Modes are fixed: `modes` is None. Units of two rows of `groups` may change places.
+    `opening` has by device the tick before which it does not start. Returns the least value met, which is the longest
+    time of a device from its opening, in ticks (in steps where the units are jobs); -1 if the given order contains a
+    cycle.
     """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)
 
 
 @inner
 def anneal_with_modes(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Do as `anneal`, with open modes; a function of its own, since it takes three times as long to compile."""
+    """Do as `anneal`, with open modes: backwards may be split or fused, and blocks formed or dissolved.
+
+    A function of its own, since it takes three times as long to compile and most problems have no open modes.
+    """
     return _annealed(shop, modes, rows, times, work, groups, opening, how, moves, seed, best, halt)

@@ -68,9 +68,10 @@ class Work(NamedTuple):
 
 @inner
 def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
-    """Raise `new_end[i]`, which is still the start of unit i, to `lag` after the end of unit `before`, in every sample.
+    """Raise `new_end[i]`, at this time the start of unit i, to `lag` after the end of unit `before`, in every sample.
 
-    A unit of rank below `first` still ends at `end`, others at `new_end`.
+    Times are in steps of the units. A unit whose rank in the topological sequence is below `first` still ends at `end`,
+    others at `new_end`.
     """
     end, new_end, old = work.end, work.new_end, rank[before] < first
     for s in range(new_end.shape[1]):
@@ -79,9 +80,9 @@ def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
 
 @inner
 def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-untyped-def]
-    """Compute `new_end`, in every sample, of the units at `sequence[first:]`; earlier ones keep `end`.
+    """Compute `new_end`, in every sample of durations, of the units at `sequence[first:]`; earlier ones keep `end`.
 
-    Everything starts as soon as the order allows, and the lags are the same in every sample.
+    `sequence` is topological. Everything starts as soon as the order allows, and the lags are the same in every sample.
     """
     place, rank, new_end, samples = rows.place, rows.rank, work.new_end, goal.ticks.shape[1]
     for k in range(first, sequence.shape[0]):
@@ -99,9 +100,9 @@ def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-unt
 
 @inner
 def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
-    """Return the mean over samples of the latest end or, with `span`, of the longest span of a device, in steps.
+    """Return the mean over samples of the latest end or, with `goal.span`, of the longest span of a device, in steps.
 
-    Units of rank `first` or more end at `new_end`, others at `end`.
+    Units whose rank in the topological sequence is `first` or more end at `new_end`, others at `end`.
     """
     ticks, rank, end, new_end = goal.ticks, rows.rank, work.end, work.new_end
     total = 0.0
@@ -124,7 +125,10 @@ def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
 
 @inner
 def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
-    """Return the peak memory of a device, and the mean over its units of the memory in use while each runs."""
+    """Return the peak memory of device `d`, and the mean over its units of the memory in use while each runs.
+
+    `order[d, :count[d]]` are its units. The mean does not weight units by their durations.
+    """
     level, peak, total = 0, 0, 0.0
     for k in range(count[d]):
         i = order[d, k]
@@ -137,7 +141,11 @@ def peak_and_mean(shop, order, count, d):  # type: ignore[no-untyped-def]
 
 @inner
 def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
-    """Return the largest weighted peak of a device, plus 1/4 of the mean peak and 1/64 of the mean memory."""
+    """Return the energy of orders in a search for less memory: the largest peak, with small shares of the others.
+
+    That is the largest weighted peak of a device, plus 1/4 of the mean peak and 1/64 of the mean memory of all devices.
+    `weights` multiply the memory of each device; its units are `order[d, :count[d]]`.
+    """
     worst, peaks, means = 0.0, 0.0, 0.0
     for d in range(count.shape[0]):
         peak, mean = peak_and_mean(shop, order, count, d)
@@ -149,7 +157,11 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore[no-untyped-def]
-    """Draw and make a random move; return it as a `Move`, which also says if it fits into its device's memory."""
+    """Draw and make a random move; return it as a `Move`, which also says if it fits into its device's memory.
+
+    A unit goes into an idle time, or along the critical path, whose units are `work.path[:critical]`, and
+    `work.gaps[:waiting]` those of them that wait. Device `NOTHING` if no move was made.
+    """
     order, count, place = rows.order, rows.count, rows.place
     if np.random.random() < heat.filling:
         d, source, target = fill(shop, order, count, times.start)
@@ -178,7 +190,10 @@ def fits(shop, rows, d):  # type: ignore[no-untyped-def]
 def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-untyped-def]
     """Return (allowed, energy, longest device) of the orders; they are allowed if acyclic and within the goal's limit.
 
-    Units of rank below `first` keep their times; the others get `new_start` and `new_end`.
+    The energy is what the search minimises: the mean value over samples, in steps, or without samples the
+    `memory_energy`; it and the device are 0 if the orders are not allowed. Units whose rank in the topological sequence
+    is below `first` keep their times; the others get `new_start` and `new_end`. `opening` has by device the time before
+    which it does not start.
     """
     n = shop.ticks.shape[0]
     if not simulate_from(shop, None, rows, times, opening, times.sequence, first, n, first, n):
@@ -194,7 +209,10 @@ def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-unty
 
 @inlined
 def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
-    """Make the simulated times and sequence from rank `first` on the current ones."""
+    """Accept a move: make the simulated times and sequence from rank `first` on the current ones.
+
+    A rank is a place in the topological sequence.
+    """
     for k in range(first, times.sequence.shape[0]):
         i = times.fresh[k]
         times.sequence[k] = i
@@ -206,7 +224,10 @@ def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
 
 @inner
 def keep(best, rows):  # type: ignore[no-untyped-def]
-    """Copy the current order to `best`."""
+    """Copy the units of each row of `rows.order` to `best`, an array of the same shape (devices, places).
+
+    Only the first `rows.count[d]` places of row d are written.
+    """
     for d in range(rows.count.shape[0]):
         for k in range(rows.count[d]):
             best[d, k] = rows.order[d, k]
@@ -214,10 +235,12 @@ def keep(best, rows):  # type: ignore[no-untyped-def]
 
 @inner
 def settle(shop, rows, times, work, opening, goal, heat, moves, seed, best, halt):  # type: ignore[no-untyped-def]
-    """Anneal the orders in place; `best` receives the best order met.
+    """Anneal the orders in place for a lower energy, by at most `moves` moves; `best` receives the best order met.
 
-    No order is accepted that breaks the goal's limit or a capacity. Another thread ends the run early by setting
-    `halt[0]`. Returns the least energy; -1 if the given order breaks one of these limits.
+    The energy is that of `goal`: memory, or the mean value over samples of durations; `heat` has its temperatures. No
+    order is accepted that breaks the goal's limit on the value or a capacity. Another thread ends the run early by
+    setting `halt[0]`. Returns the least energy; -1 if the given order breaks one of these limits. `opening` has by
+    device the time before which it does not start.
     """
     np.random.seed(seed)
     for d in range(rows.count.shape[0]):

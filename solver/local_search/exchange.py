@@ -54,7 +54,7 @@ def exchangeable(units: object) -> Array:
 
 @inner
 def draw_pair(groups):  # type: ignore[no-untyped-def]
-    """Return the indices of two different random rows."""
+    """Return the indices of two different random rows of `groups`, which has the units of a chain in each row."""
     count = groups.shape[0]
     one = np.random.randint(count)
     return one, (one + np.random.randint(1, count)) % count
@@ -62,7 +62,10 @@ def draw_pair(groups):  # type: ignore[no-untyped-def]
 
 @inner
 def exchange(shop, rows, one, other):  # type: ignore[no-untyped-def]
-    """Let each unit of row `one` and its counterpart in row `other` change places; doing it again undoes it."""
+    """Let each unit of row `one` and its counterpart in row `other` change places; doing it again undoes it.
+
+    Both are arrays of units, those of one index on the same device. The orders `rows.order` and `rows.place` change.
+    """
     for k in range(one.shape[0]):
         i, j = one[k], other[k]
         d = shop.device[i]

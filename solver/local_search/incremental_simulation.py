@@ -44,10 +44,12 @@ def times_of(units: int) -> Times:
 
 @inlined
 def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  # type: ignore[no-untyped-def]
-    """Prepare a simulation: count each unit's simulated predecessors, and set its start after the fixed ones.
+    """Prepare a simulation of `sequence[begin:length]`: count each unit's simulated predecessors, and set its first
+    start.
 
-    Units that wait for none are written to `fresh` from `begin` on. Returns the index after the last of these, and the
-    index after the last once all units are there.
+    Predecessors of rank below `first` are not simulated, and the start is after these and the device's opening. Units
+    that wait for no simulated one are written to `times.fresh` from `begin` on. Returns the index after the last of
+    these, and the index after the last once all units are there; units without a place are skipped.
     """
     order, place, rank = rows.order, rows.place, rows.rank
     start, new_start, missing, fresh = times.start, times.new_start, times.missing, times.fresh
@@ -87,10 +89,11 @@ def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  
 
 @inlined
 def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begin, length):  # type: ignore[no-untyped-def]
-    """Compute in `new_start` the earliest starts of `sequence[begin:length]`; False if the order of these has a cycle.
+    """Compute in `times.new_start` the earliest starts of `sequence[begin:length]`; False if their order has a cycle.
 
-    They are the units of ranks `first` to `last`, and those without a rank; their new order is written to
-    `times.fresh`, also from `begin` on. Units before them keep their starts; units without a place are skipped.
+    They are the units of ranks `first` to `last` in the topological sequence, and those without a rank; their new order
+    is written to `times.fresh`, also from `begin` on. Units before them keep their starts; units without a place are
+    skipped. `opening` has by device the tick before which it does not start.
     """
     order, count, place, rank = rows.order, rows.count, rows.place, rows.rank
     new_start, missing, fresh = times.new_start, times.missing, times.fresh
@@ -128,9 +131,10 @@ def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begi
 
 @inlined
 def evaluate(shop, rows, times, opening, first):  # type: ignore[no-untyped-def]
-    """Return the longest time of a device from opening to last end, the mean over devices, and that device.
+    """Return the longest time of a device from opening to last end, the mean over devices, and that device; in ticks.
 
-    Units of rank `first` or more have their start in `new_start`.
+    `opening` is by device. Units of rank `first` or more in the topological sequence have their start in
+    `times.new_start`. Devices without units count as 0.
     """
     order, count, rank, start, new_start = rows.order, rows.count, rows.rank, times.start, times.new_start
     worst, worst_device, total = -1, 0, 0.0

@@ -7,7 +7,10 @@ from pipesched.compiled import inlined, inner
 
 @inlined
 def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
-    """Write to `level[d, k]` the memory in use after place k of device `d`, for k from `low` on."""
+    """Write to `level[d, k]` the memory in use after place k of device `d`, for k from `low` on.
+
+    A place is an index in the device's order `rows.order[d]`; the level before `low` must be right.
+    """
     in_use = level[d, low - 1] if low > 0 else 0
     for k in range(low, rows.count[d]):
         i = rows.order[d, k]
@@ -19,7 +22,7 @@ def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
 def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
     """True if the capacity of device `d` (negative: unlimited) suffices at places `low` to `high`, both included.
 
-    `level[d, k]` is the memory in use after place k; only that at `low - 1` is read.
+    `level[d, k]` is the memory in use after place k of the device's order; only that at `low - 1` is read.
     """
     if shop.capacity[d] < 0:
         return True
@@ -35,7 +38,7 @@ def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
 
 @inner
 def all_fit(shop, rows, level):  # type: ignore[no-untyped-def]
-    """True if memory suffices at every place of all devices."""
+    """True if memory suffices at every place of the orders of all devices; `level` is not read."""
     d, devices = 0, rows.count.shape[0]
     while d < devices and fits_from(shop, rows, level, d, 0, rows.count[d] - 1):
         d += 1

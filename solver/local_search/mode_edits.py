@@ -16,14 +16,17 @@ _CARRY, _JOIN, _CUT, _FUSE, _SPLIT = range(5)
 
 @inner
 def begin(modes):  # type: ignore[no-untyped-def]
-    """Begin a move: clear the log and the touched range."""
+    """Begin a move: clear the log of edits (`modes.log`) and the touched range (`modes.touched`)."""
     modes.log[0, 0] = 0
     modes.touched[0], modes.touched[1], modes.touched[2], modes.touched[3] = ABSENT, -1, ABSENT, -1
 
 
 @inner
 def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
-    """Extend the touched range by places `low` to `high` of device `d`, and by the ranks of the units there."""
+    """Extend the touched range by places `low` to `high` of device `d`, and by the ranks of the units there.
+
+    A rank is a place in the topological sequence; units that have none yet do not count.
+    """
     modes.touched[0] = min(modes.touched[0], low)
     modes.touched[1] = max(modes.touched[1], high)
     for k in range(low, high + 1):
@@ -35,7 +38,11 @@ def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
 
 @inner
 def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
-    """Append an edit of device `d` with its two arguments to the log."""
+    """Append an edit of device `d` to the log, by which `undo` reverts it.
+
+    `edit` is its kind (`_CARRY` to `_SPLIT`); `x` and `y` are its arguments, by kind: two places, an operation and a
+    place, or a place and 1 if the forward of a block is first.
+    """
     modes.log[0, 0] += 1
     entry = modes.log[modes.log[0, 0]]
     entry[0], entry[1], entry[2], entry[3] = edit, d, x, y
@@ -43,7 +50,10 @@ def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
 
 @inner
 def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
-    """Make a split backward a full one, at its place in the order; its weight pass loses its own place."""
+    """Make the split backward `b` a full one, at its place in the order; its weight pass loses its own place.
+
+    Duration and memory of `b` in `shop` become those of both.
+    """
     d, w = shop.device[b], modes.of[b, OTHER]
     k = rows.place[w]
     touch(modes, rows, d, rows.place[b], rows.place[b])
@@ -56,7 +66,10 @@ def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
 
 @inner
 def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
-    """Split a full backward: its weight pass gets place `k`, which is after the backward."""
+    """Split the full backward `b`: its weight pass gets place `k` of the device's order, which is after the backward.
+
+    Duration and memory of `b` in `shop` become its own.
+    """
     d = shop.device[b]
     insert(rows, d, k, modes.of[b, OTHER])
     modes.touched[1] += 1
@@ -69,7 +82,10 @@ def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
 
 @inner
 def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
-    """Make a block of the forward and the full backward, in either order, at places `k` and `k + 1`."""
+    """Make a block of the forward and the full backward, in either order, at places `k` and `k + 1` of device `d`.
+
+    The block takes place `k`; later units move down by one.
+    """
     touch(modes, rows, d, k, k + 1)
     f, b = rows.order[d, k], rows.order[d, k + 1]
     forward_first = modes.of[f, ROLE] == FORWARD
@@ -82,7 +98,11 @@ def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
 
 @inner
 def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
-    """Replace the block at place `k` by its two passes, the forward first if `forward_first` is 1."""
+    """Replace the block at place `k` of device `d` by its two passes, the forward first if `forward_first` is 1, else
+    second.
+
+    They get the places `k` and `k + 1`.
+    """
     insert(rows, d, k + 1 - forward_first, detach(shop, modes, rows.order[d, k]))
     modes.touched[1] += 1
     touch(modes, rows, d, k, k + 1)
@@ -91,7 +111,8 @@ def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
 
 @inner
 def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
-    """Move the unit at place `source` of a device towards `target`; return the place reached. Moving it back undoes it.
+    """Move the unit at place `source` of device `d` towards `target`; return the place reached. Moving it back undoes
+    it.
 
     Operations of one line (a role on a stage) keep their order, in blocks too: where two meet, the other one moves on
     instead. The move ends where it would put a split backward into a block.
@@ -118,7 +139,8 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
 
 @inner
 def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
-    """Return the line (role on a stage) of the forward joined to a backward; -1 if none is."""
+    """Return the line (number of a role on a stage) of the forward joined to backward `node` in a block; -1 if none
+    is."""
     return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 
@@ -132,7 +154,8 @@ def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
 def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
     """Let two neighbouring units change places, at least one of them a block; return them as (left, moved) afterwards.
 
-    Forwards of one line, or backwards of one line, change blocks instead, so that they keep their order.
+    Forwards of one line, or backwards of one line, change blocks instead, so that they keep their order. A line is a
+    role on a stage.
     """
     if shop.line[left] == shop.line[moved]:
         # The backwards change sides: equivalent to exchanging the forwards while the backwards stay in order.

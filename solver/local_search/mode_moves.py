@@ -33,8 +33,9 @@ _CARRIED = _BACKWARD_PAIRED + _PARAMS.carried
 def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
     """Change the mode of one random operation, mostly on the critical path; return its device.
 
-    `modes.log` has the edits; it stays empty if the drawn operation allows no change. `critical` is the length of
-    `path`.
+    A weight pass is fused with its backward, a block dissolved, a forward or backward joined to a block, a backward
+    fused or split. `modes.log` has the edits; it stays empty if the drawn operation allows no change. `critical` is the
+    length of `path`; partners are at most about `reach` places away.
     """
     node = np.random.randint(shop.ticks.shape[0])
     if critical > 0 and np.random.random() < _CRITICAL:
@@ -60,7 +61,10 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
 
 @inner
 def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
-    """Separate the block of backward `b`; then mostly join one of its passes to another partner, or move one away."""
+    """Separate the block of backward `b`; then mostly join one of its passes to another partner, or move one away.
+
+    All on device `d`; partners and new places are at most about `reach` places away.
+    """
     forward_first = np.random.randint(2)
     f = modes.mate[b]
     cut(shop, modes, rows, d, rows.place[b], forward_first)
@@ -79,9 +83,10 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
 
 @inner
 def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
-    """Join a forward or backward to a nearby unpaired partner other than `but`, if their block saves time.
+    """Join a forward or backward, `node`, to a nearby unpaired partner other than `but`, if their block saves time.
 
-    The first partner found counts, at a random distance before or after; nothing is done if there is none.
+    The first partner found counts, from a random distance up to `reach` on, before or after it in the order of device
+    `d`; nothing is done if there is none. `but` is -1 if any may be the partner.
     """
     step = 1 if np.random.random() < 0.5 else -1
     k = rows.place[node]
@@ -101,9 +106,10 @@ def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-de
 
 @inner
 def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
-    """Move forward `f` next to backward `b` or the latter to the former, and join them to a block.
+    """Move forward `f` next to backward `b` or the latter to the former, in the order of device `d`, and make them a
+    block.
 
-    No block is made if the move stops earlier or meets another backward of its stage.
+    A split backward is fused first. No block is made if the move stops earlier or meets another backward of its stage.
     """
     if not modes.of[b, FUSED]:
         fuse(shop, modes, rows, b)

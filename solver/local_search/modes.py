@@ -56,7 +56,7 @@ class Rows(NamedTuple):
 
 @inner
 def renew(shop, modes, b):  # type: ignore[no-untyped-def]
-    """Set duration and memory of backward `b` in `shop` according to its current mode."""
+    """Set duration and memory of backward `b` in `shop` according to its current mode: split, full, or in a block."""
     at = WHOLE_TICKS if modes.of[b, FUSED] else TICKS
     shop.ticks[b], shop.takes[b], shop.gives[b] = modes.of[b, at], modes.of[b, at + 1], modes.of[b, at + 2]
     f = modes.mate[b]
@@ -68,7 +68,10 @@ def renew(shop, modes, b):  # type: ignore[no-untyped-def]
 
 @inner
 def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
-    """Make the arcs of forward `f` lead to and from operation `node`, which stands for it in the order."""
+    """Make the arcs of forward `f` lead to and from operation `node`, which stands for it in the order.
+
+    Changed are the entries of `shop.waits_for` of its successors, and those of `shop.feeds_to` of its predecessors.
+    """
     for a in range(shop.feeds_at[f], shop.feeds_at[f + 1]):
         shop.waits_for[modes.twin[1, a]] = node
     for a in range(shop.waits_at[f], shop.waits_at[f + 1]):
@@ -96,7 +99,10 @@ def detach(shop, modes, b):  # type: ignore[no-untyped-def]
 
 @inner
 def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
-    """Put operation `node` at place `k` of device `d`; those from there on move up by one."""
+    """Put operation `node` at place `k` of device `d`; those from there on move up by one.
+
+    `rows.count[d]` rises by one.
+    """
     order, place = rows.order, rows.place
     for q in range(rows.count[d], k, -1):
         order[d, q] = order[d, q - 1]

@@ -84,10 +84,11 @@ NOTHING, EXCHANGE = -1, -2
 
 @inlined
 def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore[no-untyped-def]
-    """Trace a critical path back from the device's last unit and sort its units by what they wait for.
+    """Trace a critical path back from the last unit of `device`, at random where there are several, and sort its units.
 
     Units that start when the unit before on their device ends go into `path`; those that wait for another device, while
-    their own idles, go into `gaps`. Returns the numbers of both.
+    their own idles, go into `gaps`. Both get the last unit first. Returns the numbers of both. `start` is by unit, in
+    ticks.
     """
     order, place = rows.order, rows.place
     found = waiting = 0
@@ -122,9 +123,11 @@ def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore
 
 @inlined
 def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
-    """Move the unit at place `source` of a device to `target`; those between close up. Moving it back undoes it.
+    """Move the unit at place `source` of device `d` to place `target`; those between close up. Moving it back undoes
+    it.
 
-    Units of one line keep their order: where two meet, the one that is met moves on instead.
+    `order` and `place` are changed. Units of one line keep their order: where two meet, the one that is met moves on
+    instead.
     """
     moved = order[d, source]
     step = 1 if target > source else -1
@@ -147,7 +150,8 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
 
     Either a later unit goes before one of `gaps`, for which its device waits; or a unit of `path` (sometimes any unit)
     goes to an earlier place, or the unit before it to a later one. Most moves go at most `reach` places; the share
-    `distant` of any length. `critical` and `waiting` are the lengths of `path` and `gaps`.
+    `distant` of any length. `critical` and `waiting` are the lengths of `path` and `gaps`. `count` is by device,
+    `place` by unit.
     """
     n = shop.ticks.shape[0]
     far = 1
@@ -177,7 +181,8 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
 def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
     """Draw a move of a later unit into an idle time of a random device: return the device, its place and the new place.
 
-    The longer an idle time, the likelier it is drawn.
+    The longer an idle time, the likelier it is drawn; if the device never idles, the new place is the first. `order[d,
+    :count[d]]` are the units of device d, `start` by unit its start in ticks.
     """
     d = np.random.randint(count.shape[0])
     idle, target = 0, 0

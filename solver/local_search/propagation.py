@@ -18,7 +18,12 @@ CYCLE, TOO_LONG, SIMULATED = range(3)
 
 @inlined
 def gather(times, place, move):  # type: ignore[no-untyped-def]
-    """Write the placed units that a move touched, all of whose starts may change, to `changed`; return their number."""
+    """Write the placed units that a move touched, all of whose starts may change, to `times.changed`; return their
+    number.
+
+    They are those of rank `move.first` to `move.last` in the topological sequence, and those that had no place before,
+    which are at its end. `place` is by unit, -1 for none.
+    """
     units = 0
     for k in range(move.first, move.last + 1):
         if place[times.sequence[k]] >= 0:
@@ -33,9 +38,10 @@ def gather(times, place, move):  # type: ignore[no-untyped-def]
 
 @inlined
 def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """Compute the starts after a move in `new_start`; return `CYCLE`, `TOO_LONG` or `SIMULATED`.
+    """Compute the starts after a move in `times.new_start`, in ticks; return `CYCLE`, `TOO_LONG` or `SIMULATED`.
 
-    It stops as too long once a path is longer than `most` ticks.
+    It stops as too long once a path is longer than `most` ticks. `opening` has by device the tick before which it does
+    not start.
     """
     units = gather(times, rows.place, move)
     if not simulate_from(shop, modes, rows, times, opening, times.changed, move.first, move.last, 0, units):
@@ -45,9 +51,10 @@ def simulate_move(shop, modes, rows, times, opening, move, most):  # type: ignor
 
 @inlined
 def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-untyped-def]
-    """Propagate changed starts to units after the move's last rank, in the sequence's order.
+    """Propagate changed starts to units after the move's last rank, in the order of the topological sequence.
 
-    Returns `TOO_LONG` once a path is longer than `most` ticks, else `SIMULATED`.
+    Only units are computed again one of whose predecessors has changed. Returns `TOO_LONG` once a path is longer than
+    `most` ticks, else `SIMULATED`.
     """
     d, low, high, last = move.d, move.low, move.high, move.last
     place, start, new_start, fresh, changed = rows.place, times.start, times.new_start, times.fresh, times.changed
@@ -79,17 +86,19 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 
 @inlined
 def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
-    """Return the unit `step` places after unit `i` in its device's order, -1 if there is none."""
+    """Return the unit `step` (1 or -1) places after unit `i` in its device's order, -1 if there is none."""
     device, place = shop.device[i], rows.place[i] + step
     return rows.order[device, place] if 0 <= place < rows.count[device] else -1
 
 
 @inlined
 def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length):  # type: ignore[no-untyped-def]
-    """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs; at least `length`.
+    """Return the longest path to unit `i` from one side, by its neighbour `near` or its arcs, in ticks; at least
+    `length`.
 
-    The side is predecessors (for starts) or successors (for tails): arcs begin at `at` in `units` and `lags`, and
-    `longest` has the longest path to each of those. In ticks.
+    The side is predecessors (for starts) or successors (for tails). `near` is the unit next to it there in its device's
+    order, -1 for none. The arcs of unit n are at `at[n]` to `at[n + 1]` - 1 in `units` and `lags`, and `longest` has
+    the longest path to each unit. Arcs of operations joined to the unit count, too, if there are modes.
     """
     if near >= 0:
         length = max(length, longest[near] + shop.ticks[near])
@@ -109,7 +118,9 @@ def longest_path_to(shop, modes, rows, i, near, at, units, lags, longest, length
 def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # type: ignore[no-untyped-def]
     """Mark a unit's neighbour `near` and the units of its arcs on one side that rank between `low` and `high`.
 
-    Returns the last rank marked in the direction of `step` (1 or -1), or `reach` if that lies further.
+    Marked units are computed again. Returns the last rank marked in the direction of `step` (1 or -1), or `reach` if
+    that lies further. `near` is -1 for none; the arcs of unit n lead to `units[at[n]:at[n + 1]]`. A rank is a place in
+    the topological sequence.
     """
     rank, marked, stamp = rows.rank, times.marked, times.clock[STAMP]
     if near >= 0:
@@ -132,7 +143,10 @@ def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # typ
 
 @inlined
 def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """Return the earliest start of unit `i` in ticks, after all its predecessors by their new starts."""
+    """Return the earliest start of unit `i` in ticks, after all its predecessors by their new starts.
+
+    It is not before the `opening` of its device.
+    """
     near, begun = neighbour(shop, rows, i, -1), opening[shop.device[i]]
     at, units, lags = shop.waits_at, shop.waits_for, shop.waits_lag
     return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
@@ -140,7 +154,8 @@ def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-d
 
 @inlined
 def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """Return the tail of unit `i` in ticks: the longest path from its end to a device's end less its opening."""
+    """Return the tail of unit `i` in ticks: the longest path from its end to the end of a device, less that one's
+    opening."""
     near, least = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
     at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
     return longest_path_to(shop, modes, rows, i, near, at, units, lags, times.tail, least)
@@ -150,7 +165,7 @@ def tail_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-de
 def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
     """Mark the successors of unit `i` whose rank is above `last`, as units whose start may change.
 
-    Returns the highest rank marked, or `reach` if that is higher.
+    A rank is a place in the topological sequence. Returns the highest rank marked, or `reach` if that is higher.
     """
     near = neighbour(shop, rows, i, 1)
     return mark(modes, rows, times, i, near, shop.feeds_at, shop.feeds_to, last, ABSENT, 1, reach)
@@ -160,7 +175,7 @@ def mark_after(shop, modes, rows, times, i, last, reach):  # type: ignore[no-unt
 def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-untyped-def]
     """Mark the predecessors of unit `i` whose rank is below `first`, as units whose tail may change.
 
-    Returns the lowest rank marked, or `reach` if that is lower.
+    A rank is a place in the topological sequence. Returns the lowest rank marked, or `reach` if that is lower.
     """
     near = neighbour(shop, rows, i, -1)
     return mark(modes, rows, times, i, near, shop.waits_at, shop.waits_for, -1, first, -1, reach)
@@ -168,7 +183,7 @@ def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-u
 
 @inlined
 def forget(times):  # type: ignore[no-untyped-def]
-    """Set the new starts of changed units to those before the move, which is to be undone."""
+    """Set the new starts of changed units to those before the move, which is rejected and to be undone."""
     start, new_start, changed = times.start, times.new_start, times.changed
     for k in range(times.clock[CHANGED]):
         i = changed[k]
@@ -177,7 +192,10 @@ def forget(times):  # type: ignore[no-untyped-def]
 
 @inlined
 def settle_in(shop, modes, rows, times, opening, move):  # type: ignore[no-untyped-def]
-    """Accept the simulated move: update sequence, ranks, starts, and the tails of all units up to the change."""
+    """Accept the simulated move: update sequence, ranks, starts, and the tails of all units that it changes.
+
+    `opening` has by device the tick before which it does not start.
+    """
     first, last = move.first, move.last
     rank, place, sequence, fresh = rows.rank, rows.place, times.sequence, times.fresh
     start, new_start, changed = times.start, times.new_start, times.changed
@@ -209,6 +227,7 @@ def settle_tails(shop, modes, rows, times, opening, d, low, high, first, last): 
     """Compute the tails of units of rank `last` down to `first`, and of earlier units whose tail changes thereby.
 
     Units at places `low` to `high` of device `d` have other neighbours, so those before them are computed in any case.
+    A tail is the longest path in ticks from a unit's end to that of a device.
     """
     place, tail, sequence, marked = rows.place, times.tail, times.sequence, times.marked
     times.clock[STAMP] += 1

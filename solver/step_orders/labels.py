@@ -45,10 +45,12 @@ def longer(  # type: ignore[no-untyped-def]
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
     """Expand all labels of a layer by each possible step; `done` is the number of steps taken so far.
 
-    Returns, for each new label, the key of its state, its times, the index of its parent label and the code of its
-    step; then the least end in ticks of complete orders (`NEVER` if none), with the index of the parent and the code of
-    the step of that order. A state's completion rows begin at `first_of`, and their entries are in `completion_rows`.
-    Labels that cannot end before `threshold` on any of them are pruned.
+    The labels of state n, with key `keys[n]`, are `labels[first[n]:first[n + 1]]`. Returns, for each new label, the key
+    of its state, its entries, the index of its parent label and the code of its step (step, full backward, delay of
+    weight passes); then the least end in ticks of complete orders (`NEVER` if none), with the index of the parent and
+    the code of the step of that order (both -1 if none). Completion rows, the cost-to-go of each time, are those of the
+    next layer: the state with key `keys_of[n]` has the rows `first_of[n]` to `first_of[n + 1]` - 1 of
+    `completion_rows`. Labels that cannot end before `threshold` ticks on any of them are pruned.
     """
     count, half, times = len(steps.ticks), len(steps.ticks) // 2, steps.slots + 2 * len(steps.room)
     size = first[-1] * (steps.slots + 1) * DELAYS * (MODES if weights.full.any() else 1)
@@ -92,10 +94,12 @@ def longer(  # type: ignore[no-untyped-def]
 def best_of(  # type: ignore[no-untyped-def]
     keys, labels, width, steps: Steps, keys_of, first_of, completion_rows: Short
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Select labels sorted by key: return the keys, each key's first place among the kept, and the kept indices.
+    """Select labels sorted by key: return the keys, each key's first place among the kept, and the indices of the kept.
 
-    Per key at most `width` non-dominated labels are kept, ranked by the ends of micro-batches and of the devices' work,
-    and by the completion bound, if `completion_rows` has rows for the state.
+    Per key at most `width` non-dominated labels are kept, those of lowest rank. The rank of a label is the sum of the
+    ends of micro-batches in flight and of the devices' work, plus a multiple of its completion bound
+    (`StepOrderParams`), all in ticks. `keys` and `labels` have an entry and a row for each label. The state with key
+    `keys_of[n]` has the completion rows `first_of[n]` to `first_of[n + 1]` - 1 of `completion_rows`.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
     kept, ranks = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -127,7 +131,11 @@ def best_of(  # type: ignore[no-untyped-def]
 
 @inlined
 def _least(label, times, completion_rows, since, until):  # type: ignore[no-untyped-def]
-    """Return a label's completion bound in ticks: the least over rows of the largest time plus its completion."""
+    """Return a label's completion bound in ticks: the least over rows of the largest time plus its cost-to-go.
+
+    The rows are `since` to `until` - 1 of `completion_rows`, and the first `times` entries of the label are its times.
+    `NEVER` without rows.
+    """
     best = np.int64(NEVER)
     for row in range(since, until):
         least = np.int64(0)

@@ -61,10 +61,13 @@ def splits(problem: Problem, stage: int) -> bool:
 
 @inlined
 def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # type: ignore[no-untyped-def]
-    """Change a label by a step, after the weight passes that end in time or that memory needs, or `delay` more.
+    """Change a label in place by a step, after weight passes of its device: those that end before it can start, then
+    more.
 
-    With `full` the step is a full backward. `pending` is the number of weight passes that memory allows to wait
-    (negative: any). Returns False if fewer than `delay` weight passes wait, or memory needs `delay` anyway.
+    The number of further ones is that which memory needs, so that at most `pending` wait (negative: any), or `delay` (0
+    or 1) if that is more. In idle time the longest go first, of the further ones the shortest. With `full` the step is
+    a full backward, whose own weight pass need not wait. `ran` has by step the micro-batches that have done it before.
+    Returns False, with the label spoilt, if `delay` is above 0 and fewer wait, or memory needs as many anyway.
     """
     devices, most = len(steps.room), steps.slots
     device, half = steps.device[step], len(steps.ticks) // 2
@@ -108,9 +111,9 @@ def advance_whole(label, ran, step, pending, delay, full, steps, weights):  # ty
 
 @compiled
 def settle(label: Numbers, ran: Numbers, steps: Steps) -> None:
-    """Raise the times of a label to those before which none of the remaining steps can start anyway.
+    """Raise, in place, the times of a label to those before which none of the remaining steps can start anyway.
 
-    `ran` has the number of micro-batches that have done each step.
+    `ran` has by step the number of micro-batches that have done it.
     """
     waiting = np.empty((len(ran), 3), np.int64)
     raise_times(label, waiting, fill_waiting(ran, steps, waiting), steps)

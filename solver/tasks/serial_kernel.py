@@ -52,7 +52,8 @@ class Gaps(NamedTuple):
 
 @inner
 def push(heap, key, size, n):  # type: ignore[no-untyped-def]
-    """Insert `n` into the first `size` entries of a binary heap ordered by `key[n]`; return the new size."""
+    """Insert `n` into the first `size` entries of a binary heap ordered by `key[n]`, the least first; return the new
+    size."""
     i = size
     heap[i] = n
     while i > 0 and key[heap[(i - 1) // 2]] > key[heap[i]]:
@@ -63,7 +64,10 @@ def push(heap, key, size, n):  # type: ignore[no-untyped-def]
 
 @inner
 def pop(heap, key, size):  # type: ignore[no-untyped-def]
-    """Remove the entry of least key from the first `size` of a binary heap; return it and the new size."""
+    """Remove the entry of least key from the first `size` entries of a binary heap; return it and the new size.
+
+    `key` is by entry: entry n has `key[n]`.
+    """
     top = heap[0]
     size -= 1
     heap[0] = heap[size]
@@ -81,7 +85,10 @@ def pop(heap, key, size):  # type: ignore[no-untyped-def]
 
 @inner
 def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
-    """Reserve the first free interval of `steps` of stream `r` from `begin` on; return its start."""
+    """Reserve the first free interval of length `steps` of stream `r` from step `begin` on; return its start.
+
+    It is merged with busy intervals that it adjoins.
+    """
     low, high = 0, gaps.count[r]
     while low < high:
         middle = (low + high) // 2
@@ -112,7 +119,8 @@ def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 @inner
 def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
-    """Return the start of the first free interval of `steps` of stream `r` from `begin` on, without reserving it."""
+    """Return the start of the first free interval of length `steps` of stream `r` from step `begin` on, not reserving
+    it."""
     low, high = 0, gaps.count[r]
     while low < high:
         middle = (low + high) // 2
@@ -128,7 +136,10 @@ def first_fit(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
 
 @inner
 def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
-    """Reserve the first interval from `begin` on in which all streams of job `n` are free; return its start."""
+    """Reserve the first interval from step `begin` on in which all streams of job `n` are free; return its start.
+
+    It is as long as the job, and reserved on its stream and on all others that it occupies (`shop.further`).
+    """
     steps, width = shop.steps[n], shop.further.shape[1]
     if width > 0 and shop.further[n, 0] >= 0:
         since = begin - 1
@@ -146,7 +157,11 @@ def place_job(shop, gaps, n, begin):  # type: ignore[no-untyped-def]
 
 @compiled
 def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
-    """Write the starts of all jobs in steps into `start`; return the latest end, or -1 if memory causes a deadlock."""
+    """Write the starts of all jobs in steps into `start`; return the latest end, or -1 if memory causes a deadlock.
+
+    `shop` has the data of the jobs. Of the jobs whose predecessors are placed, the one of lowest `rank` (by job) is
+    next; it gets the first interval of its streams after its predecessors that is long enough. `gaps` is working space.
+    """
     n_jobs, groups, memories = shop.steps.shape[0], shop.size.shape[0], shop.room.shape[0]
     missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
     ready, open_jobs = np.zeros(n_jobs + 1, np.int64), 0

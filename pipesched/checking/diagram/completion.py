@@ -77,9 +77,12 @@ def completions(walk: Walk, layers: Sequence[Layer], rows: int = 1, threshold: i
 def rows_before(
     run: Numbers, moves: Numbers, least: Labels, near: Layer, far: Layer, steps: Steps, threshold: int
 ) -> tuple[Numbers, Labels]:
-    """Return the number of rows of completion bounds of each state, and the rows, from those of states after one move.
+    """Return the number of rows of completion bounds of each state of a layer, and all rows, from those after one move.
 
-    `near` has the rows of the states one step later, `far` of those two steps (a block) later.
+    A row has the least remaining ticks after each time of a label, on one continuation of the order or the least of
+    several. `near` has the rows of the states one step later, `far` of those two steps (a block) later. `run` has by
+    state and step how often the step has run; `moves` are sorted by state, as of `moves_from`. If `least` is not empty,
+    it has by state the least of each time, and rows are omitted with which one of these ends at `threshold` or later.
     """
     size, total, over_all = near.labels.shape[1], 0, steps.columns + len(steps.room)
     many, found = np.zeros(len(run), np.int64), np.empty((len(moves) + 1, size), np.int32)
@@ -109,11 +112,11 @@ def rows_before(
 
 @inner
 def back_over(now: Numbers, then: Labels, n: int, g: int, tail: int, run: Numbers, may: int, steps: Steps) -> None:
-    """Fill in `now`, the remaining ticks after each time before a move, from `then`, the remaining ticks after the
-    move.
+    """Fill `now`, the remaining ticks after each time of a label before a move, from `then`, those after the move.
 
-    The move is step `n`, or the block of `n` and `g` (else -1). `tail` is the time until a micro-batch that ends its
-    chain with the move is done.
+    The move is step `n`, or the block of `n` and `g` (else -1). `tail` are the ticks until a micro-batch that ends its
+    chain with the move is done, `run` has by step how often it ran before, and `may` are the ticks of weight work that
+    may be pending (-1: any; `LONG_AGO`: the move may have ended before the owner's time begins).
     """
     free, device, last = steps.columns, steps.device[n], 0
     over = free + len(steps.room) + device

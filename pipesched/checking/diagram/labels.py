@@ -21,10 +21,11 @@ _DIGITS, _TOGETHER = 63, 32
 
 @compiled
 def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> tuple[Numbers, Labels]:
-    """Return the number of labels kept for each state, and all labels kept, at most `width` a state.
+    """Return the number of labels kept for each state, and all labels kept, state by state, at most `width` of each.
 
-    The labels of state n are rows `order[at[n]:at[n + 1]]` of `labels`; dominated ones are pruned, and those too many
-    merged.
+    The labels of state n are rows `order[at[n]:at[n + 1]]` of `labels`, in ticks. Dominated ones, which are in no time
+    earlier than another, are pruned. Of the others the first `width` by sum stay, each further one merged into one of
+    them by the earlier of each time.
     """
     kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
     digits = np.empty(len(labels), np.int64)
@@ -48,10 +49,11 @@ def prune_and_merge(labels: Labels, order: Numbers, at: Numbers, width: int) -> 
 
 @compiled
 def _numbers(labels: Labels) -> tuple[Numbers, int]:
-    """Return a rank number for each label, with a few binary digits for each time, and a mask of the top bit of each
-    group.
+    """Return for each label a number with a few binary digits for each time, which rank it, and a mask of all top
+    digits.
 
-    Times that are equal in all labels get no digits, and where there are many times, the last ones get none.
+    The top digit of each group stays 0, so that groups can be compared by one subtraction. Times that are equal in all
+    labels get no digits, and where there are many times, the last ones get none.
     """
     count, size = labels.shape
     low, high = labels[0].astype(np.int64), labels[0].astype(np.int64)
@@ -74,9 +76,10 @@ def _numbers(labels: Labels) -> tuple[Numbers, int]:
 
 @compiled
 def _is_dominated(others: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
-    """Return True if one of the labels already kept (`others`) is in no time later than this one.
+    """Return True if one of the labels already kept (`others`) is in no time later than `label`.
 
-    Rank numbers, compared digit by digit, rule out most of those kept before their times are compared.
+    `numbers` are the rank numbers of `others`, `number` that of `label`, `tops` the mask of their top digits, all as of
+    `_numbers`. Compared digit by digit, they rule out most of those kept before their times are compared.
     """
     for since in range(0, len(numbers), _TOGETHER):
         until, candidates = min(since + _TOGETHER, len(numbers)), 0
@@ -103,8 +106,8 @@ def _merge(labels: Labels, width: int) -> None:
     """Merge all labels after the first `width` into these, in place, each into the one that it makes earlier by the
     least.
 
-    Differences count as the sum over all times. Afterwards none of the others is earlier than the one it was merged
-    into.
+    A merged label has the earlier of each time. Differences count as the sum over all times. Afterwards none of the
+    labels after the first `width`, which stay as they are, is earlier than the one it was merged into.
     """
     stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
     for one in range(width, len(labels)):
@@ -119,7 +122,11 @@ def _merge(labels: Labels, width: int) -> None:
 
 @compiled
 def _sort_lexicographically(labels: Labels) -> None:
-    """Sort labels of equal sum, which are adjacent, lexicographically, in place."""
+    """Sort labels of equal sum, which are adjacent, lexicographically, in place.
+
+    Labels are sorted by the sum of their times before, so that afterwards their order does not depend on that in which
+    they were found.
+    """
     sums = _sums(labels)
     for one in range(1, len(labels)):
         place, row = one, labels[one].copy()

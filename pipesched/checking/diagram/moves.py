@@ -72,9 +72,11 @@ def _admissible_weights(run: Numbers, steps: Steps) -> Numbers:
 
 @inner
 def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
-    """Fill `looks` for each micro-batch under way with the column of its time (row 0) and its next step (row 1).
+    """Fill `looks` for each micro-batch under way with the column of its time in a label (row 0) and its next step (row
+    1).
 
-    Returns the number of these micro-batches.
+    Returns the number of these micro-batches. `run` has by step how often it has run. Under way is a micro-batch
+    between the first and the last step of its chain.
     """
     found = 0
     for last in range(len(run)):
@@ -90,16 +92,23 @@ def waiting(run: Numbers, looks: Numbers, steps: Steps) -> int:
 
 @inner
 def place_of(n: int, run: Numbers, steps: Steps) -> int:
-    """Return the column of a label that has the time of the micro-batch that runs step `n` next."""
+    """Return the column of a label that has the time of the micro-batch that runs step `n` next.
+
+    That time is the end in ticks of the step before. `run` has by step how often it has run. Not for a chain's first
+    step.
+    """
     return int(steps.column[n] + run[n] - run[steps.last[n]])
 
 
 @inner
 def run_move(label: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> int:
-    """Change a label in place by step `n`, or by the block of steps `n` and `g` (else -1), and return the move's end in
+    """Change a label in place by step `n`, or by the block of steps `n` and `g` (else -1); return the move's end in
     ticks.
 
-    Moves are taken by their starts, in time order. `may` is the ticks of weight work that may be pending.
+    The move starts when its device is free and what it needs has arrived, and no sooner than earlier moves started.
+    `run` has by step how often it ran before; `may` are the ticks of weight work that may be pending when the move
+    starts (-1: any). With `LONG_AGO` the move may have run before the owner's time begins: it ends at `steps.past`, and
+    devices keep their times.
     """
     free, device, end = steps.columns, steps.device[n], np.int64(steps.past)
     if may != LONG_AGO:
@@ -132,8 +141,9 @@ def raise_times(label: Labels, run: Numbers, looks: Numbers, count: int, steps: 
     """Raise a label's times in place to the latest for which no remaining step runs later.
 
     A micro-batch waits for its next device, and a device for the first arrival: of those in flight, or the next one of
-    a chain. Until then it runs pending weight passes. `looks` has the `count` micro-batches in flight, as `waiting`
-    fills it.
+    a chain. Until then it runs pending weight passes. `run` has by step how often it has run; `looks` has the `count`
+    micro-batches in flight, as `waiting` fills it. Labels that differ only in times that decide nothing become equal
+    so.
     """
     free = steps.columns
     for which in range(count):

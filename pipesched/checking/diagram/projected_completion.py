@@ -80,10 +80,13 @@ def clear_excluded(
     steps: Steps,
     bounds: SmallerBounds,
 ) -> None:
-    """Clear the mark in `stay` of labels without a continuation that ends before `threshold`.
+    """Set `stay` to False for labels without a continuation that ends before `threshold` ticks, by bounds of fewer
+    stages.
 
-    The labels of state n are `order[at[n]:at[n + 1]]`. There is no continuation if no order of the fewer stages reaches
-    the state and completes. If the fewer stages' steps have all run, all labels stay.
+    The labels of state n are `labels[order[at[n]:at[n + 1]]]`, and `stay` is by row of `labels`; `run` has by state and
+    step how often the step has run. There is no continuation if no order of the fewer stages reaches the state and
+    completes, or if with each row of its completion bounds some time of the label plus the remaining ticks reaches
+    `threshold`. If the fewer stages' steps have all run, all labels stay.
     """
     looks = np.empty((5, labels.shape[1]), np.int64)
     for one in range(len(run)):
@@ -106,10 +109,11 @@ def clear_excluded(
 
 @inner
 def _limited_times(run: Numbers, looks: Numbers, steps: Steps, bounds: SmallerBounds) -> int:
-    """Fill `looks` with the times of a label that a completion bound of fewer stages limits; returns their number.
+    """Fill `looks` with the times of a label that a completion bound of fewer stages limits; return their number.
 
     For each there is a column of the label (row 2), the column of the bound's rows (row 3), and the ticks to subtract
-    (row 4).
+    (row 4), which have passed since the micro-batch's last step of the fewer stages. `run` has by step how often it has
+    run; rows 0 and 1 are working space.
     """
     found = 0
     for which in range(waiting(run, looks, steps)):

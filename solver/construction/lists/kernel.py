@@ -37,7 +37,10 @@ from solver.construction.lists.memory import hold
 
 @making
 def nothing_put(shop):  # type: ignore[no-untyped-def]
-    """Return the state of a run before its first pass."""
+    """Return the `State` of a list scheduling run before its first pass: all times 0, no memory in use.
+
+    The next micro-batch of each stage is the first one of its chain.
+    """
     count, stages, most, kind = len(shop.devices), len(shop.stages), shop.stages[:, STOP].max(), shop.stages.dtype
     turn = np.zeros((stages, 3), np.int64)
     for s in range(stages):
@@ -59,7 +62,7 @@ def nothing_put(shop):  # type: ignore[no-untyped-def]
 def earliest(now, later):  # type: ignore[no-untyped-def]
     """Return the device whose next pass, recorded in `now`, starts first; -1 if none has a next pass.
 
-    Ties go to the last device if `later`, else the first.
+    `now` is `State.now`, a row for each device. Ties go to the last device if `later`, else the first.
     """
     best = -1
     for d in range(len(now)):
@@ -74,7 +77,8 @@ def earliest(now, later):  # type: ignore[no-untyped-def]
 def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untyped-def]
     """Record in row `done` of `put` that device `d` runs the next pass of this kind on stage `s`, until tick `end`.
 
-    The state of the run, memory included, is updated.
+    The row is (kind, stage, micro-batch). `kind` is FORWARD, BACKWARD or WEIGHT, or WHOLE for the full backward of a
+    block. The state of the run, memory included, is updated.
     """
     role = BACKWARD if kind == WHOLE else kind
     j = state.turn[s, role]
@@ -92,7 +96,8 @@ def put_pass(shop, state, put, done, d, s, kind, end):  # type: ignore[no-untype
 def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
     """Run the next pass or block of device `d`, as recorded in `state.now`, and write it to `put` from row `done` on.
 
-    Returns the number of rows of `put` in use then, and the number of new passes that are not W.
+    Returns the number of rows of `put` in use then, and the number of new passes that are not W: 2 for a block, whose
+    forward is in the first of two rows, else 1 or 0.
     """
     now = state.now
     kind, s, start = now[d, KIND], now[d, STAGE], now[d, START]
@@ -108,8 +113,11 @@ def put_next(shop, state, put, done, d):  # type: ignore[no-untyped-def]
 
 @part
 def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
-    """Write the devices that a pass of stage `s` may enable to `touched` from entry `many` on; return the entries in
-    use."""
+    """Append to `touched`, of which `many` entries are in use, the devices whose next pass a pass of stage `s` may
+    change.
+
+    They are listed in `shop.near`. Returns the number of entries in use then; a device may be there twice.
+    """
     for k in range(shop.near_at[s], shop.near_at[s + 1]):
         touched[many] = shop.near[k]
         many += 1
@@ -117,11 +125,12 @@ def go_on(shop, s, touched, many):  # type: ignore[no-untyped-def]
 
 
 def run_list(shop, rules, put, halt):  # type: ignore[no-untyped-def]
-    """Fill `put` with (kind, stage, micro-batch) in scheduling order; return their number, -1 if memory deadlocks.
+    """Make a list schedule: fill `put` with (kind, stage, micro-batch), a row for each pass in the order of scheduling.
 
-    The backward of a block is `WHOLE`, after its forward. Also returns, in ticks, the longest time from a device's
-    first start to its last end, the latest end, and the sums of such times and of such ends over all devices. `halt[0]`
-    ends the run early, as a deadlock does.
+    Returns the number of rows, -1 if memory deadlocks; then, in ticks, the longest time from a device's first start to
+    its last end, the latest end, and the sums of such times and of such ends over all devices. The backward of a block
+    has the kind `WHOLE` and is in the row after its forward. `shop` has the problem, `rules` what is preferred. If
+    `halt[0]` is set by another thread, the run ends early, as in a deadlock.
     """
     state, count = nothing_put(shop), len(shop.devices)
     now, left = state.now, 2 * (shop.stages[:, STOP] - shop.stages[:, FIRST]).sum()

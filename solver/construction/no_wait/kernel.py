@@ -1,9 +1,9 @@
-"""The starts at which a further micro-batch fits between those in flight, compiled.
+"""The starts at which a further micro-batch fits between those in flight, compiled, since each search tries many.
 
-The state of a device is a row: when it is free, its memory in use, the number of weight passes that wait, and for each
-of these when it may start, how long it takes and the memory that it frees. Weight passes run in the order of their
-backwards, each as soon as the gap before the next pass is long enough. A state is that at the start of the last
-micro-batch: weight passes that end later are placed again with each further micro-batch.
+The state of a device is a row: the tick at which it is free, its memory in use, the number of weight passes that wait,
+and for each of these the tick from which it may start, its ticks and the memory that it frees. Weight passes run in the
+order of their backwards, each as soon as the gap before the next pass is long enough. A state is that at the start of
+the last micro-batch: weight passes that end later are placed again with each further micro-batch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _NEVER = np.int64(2**62)
 
 @inlined
 def _run_weights(own, free, level, head, tail, limit):  # type: ignore[no-untyped-def]
-    """Run the weight passes that wait, from number `head` on, as far as they end by `limit`.
+    """Run the weight passes in `own`, a device's state, from number `head` on, as far as they end by tick `limit`.
 
-    Returns when the device is free then, its memory in use, and the number of the next weight pass.
+    `tail` is the number of weight passes in `own`; `free` is the tick at which the device is free before, `level` its
+    memory in use. Returns these two after the weight passes, and the number of the next one; `own` is unchanged.
     """
     while head < tail:
         at = QUEUE + EACH * head
@@ -38,9 +39,12 @@ def _run_weights(own, free, level, head, tail, limit):  # type: ignore[no-untype
 
 @inlined
 def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-untyped-def]
-    """Write the passes of device `d` that begin at the last start or later, in order; return their number.
+    """Fill `times` with the start ticks of the passes of device `d` from the last micro-batch's start on; return their
+    number.
 
-    `which` is the row of a pass of those in flight, and -1 - row of the further micro-batch, which begins at `start`.
+    They are sorted, and those of the further micro-batch, which begins at tick `start`, are among them. `which` becomes
+    for each the row of its pass in `rows`: k for one of the `n` in flight, which began at `starts[:n]`, and -1 - k for
+    the further one. The rows of the device are `at[d]` to `at[d + 1] - 1`.
     """
     count, frontier = 0, starts[n - 1] if n > 0 else 0
     for i in range(n + 1):
@@ -58,10 +62,12 @@ def _in_order(rows, at, starts, n, start, d, times, which):  # type: ignore[no-u
 
 @inlined
 def _next_freed(rows, times, which, j, count, own, head, tail):  # type: ignore[no-untyped-def]
-    """Return the least time at which memory can be freed next, if the further micro-batch begins later.
+    """Return the least tick at which memory can be freed next, if the further micro-batch begins later; else `_NEVER`.
 
-    That is the end of a weight pass that waits, for which a later start may leave room at once, or of a backward in
-    flight after pass j, or of its weight pass if the backward frees nothing.
+    That is the end of the weight pass that waits first (number `head` of the `tail` in the device's state `own`), for
+    which a later start may leave room at once, or of a backward in flight, number j to `count` - 1 of `which`, or of
+    its weight pass if the backward frees nothing. `times` and `which` are as filled by `_in_order`, with the rows of
+    `rows`.
     """
     at = QUEUE + EACH * head
     soonest = own[at] + own[at + 1] if head < tail else _NEVER
@@ -75,10 +81,13 @@ def _next_freed(rows, times, which, j, count, own, head, tail):  # type: ignore[
 
 @inner
 def _place(rows, at, room, since, state, starts, n, start, step, after, times, which):  # type: ignore[no-untyped-def]
-    """Place a micro-batch at `start` after the `n` in flight, which began at `starts`.
+    """Place a further micro-batch at tick `start` after the `n` in flight, which began at `starts[:n]`.
 
-    Returns (0, value of all passes) and writes the new state to `after`; else (ticks by which a later start may fit, at
-    least `step`, 0). `times` and `which` have room for the passes of a device that are in flight.
+    If it fits, returns (0, value), the largest ticks of a device from `since[d]` to the end of its last pass, and
+    writes the new state of each device d to `after[d]`. Else returns (ticks by which a later start may fit, at least
+    `step`, 0). `rows`, `at`, `room` and `since` are those of `Block`: passes by device, memory (negative: unlimited),
+    and the tick from which a device's time counts. `state[d]` is its state before. `times` and `which` have room for
+    the passes of a device that are in flight.
     """
     value = 0
     for d in range(at.shape[0] - 1):
@@ -122,10 +131,13 @@ def _place(rows, at, room, since, state, starts, n, start, step, after, times, w
 
 @compiled
 def next_starts(rows, at, room, since, state, starts, n, first, step, tries, found, after, times, which):  # type: ignore[no-untyped-def]
-    """Find starts of a further micro-batch from `first` on, `step` ticks apart or more, as many as `found` has rows.
+    """Find starts of a further micro-batch from tick `first` on, `step` ticks apart or more, as many as `found` has
+    rows.
 
-    A row of `found` has the columns of this module; `after[i]` is the state for row i. Returns the number found in at
-    most `tries` starts. The other arguments are as in `_place`.
+    A row of `found` is (start, value of all passes in ticks); `after[i]` has the state of each device for row i of
+    `found`. Returns the number of rows filled, after at most `tries` starts. The other arguments are as in `_place`:
+    passes of a micro-batch by device (`rows`, `at`, `room`, `since`), the `state` of each device and the `n` starts in
+    flight.
     """
     number, start = 0, first
     for _ in range(tries):

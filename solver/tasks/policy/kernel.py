@@ -28,7 +28,11 @@ from solver.tasks.serial_kernel import pop, push
 
 @inlined
 def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
-    """Return the step by which a job started now on stream `r` must end, for urgent ones that are ready soon."""
+    """Return the step by which a job started at step `now` on stream `r` must end, for urgent ones that are ready soon.
+
+    Such an urgent job is worth waiting for if its `patience` reaches until it is ready, and its rank is lower than that
+    of each urgent job that can start now. 2**62 if there is none.
+    """
     limit, none_open = np.int64(2**62), at.open_jobs[r, URGENT] == 0
     for k in range(at.n_coming[r]):
         n = at.coming[r, k]
@@ -40,7 +44,10 @@ def _until(now, r, at, decided):  # type: ignore[no-untyped-def]
 
 @inlined
 def _add_event(at, event):  # type: ignore[no-untyped-def]
-    """Add an event, whose time is `at.times[event]`, to the heap of events."""
+    """Add an event to the heap of events; its time in steps is `at.times[event]`.
+
+    Event n is the end of job n, event (number of jobs + n) the moment from which job n can start.
+    """
     at.clock[EVENTS] = push(at.events, at.times, at.clock[EVENTS], event)
 
 
@@ -54,7 +61,10 @@ def _offer(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _look_at(at, r):  # type: ignore[no-untyped-def]
-    """Mark stream `r` for a decision, since it or a job that it may start has become free."""
+    """Mark stream `r` for a decision, since it or a job that it may start has become free.
+
+    At each point in time a stream decides once, after all events of that time.
+    """
     if not at.touched[r]:
         at.touched[r], at.looked_at[at.clock[TOUCHED]] = True, r
         at.clock[TOUCHED] += 1
@@ -62,7 +72,10 @@ def _look_at(at, r):  # type: ignore[no-untyped-def]
 
 @inlined
 def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
-    """Make job `n`, all of whose predecessors' results have arrived, startable, and no longer expected."""
+    """Make job `n`, all of whose predecessors' results have arrived, startable, and no longer expected.
+
+    Expected are urgent jobs of which it is known when they will be ready, for which a stream may wait.
+    """
     _offer(shop, decided, at, n)
     r = shop.stream[n]
     for k in range(at.n_coming[r]):
@@ -74,7 +87,12 @@ def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
-    """Process the end of job `n`; if it frees memory or a place in flight, blocked jobs are offered again."""
+    """Process the end of job `n` at step `now`; if it frees memory or a place in flight, blocked jobs are offered
+    again.
+
+    Memory is freed by the last job of a group, a place in flight by the last of the passes after a forward. Jobs of the
+    same device are offered, or of all devices if the memory freed is no device's own.
+    """
     r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_blocked.shape[0]
     at.busy[r], at.clock[LAST] = False, now
     at.clock[DONE] += 1
@@ -99,7 +117,10 @@ def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inlined
 def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
-    """True if job `n` may start now: the in-flight limit of its stage and its memory admit it."""
+    """True if job `n` may start now: the in-flight limit of its stage and its memory admit it.
+
+    The limit counts for a job that begins its stage's forward, which must also leave the reserve of its memory free.
+    """
     if flow.opens[n] and at.in_flight[flow.stage[n]] >= decided.most[flow.stage[n]]:
         return False
     m = shop.memory[n]
@@ -111,7 +132,13 @@ def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
 
 @inlined
 def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
-    """Return the job that free stream `r` starts now, or -1; jobs that do not fit go to their device's blocked jobs."""
+    """Return the job that free stream `r` starts at step `now`, or -1; jobs that do not fit become blocked on their
+    device.
+
+    Urgent jobs are first, then of backwards and forwards those that the policy prefers, then the others, then weight
+    tasks; these go before the others if at least `stock` of them wait. Of a class the job of lowest rank is taken. Jobs
+    that would end too late for an urgent one that is expected are passed over, at most `MOST_ASIDE` of a class.
+    """
     limit = _until(now, r, at, decided)
     first = BACKWARD if decided.backwards_first else FORWARD
     for place in range(5):
@@ -138,7 +165,11 @@ def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
 
 @inlined
 def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
-    """Start job `n`: add the events of its end, and of its successors' becoming ready where it was the last awaited."""
+    """Start job `n` at step `now`: it occupies its stream and memory, and the event of its end is added.
+
+    Also added is, for each successor whose last predecessor it was, the event of becoming ready: the latest end of a
+    predecessor plus lag. Urgent ones are expected by their stream from now on.
+    """
     at.busy[shop.stream[n]] = True
     if flow.opens[n]:
         at.in_flight[flow.stage[n]] += 1
@@ -161,8 +192,10 @@ def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
-    """Process event after event: write the starts of all jobs in steps into `start`; return the latest end, or -1 in a
-    deadlock."""
+    """Process event after event: write the starts of all jobs in steps into `start`; return the latest end.
+
+    -1 in a deadlock, if some job never starts. `at` is the progress, which this changes.
+    """
     n_jobs, clock = shop.steps.shape[0], at.clock
     for n in range(n_jobs):
         if at.missing[n] == 0:
@@ -192,5 +225,9 @@ def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
 
 @compiled
 def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
-    """Write the starts of all jobs in steps into `start`; return the latest end, or -1 in a deadlock."""
+    """Write the starts of all jobs in steps into `start`, by the policy `decided`; return the latest end, or -1 in a
+    deadlock.
+
+    `shop` and `flow` have the data of the jobs. Compiled, since a search over policies makes thousands of schedules.
+    """
     return _run(shop, flow, decided, nothing_done(shop, flow, decided), start)

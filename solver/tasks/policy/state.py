@@ -90,7 +90,10 @@ EVENTS, TOUCHED, DONE, LAST = range(4)
 
 @compiled
 def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
-    """Return the progress before the first job: all counts at zero, all jobs still waiting for their predecessors."""
+    """Return the `Progress` before the first job: all counts at zero, all jobs still waiting for their predecessors.
+
+    `shop` and `flow` have the data of the jobs; of `decided` the classes of jobs count, which size the heaps.
+    """
     n_jobs, streams, memories = shop.steps.shape[0], flow.stream_device.shape[0], shop.room.shape[0]
     devices = flow.stream_device.max() + 1
     counts = np.zeros((streams, 4), np.int64)

@@ -34,8 +34,9 @@ class Effort(NamedTuple):
 def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-untyped-def]
     """Write the jobs from place `low` to `high` of `path` into `row`, in their order after a move; True if it is tabu.
 
-    The move puts the first of them after the last (`side` is `AFTER`) or the last before the first. It is tabu if it
-    reverses a pair of jobs that `forbidden` until a later move than number `now`.
+    The move puts the first of them after the last (`side` is `AFTER`) or the last before the first (`BEFORE`). It is
+    tabu if it puts job i before job j again and `forbidden[i, j]`, the number of the first move that may do so, is
+    greater than `now`.
     """
     moves_after = side == AFTER
     moving, tabu = path[low] if moves_after else path[high], False
@@ -51,10 +52,11 @@ def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-un
 
 @inner
 def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # type: ignore[no-untyped-def]
-    """Return the move (low, high, side) of least estimated length, of those not tabu or shorter than `best`.
+    """Return the move (low, high, side) of least estimated length, of those not tabu or shorter than `best` steps.
 
-    Places are those of the critical path `path[begin:]`; the move is that of `moved_row`, over at most `far` jobs. If
-    all moves are tabu, a random one is returned; `high` is -1 if there is no move.
+    Low and high are indices in the critical path `path[begin:]`; the move is that of `moved_row`, over at most `far`
+    jobs. If all moves are tabu, a random one is returned; high is -1 if there is no move. `now` is the number of the
+    move, up to which `forbidden` counts; `row` and `paths` are working space.
     """
     chosen, least, ties, other, seen = (0, -1, AFTER), 0, 0, (0, -1, AFTER), 0
     low_end = begin
@@ -86,7 +88,10 @@ def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # ty
 
 @inner
 def free_move(orders, path):  # type: ignore[no-untyped-def]
-    """Write two random neighbours on a stream that may change places to `path[:2]`; False if none were found."""
+    """Write two random neighbours on a stream that may change places to `path[:2]`; False if none were found.
+
+    Made where no job of the critical path can move.
+    """
     for _ in range(path.shape[0]):
         n = np.random.randint(path.shape[0])
         other = orders.neighbour[AFTER, n]
@@ -98,7 +103,11 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
 
 @inner
 def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
-    """Make the reversal of a move tabu until the move with number `until`; to be called before the move is made."""
+    """Make the reversal of a move tabu until the move with number `until`; to be called before the move is made.
+
+    The move puts job `first` after `last` on their stream (`side` is `AFTER`) or `last` before `first`. For each pair
+    (i, j) of jobs that it reverses, of which i is before j until now, `forbidden[i, j]` becomes `until`.
+    """
     n = orders.neighbour[AFTER, first] if side == AFTER else first
     while True:
         if side == AFTER:
@@ -112,9 +121,11 @@ def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-unty
 
 @compiled
 def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
-    """Write the starts of the shortest schedule found from these orders into `starts`; return its end, both in steps.
+    """Search from these orders; write the starts of the shortest schedule found into `starts` and return its end, in
+    steps.
 
-    The orders are changed in place. Another thread ends the run by setting `halt[0]`.
+    `starts` is by job. The orders are changed in place; `effort` limits the moves, `seed` is that of the random
+    numbers. Another thread ends the run by setting `halt[0]`.
     """
     np.random.seed(seed)
     steps, heads = orders.steps, orders.longest[BEFORE]

@@ -8,15 +8,20 @@ from solver.tasks.tabu.paths import AFTER, BEFORE, may_pass, set_longest
 
 @inner
 def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
-    """True if moving `first` after `last` (side `AFTER`), or `last` before `first`, certainly makes no cycle."""
+    """True if moving job `first` after `last` (side `AFTER`), or `last` before `first` (`BEFORE`), certainly makes no
+    cycle.
+
+    Both are on one stream, `first` earlier than `last`. False may be returned for a move that makes no cycle, either.
+    """
     return may_pass(orders, side, first, last) if side == AFTER else may_pass(orders, side, last, first)
 
 
 @inner
 def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move `first` after `last` (side `AFTER`) or `last` before `first`, and update the longest paths.
+    """Move job `first` after `last` (side `AFTER`) or `last` before `first` (`BEFORE`), and update the longest paths.
 
-    `row` is workspace for the jobs moved in the sequence; `mark` is by job and does not contain `now` yet.
+    Both are on one stream, `first` earlier. `row` is working space for the jobs that move in the topological sequence;
+    `mark` has an integer for each job, none of which is `now` yet.
     """
     low, high = orders.place[first], orders.place[last]
     if side == AFTER:
@@ -29,9 +34,10 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
 
 @inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
-    """Move a job past `other` on the given side of its stream's order; `may_move` must be true.
+    """Move a job past `other` on the given side of its stream's order; `may_move` must be true of the move.
 
-    In the topological sequence the jobs between them that depend on it (before: that it depends on) move with it.
+    In the topological sequence the jobs between them that depend on it (side `BEFORE`: that it depends on) move with
+    it. `row` is working space for these, and they get `mark[n] = now`. Longest paths are not updated.
     """
     back, step = 1 - side, 1 if side == AFTER else -1
     start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
@@ -56,7 +62,10 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
 
 @inner
 def link(orders, side, one, other):  # type: ignore[no-untyped-def]
-    """Make job `other` the neighbour of job `one` on this side of their stream; -1 for none."""
+    """Make job `other` the neighbour of job `one` on this side of their stream; -1 for none.
+
+    So `one` becomes the neighbour of `other` on the opposite side.
+    """
     if one >= 0:
         orders.neighbour[side, one] = other
     if other >= 0:

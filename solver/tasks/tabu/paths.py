@@ -36,7 +36,12 @@ class Orders(NamedTuple):
 
 @inner
 def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
-    """Update longest paths from a place of the sequence: starts towards its end, or tails towards its beginning."""
+    """Update the longest paths of jobs, in steps, from a place of the sequence on: starts up to its end, or tails to
+    its start.
+
+    `side` is BEFORE for starts, the longest path to a job, or AFTER for tails, the longest from its end. Those of jobs
+    earlier in that direction must be right.
+    """
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
     for at in range(place, stop, step):
         n, path = orders.sequence[at], 0
@@ -51,7 +56,11 @@ def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
 
 @inner
 def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
-    """True if moving a job past `other` on this side of its stream certainly makes no cycle, by longest paths."""
+    """True if moving job `moving` past `other` on this side of its stream certainly makes no cycle.
+
+    It makes none if no arc leads from `moving` on this side to `other`, or to a job whose longest path, with the job,
+    is longer than that of `other`. The test is sufficient only: False is also returned for some moves without a cycle.
+    """
     path = orders.longest[side, other] + orders.steps[other]
     for a in range(orders.row_at[side, moving], orders.row_at[side, moving + 1]):
         n = orders.jobs[a]
@@ -62,9 +71,11 @@ def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
 
 @inner
 def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
-    """Add to `paths[k]` the longest path from one side to job `row[k]`, for k from `first` to `stop` by `step`.
+    """Add to `paths[k]` the longest path in steps from one side to job `row[k]`, for k from `first` to `stop` by
+    `step`.
 
-    The row's first job in that direction is to follow job `neighbour` of its stream (-1: none).
+    `stop` is excluded. The jobs of `row` follow each other on their stream in that direction, the first of them after
+    job `neighbour` (-1: none).
     """
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
     for at in range(first, stop, step):
@@ -78,10 +89,10 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
 
 @inner
 def length_through(orders, row, count, before, after, paths):  # type: ignore[no-untyped-def]
-    """Return the longest path in steps through `count` jobs, if they stand in this order between two others.
+    """Return the longest path in steps through `row[:count]`, if these jobs follow each other so between two others.
 
     `before` and `after` are those others on their stream (-1: none). The result is an estimate, as the longest paths of
-    other jobs are those without the move.
+    other jobs are those without the move. `paths` is working space, by place in `row`.
     """
     for at in range(count):
         paths[at] = orders.steps[row[at]]
@@ -95,9 +106,10 @@ def length_through(orders, row, count, before, after, paths):  # type: ignore[no
 
 @inner
 def critical_path(orders, end, path):  # type: ignore[no-untyped-def]
-    """Write a random critical path into the last entries of `path`, in order; return the index of its first job.
+    """Write a random critical path into the last entries of `path`, in order; return the index of its first job there.
 
-    `end` is the latest end of the schedule in steps.
+    `end` is the latest end of the schedule in steps. Where several predecessors end just in time, each is equally
+    likely.
     """
     n, seen, at = -1, 0, path.shape[0]
     for one in range(path.shape[0]):
